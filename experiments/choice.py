@@ -25,7 +25,7 @@ from experiments.settings import Effort, Protocol
 from metrifair import FairClassifier, FairLGBMClassifier, kolmogorov_distance
 from metrifair.support.files import write_file
 from metrifair.support.parallel import spread
-from metrifair.tradeoff.result import likely_bound, without_chance
+from metrifair.tradeoff.result import approximate_bound, without_chance
 
 SETS = ("adult", "compas", "communities", "drug", "mortgage")
 STRENGTHS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0, 3.0, 6.0, 10.0, 30.0, 100.0)
@@ -129,7 +129,7 @@ def choice_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
     found = [Sweep(**{**one, "floors": tuple(one["floors"])}) for one in json.loads(path.read_text("utf-8"))]
     rules: dict[str, Callable[[float, float], float]] = {
         "on validation rows": lambda gap, _: gap,
-        **{f"confidence {own:g}": partial(likely_bound, confidence=own) for own in (0.5, 0.9, 0.95)},
+        **{f"confidence {own:g}": partial(approximate_bound, confidence=own) for own in (0.5, 0.9, 0.95)},
     }
     tables: dict[str, TextTable] = {
         "All data sets": [

@@ -291,7 +291,7 @@ def test_intervals_stay_within_what_is_possible() -> None:
         interval = utility.interval(measured, problem)
         assert interval is not None
         assert utility.least <= interval.low <= measured.value <= interval.high <= utility.most
-    assert replace(UTILITIES["auc"], name="ranking").worth(0.7) == 0.7
+    assert replace(UTILITIES["auc"], name="ranking").quality(0.7) == 0.7
 
 
 @pytest.mark.parametrize("scorer", ["f1", "average_precision", "recall", "roc_auc", "neg_log_loss"])

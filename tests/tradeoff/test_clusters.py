@@ -17,7 +17,7 @@ from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, Th
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import estimator as training
 from metrifair.stacking import FairStackingClassifier
-from metrifair.tradeoff.split import DataSet, Split, data_set, in_folds, outer_splits
+from metrifair.tradeoff.split import DataSet, Split, data_set, outer_splits, split_in_folds
 
 RNG = np.random.default_rng(7)
 PERSON = RNG.permutation(np.repeat(np.arange(170), RNG.integers(1, 6, size=170)))
@@ -53,7 +53,7 @@ WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
     "training, validation, test": lambda rows, seed: [tuple(rows.split(0.25, 0.25, seed))],
     "uneven shares": lambda rows, seed: [tuple(rows.split(0.1, 0.35, seed))],
     "fitted models": lambda rows, seed: [rows.split(0.5, 0.5, seed, train=False)[1:]],
-    "folds": lambda rows, seed: of_folds(*in_folds(rows, 5, 0.25, seed)),
+    "folds": lambda rows, seed: of_folds(*split_in_folds(rows, 5, 0.25, seed)),
     "test folds": lambda rows, seed: of_outer(outer_splits(rows, 5, 0.25, seed, folds=None)),
     "test folds with folds": lambda rows, seed: of_outer(outer_splits(rows, 4, 0.25, seed, folds=3)),
 }

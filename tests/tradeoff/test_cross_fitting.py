@@ -201,9 +201,12 @@ def test_automatic_folds_are_for_groups_of_few_test_rows() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"test": 0.25}, "^test does not go with test_folds: .* not both; leave test or test_folds out$"),
-        ({"strengths": "auto"}, "^strengths does not go with test_folds: 'auto' adds strengths"),
-        ({"search": SearchOptions(test_folds=5, ledger="runs.db")}, "^ledger does not go with test_folds: a ledger"),
+        ({"test": 0.25}, "^test cannot be combined with test_folds: .* not both; leave test or test_folds out$"),
+        ({"strengths": "auto"}, "^strengths cannot be combined with test_folds: 'auto' adds strengths"),
+        (
+            {"search": SearchOptions(test_folds=5, ledger="runs.db")},
+            "^ledger cannot be combined with test_folds: a ledger",
+        ),
         ({"validation": 0.9}, "^validation must be a share above 0 that leaves rows for training and test folds"),
         ({"validation": 0.0}, "^validation must be a share above 0"),
     ],

@@ -25,7 +25,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import Predictions
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions
+from metrifair.tradeoff.evaluate import is_overfit, make_point, predict, score_curves
 from metrifair.tradeoff.split import HeldOut, data_set
 
 N = 240
@@ -99,7 +99,7 @@ def part(
 
 
 def judged(model: Any, data: HeldOut) -> Any:
-    return point_of(predictions(model, data), data, strength=0.5, seed=3)
+    return make_point(predict(model, data), data, strength=0.5, seed=3)
 
 
 def codes_of(data: HeldOut) -> np.ndarray:
@@ -282,7 +282,7 @@ def test_decisions_are_matched_with_classes_of_any_kind(kind: str) -> None:
         criterion=criterion_named("statistical_parity"),
         contrast="pairs",
     ).held_out(np.arange(80))
-    decided = predictions(Named(), data).decision
+    decided = predict(Named(), data).decision
     assert decided.tolist() == (X[:, 0] > 0.5).astype(int).tolist()
     assert judged(Named(), data).accuracy == pytest.approx(np.mean((X[:, 0] > 0.5) == truth))
 
@@ -431,7 +431,7 @@ def test_a_model_of_other_classes_is_refused() -> None:
 def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -> None:
     data = part(classes=3 if kind == "several" else 2, groups=3, regression=kind == "regression", n=900)
     model = Line() if kind == "regression" else Scorer()
-    curves = curves_of(predictions(model, data), data)
+    curves = score_curves(predict(model, data), data)
     score, grid = data.X[:, -1], np.array(curves.grid)
     assert list(curves.cumulative) == list(curves.density) == ["0", "1", "2"]
     if kind != "regression":
@@ -458,7 +458,7 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
         contrast="pairs",
     )
     part = data.held_out(np.arange(60))
-    curves = curves_of(predictions(Line(), part), part)
+    curves = score_curves(predict(Line(), part), part)
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}
     assert np.isfinite(curves.density["f"]).all()
@@ -490,17 +490,17 @@ def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
 
 def test_a_model_that_is_fair_on_its_training_rows_only_is_found_out() -> None:
     """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what chance shows."""
-    assert all(is_overfit(*two_parts(seed, 1.0), least=0.087) for seed in range(8))
+    assert all(is_overfit(*two_parts(seed, 1.0), chance=0.087) for seed in range(8))
 
 
 def test_a_model_that_treats_all_rows_alike_is_hardly_ever_accused() -> None:
-    assert sum(is_overfit(*two_parts(seed, 0.0), least=0.0) for seed in range(100)) <= 6  # of 1 that is expected
+    assert sum(is_overfit(*two_parts(seed, 0.0), chance=0.0) for seed in range(100)) <= 6  # of 1 that is expected
 
 
 def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None:
     own, training, found, other = two_parts(0, 3.0)
-    assert is_overfit(own, training, found, other, least=0.05)
-    assert not is_overfit(found, other, own, training, least=0.05)
+    assert is_overfit(own, training, found, other, chance=0.05)
+    assert not is_overfit(found, other, own, training, chance=0.05)
 
 
 # --- whose column is whose --------------------------------------------------------------------------------------

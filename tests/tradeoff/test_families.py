@@ -26,7 +26,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import pareto
-from metrifair.tradeoff.result import bound
+from metrifair.tradeoff.result import certified_bound
 from tests.one_split import frontier
 
 RNG = np.random.default_rng(0)
@@ -119,7 +119,9 @@ def test_certificates_count_the_models_of_all_families(front: Frontier) -> None:
     with pytest.raises(DataError, match="certified unfairness at most") as caught:
         front.select(max_unfairness=0.01, certified=True, needs_group=True)
     own = [one for one in front.outcomes if one.test.needs_group]
-    least = min(bound(one.validation, unfairness_of="scores", cdfs=2, models=len(front.outcomes)) for one in own)
+    least = min(
+        certified_bound(one.validation, unfairness_of="scores", cdfs=2, models=len(front.outcomes)) for one in own
+    )
     assert f"ranges from {least:.4f}" in str(caught.value)
 
 
@@ -172,7 +174,7 @@ def test_what_cannot_be_one_frontier() -> None:
     rng = np.random.default_rng(99)
     with pytest.raises(DataError, match="wrap plain ones, as in BarycenterPostprocessor"):
         made([LINEAR, LogisticRegression()])
-    with pytest.raises(DataError, match="one frontier is of one task"):
+    with pytest.raises(DataError, match="a frontier has one task"):
         made([LINEAR, FairRegressor()])
     with pytest.raises(DataError, match="families are estimators by their names"):
         made({})

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import FairClassifier, SearchOptions
 from metrifair.errors import DataError, Diverged, TooFewSamples
-from metrifair.tradeoff.split import data_set, in_folds
+from metrifair.tradeoff.split import data_set, split_in_folds
 from tests.one_split import frontier
 
 RNG = np.random.default_rng(3)
@@ -47,7 +47,7 @@ class ByHeart(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("count", [2, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_folds_are_apart_alike_and_all_rows_but_those_of_the_test(count: int, seed: int) -> None:
-    split, folds = in_folds(DATA, count, 0.25, seed)
+    split, folds = split_in_folds(DATA, count, 0.25, seed)
     assert len(folds) == count
     assert np.array_equal(np.concatenate(folds), split.validation)
     assert np.array_equal(np.sort(split.validation), split.train)
@@ -55,7 +55,7 @@ def test_folds_are_apart_alike_and_all_rows_but_those_of_the_test(count: int, se
     for kind in ((a == A) & (y == Y) for a in (0, 1) for y in (0, 1)):
         numbers = [int(kind[fold].sum()) for fold in folds]
         assert max(numbers) - min(numbers) <= 1
-    assert not np.array_equal(in_folds(DATA, count, 0.25, seed + 1)[0].validation, split.validation)
+    assert not np.array_equal(split_in_folds(DATA, count, 0.25, seed + 1)[0].validation, split.validation)
 
 
 def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
@@ -63,7 +63,7 @@ def test_no_model_says_anything_of_a_row_that_it_was_trained_on() -> None:
     front = frontier(
         ByHeart(), ROWS, Y, sensitive_features=A, strengths=[0.0, 1.0], random_state=0, search=SearchOptions(folds=4)
     )
-    split, folds = in_folds(DATA, 4, 0.25, 0)
+    split, folds = split_in_folds(DATA, 4, 0.25, 0)
     rest = set(split.train.tolist())
     assert ByHeart.fits == [rest - set(fold.tolist()) for fold in folds for _ in range(2)] + [rest] * 2
     for point, seen in zip(front.validation_points, front.outcomes, strict=True):
@@ -80,7 +80,7 @@ def test_figures_are_those_of_all_folds_together() -> None:
     front = frontier(
         fair, X, Y, sensitive_features=A, strengths=[0.0, 3.0], random_state=0, search=SearchOptions(folds=3)
     )
-    split, folds = in_folds(DATA, 3, 0.25, 0)
+    split, folds = split_in_folds(DATA, 3, 0.25, 0)
     for point, test in zip(front.validation_points, front.points, strict=True):
         model = FairClassifier(point.strength, model="linear", random_state=point.seed)
         said = np.empty(N)
@@ -138,12 +138,12 @@ def test_a_ledger_keeps_what_folds_told_and_other_folds_are_another_run(tmp_path
     more = {"sensitive_features": A, "strengths": [0.0], "search": search}
     frontier(fair, X, Y, random_state=0, **more)
     again = frontier(fair, X, Y, random_state=0, **more)
-    with pytest.raises(DataError, match="a ledger keeps figures of folds, and no scores; make the frontier with this"):
+    with pytest.raises(DataError, match="the ledger stores figures of folds, not scores; make the frontier with this"):
         again.select(max_unfairness=1.0, utility=[[0.0, 1.0], [1.1, 0.0]])
 
 
 def test_a_model_that_fails_on_one_fold_is_not_chosen() -> None:
-    needed = int(in_folds(DATA, 3, 0.25, 0)[0].train[0])
+    needed = int(split_in_folds(DATA, 3, 0.25, 0)[0].train[0])
     front = frontier(
         ByHeart(needs=needed),
         ROWS,

@@ -26,7 +26,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.evaluate import curves_of, point_of, predictions, small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluate import make_point, predict, score_curves, small_groups_note, unfairness_by_chance
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point, area, pareto
 from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
@@ -162,7 +162,7 @@ def test_the_frontier_is_that_of_models_trained_separately(kind: Any) -> None:
         own = kind(strength, epochs=20, random_state=seed).fit(X[train], y[train], sensitive_features=A[train])
         for rows, found in ((validation, outcome.validation), (test, outcome.test)):
             part = data.held_out(rows)
-            expected = point_of(predictions(own, part), part, strength=strength, seed=seed)
+            expected = make_point(predict(own, part), part, strength=strength, seed=seed)
             assert (found.strength, found.seed) == (strength, seed)
             assert (found.accuracy, found.unfairness) == pytest.approx((expected.accuracy, expected.unfairness))
             assert dict(found.more) == pytest.approx(dict(expected.more))
@@ -403,12 +403,12 @@ def test_a_row_of_weight_two_counts_like_two_rows(kind: str) -> None:
     options: dict[str, Any] = {"regression": kind == "numbers", "criterion": PARITY, "contrast": "pairs"}
     weighted = data_set(X, y, A, None, sample_weight=weight, **options).held_out(np.arange(N))
     repeated = data_set(X[rows], y[rows], A[rows], None, **options).held_out(np.arange(len(rows)))
-    one, other = (point_of(predictions(model, part), part, strength=0.0, seed=0) for part in (weighted, repeated))
+    one, other = (make_point(predict(model, part), part, strength=0.0, seed=0) for part in (weighted, repeated))
     for name in ("accuracy", "unfairness", "decision_unfairness"):
         assert getattr(one, name) == pytest.approx(getattr(other, name))
     assert dict(one.more) == pytest.approx(dict(other.more))
     assert (bool(one.intervals), bool(other.intervals)) == (False, True)
-    first, second = (curves_of(predictions(model, part), part) for part in (weighted, repeated))
+    first, second = (score_curves(predict(model, part), part) for part in (weighted, repeated))
     for group in ("0", "1"):
         assert first.cumulative[group] == pytest.approx(second.cumulative[group], abs=1e-4)
 
@@ -554,7 +554,7 @@ def test_the_rule_holds_for_the_worst_regressors_too() -> None:
             {"max_unfairness": 0.05},
             (
                 "no model has unfairness at most 0.05 on validation data; it ranges from 0.1000 to 0.5000: "
-                "ask for more, train with larger strengths, or hold more data out"
+                "raise the limit, train with larger strengths, or hold more data out"
             ),
         ),
         (
@@ -587,7 +587,7 @@ def test_a_real_choice_predicts_and_is_judged_anew() -> None:
     data, _, validation, test = parts()
     for rows, expected in ((test, front.chosen), (validation, front.validation_points[front.models.index(model)])):
         part = data.held_out(rows)
-        found = point_of(predictions(model, part), part, strength=model.strength, seed=0)
+        found = make_point(predict(model, part), part, strength=model.strength, seed=0)
         assert (found.accuracy, found.unfairness) == pytest.approx((expected.accuracy, expected.unfairness))
     assert set(model.predict(X)) <= {0, 1}
 
@@ -610,7 +610,7 @@ def test_a_certified_choice_counts_the_functions_of_all_models(models: int) -> N
         front.select(max_unfairness=limit - 1e-9, certified=True)
     assert str(refusal.value) == (
         f"no model has certified unfairness at most {limit:g} on validation data; it ranges from {limit:.4f} to "
-        f"{limit:.4f}: ask for more, train with larger strengths, or hold more data out"
+        f"{limit:.4f}: raise the limit, train with larger strengths, or hold more data out"
     )
 
 
@@ -637,7 +637,7 @@ def test_the_bound_does_not_depend_on_where_the_interval_is_cut(gap: float) -> N
 def test_a_handful_of_samples_proves_nothing(gap: float, n: int) -> None:
     """The interval is then [0, 1]: a bound below 1 is no bound."""
     assert certified_range(made((gap, 0.8), n=n)) == (1.0, 1.0)  # no distance of shares is larger
-    for limit, said in ((0.5, "1 proves nothing: no unfairness is larger"), (1.0, "max_unfairness=1 proves nothing")):
+    for limit, said in ((0.5, "1 certifies nothing: no unfairness is larger"), (1.0, "max_unfairness=1 has no effect")):
         with pytest.raises(DataError, match=said):
             made((gap, 0.8), n=n).select(max_unfairness=limit, certified=True)
 
@@ -719,8 +719,8 @@ def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() ->
     rng = np.random.default_rng(2)
     sex, region = rng.integers(2, size=200), rng.integers(3, size=200)
     part = held_out((0.3 * rng.random(200) + 0.3 * region).clip(0, 1), {"sex": sex, "region": region})
-    said = predictions(Echo(), part)
-    curves, point = curves_of(said, part), point_of(said, part, strength=0.0, seed=0)
+    said = predict(Echo(), part)
+    curves, point = score_curves(said, part), make_point(said, part, strength=0.0, seed=0)
     assert list(curves.cumulative) == ["region: 0", "region: 1", "region: 2"]
     shares = np.array(list(curves.cumulative.values()))
     assert (shares.max(0) - shares.min(0)).max() == pytest.approx(point.unfairness, abs=0.05)
@@ -728,7 +728,7 @@ def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() ->
 
 def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
     def said(tribe: Any, criterion: str = "statistical_parity", rows: int = 200) -> str:
-        note = small_groups({"test": held_out(scores[:rows], {"tribe": tribe[:rows]}, None, criterion)})
+        note = small_groups_note({"test": held_out(scores[:rows], {"tribe": tribe[:rows]}, None, criterion)})
         return "" if note is None else note_text(note)
 
     scores, tribe = np.linspace(0, 1, 200), np.where(np.arange(200) < 4, "few", "many")
@@ -751,7 +751,7 @@ def test_a_choice_that_small_groups_rule_out_blames_them() -> None:
     with pytest.raises(DataError) as caught:
         made(*SOME, all_small=True).select(max_unfairness=0.05)
     assert str(caught.value).endswith(
-        "it ranges from 0.1000 to 0.5000: ask for more, merge small groups, mark them as missing, or hold more data out"
+        "from 0.1000 to 0.5000: raise the limit, merge small groups, mark them as missing, or hold more data out"
     )
 
 

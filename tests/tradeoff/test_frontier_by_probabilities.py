@@ -93,8 +93,8 @@ def test_groups_are_small_by_their_expected_rows() -> None:
     )
     part = data.held_out(np.arange(ROWS))
     assert part.small == {("P(race)", "1")}
-    (comparison,) = part.everyone
-    assert part.sizes_of(comparison) == pytest.approx((0.99 * ROWS, 0.01 * ROWS))
+    (comparison,) = part.all_comparisons
+    assert part.side_sizes(comparison) == pytest.approx((0.99 * ROWS, 0.01 * ROWS))
 
 
 def test_a_certificate_needs_groups() -> None:

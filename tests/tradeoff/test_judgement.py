@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from metrifair import AuditOptions, audit
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY
-from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions
+from metrifair.tradeoff.evaluate import Evaluation, evaluate_predictions, predict
 from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.split import HeldOut, data_set, with_common_comparisons
 
@@ -51,8 +51,8 @@ def parts(y: Any, groups: Any, *, regression: bool = False, weight: Any = None) 
 
 
 def evaluate_model(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int) -> Evaluation:
-    seen = predictions(model, held_out), predictions(model, training)
-    return evaluation_of(*seen, held_out, training, job=Job(strength, seed))
+    seen = predict(model, held_out), predict(model, training)
+    return evaluate_predictions(*seen, held_out, training, job=Job(strength, seed))
 
 
 def with_few(rows: int) -> Any:
@@ -95,7 +95,7 @@ def test_the_four_fifths_ratio_has_groups_with_few_of_the_labels_that_are_compar
     data = data_set(X, label, town, None, regression=False, criterion=EQUAL_OPPORTUNITY, contrast="pairs")
     part = with_common_comparisons(data.held_out(ROWS[200:]), data.held_out(ROWS[:200]))
     found = evaluate_model(Told(score), *part, strength=1.0, seed=0)
-    assert (found.comparisons, len(part[0].everyone)) == (1, 3)
+    assert (found.comparisons, len(part[0].all_comparisons)) == (1, 3)
     rates = [(score[200:] >= 0.5)[town[200:] == name].mean() for name in "abc"]
     assert found.point.more["four_fifths"] == pytest.approx(min(rates) / max(rates))
     assert rates.index(min(rates)) == 2
@@ -103,13 +103,13 @@ def test_the_four_fifths_ratio_has_groups_with_few_of_the_labels_that_are_compar
 
 def test_parts_are_judged_by_the_comparisons_with_enough_rows_in_all_of_them() -> None:
     held_out, training = parts(LABEL, {"town": with_few(10)})
-    assert (len(held_out.compared), len(training.compared)) == (1, 3)
-    assert [len(part.compared) for part in with_common_comparisons(held_out, training)] == [1, 1]
-    everyone = [str(one) for one in held_out.everyone]
+    assert (len(held_out.comparisons), len(training.comparisons)) == (1, 3)
+    assert [len(part.comparisons) for part in with_common_comparisons(held_out, training)] == [1, 1]
+    everyone = [str(one) for one in held_out.all_comparisons]
     town = np.array(["a", "b", "c"] * N)[:N]
     small = data_set(X, LABEL, town, None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs")
     few = with_common_comparisons(small.held_out(ROWS[:60]), small.held_out(ROWS[60:]))
-    assert [[str(one) for one in part.compared] for part in few] == [
+    assert [[str(one) for one in part.comparisons] for part in few] == [
         [name.replace("town", "sensitive_features") for name in everyone]
     ] * 2
 

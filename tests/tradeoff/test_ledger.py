@@ -177,7 +177,7 @@ FORGED: list[Any] = [
 
 @pytest.mark.parametrize("record", FORGED)
 def test_a_record_that_is_not_one_of_a_sweep_is_refused(record: Any) -> None:
-    with pytest.raises(DataError, match=r"^the ledger holds a record that is not one of a sweep .*; name a new ledger"):
+    with pytest.raises(DataError, match=r"^the ledger has a record that is not from a sweep .*; name a new ledger"):
         Figures.of(record)
 
 

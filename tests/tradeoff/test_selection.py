@@ -127,10 +127,10 @@ def test_every_utility_chooses_its_best(front: Frontier, name: str) -> None:
         model = front.select(max_unfairness=1.0, utility=name)
     utility = UTILITIES[name]
     own = front.validation_points[front.models.index(model)]
-    worths = [utility.worth(point.figure(name) or 0.0) for point in front.validation_points]
-    assert utility.worth(own.figure(name) or 0.0) >= max(worths) - own.errors[utility.key]
+    worths = [utility.quality(point.figure(name) or 0.0) for point in front.validation_points]
+    assert utility.quality(own.figure(name) or 0.0) >= max(worths) - own.errors[utility.key]
     if utility.needs == "scores":  # it ranks by itself
-        assert utility.worth(own.figure(name) or 0.0) == max(worths)
+        assert utility.quality(own.figure(name) or 0.0) == max(worths)
     assert front.chosen_by is utility
     assert front.view().utility is utility
 

@@ -148,7 +148,7 @@ def test_an_argument_that_fit_does_not_take_is_named_before_any_work(monkeypatch
     monkeypatch.setattr(Penalized, "__sklearn_clone__", lambda _: pytest.fail("work was begun"), raising=False)
     with pytest.raises(DataError) as refusal:
         front(Penalized(), parameter="C", sample_weight=np.ones(160))
-    assert str(refusal.value) == "Penalized.fit takes no sample_weight; leave it out, or take another method"
+    assert str(refusal.value) == "Penalized.fit takes no sample_weight; leave it out, or use another method"
     with pytest.raises(DataError, match=r"LogisticRegression\.fit takes no sensitive_features"):
         front(LogisticRegression(), parameter="C", strengths=[1.0])
 

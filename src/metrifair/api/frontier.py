@@ -25,7 +25,7 @@ from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
-from metrifair.tradeoff.result import TradeOff, Wish, held_out_columns
+from metrifair.tradeoff.result import Goal, TradeOff, held_out_columns
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, note_text, summary
 from metrifair.wording.frontier_view import FrontierView, figure_name
@@ -303,7 +303,7 @@ class Frontier(PrintedPage, TradeOff):
         >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
         ('model 1.0', 'model 0.0')
         """
-        best = self.choose(Wish(max_unfairness, min_accuracy, rule, certified, confidence), utility, needs_group)
+        best = self.choose(Goal(max_unfairness, min_accuracy, rule, certified, confidence), utility, needs_group)
         if warning := choice_warning(best.validation, best.test, self.chosen_by or self.utility):
             warnings.warn(warning, MetrifairWarning, stacklevel=2)
         return best.model
@@ -339,9 +339,9 @@ class Frontier(PrintedPage, TradeOff):
         ['row', 'sex', 'label', 'prediction', 'probability']
         """
         _, context = self.choice()
-        if self.unseen is None:
+        if self.chosen_predictions is None:
             raise DataError("no model is chosen; call select first")
-        columns = {"row": context.test, **held_out_columns(self.unseen, context.evaluator.test)}
+        columns = {"row": context.test, **held_out_columns(self.chosen_predictions, context.evaluator.test)}
         return frame({name: column.tolist() for name, column in columns.items()}, None, backend)
 
     def refit(self) -> Any:
@@ -372,7 +372,7 @@ class Frontier(PrintedPage, TradeOff):
         True
         """
         job, context = self.choice()
-        model = context.refitted(job)
+        model = context.refit(job)
         self.certified = False
         return model
 

@@ -248,9 +248,9 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         return
     if choice.certified:
         rows = front.source.evaluator.validation
-        among = " between groups that were not left out" if len(rows.compared) < len(rows.everyone) else ""
+        among = " between groups that were not left out" if len(rows.comparisons) < len(rows.all_comparisons) else ""
         say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
-    kept, notes, unseen = model, [], front.unseen if front.test_folds else None
+    kept, notes, unseen = model, [], front.chosen_predictions if front.test_folds else None
     if front.test_folds and choice.output is not None:
         count = f"{len(source.data.rows):,}"
         notes = [

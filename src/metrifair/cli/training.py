@@ -23,7 +23,7 @@ from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
 from metrifair.saving.modelfile import fingerprint
 from metrifair.support.provenance import Provenance, made_now
-from metrifair.tradeoff.evaluate import Evaluation, evaluation_of, predictions, small_groups
+from metrifair.tradeoff.evaluate import Evaluation, evaluate_predictions, predict, small_groups_note
 from metrifair.tradeoff.frontier import automatic_test_folds
 from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.result import in_row_order
@@ -83,9 +83,9 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     measured, warned, chosen = _fitted(source, asked, parts)
     evaluation = None
     if apart:
-        outside, inside = (predictions(measured, part) for part in apart)
+        outside, inside = (predict(measured, part) for part in apart)
         job = Job(source.estimator.strength, seed)
-        evaluation = evaluation_of(outside, inside, apart[0], apart[1], job=job, utility=_utility(chosen))
+        evaluation = evaluate_predictions(outside, inside, apart[0], apart[1], job=job, utility=_utility(chosen))
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
@@ -103,7 +103,7 @@ def _fitted(
     (model, warned), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = source.data.held_out(parts.validation)
-        chosen = _chosen(asked, predictions(model, part).score, part)
+        chosen = _chosen(asked, predict(model, part).score, part)
     return replace(model, threshold=asked.threshold if chosen is None else chosen.threshold), warned, chosen
 
 
@@ -115,7 +115,7 @@ def _notes(
     source: TrainingFile, warned: TrainingWarnings, parts: Mapping[str, HeldOut], test_part: Rows
 ) -> tuple[str, ...]:
     """The caveats about the file, rows on both sides of the split, small groups and training, each once."""
-    small = small_groups(parts) if parts else None
+    small = small_groups_note(parts) if parts else None
     repeated = source.repeat_texts(test_part) if parts else ()
     texts = (*source.notes, *repeated, "" if small is None else wording.note_text(small), *warned.notes)
     return tuple(dict.fromkeys(filter(None, texts)))
@@ -131,7 +131,7 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
     parts, warned = [], TrainingWarnings([], [])
     for split in splits:
         model, more, _ = _fitted(source, asked, split)
-        parts.append(predictions(model, data.held_out(split.test)))
+        parts.append(predict(model, data.held_out(split.test)))
         warned = warned.with_others(more)
     unseen = in_row_order(parts, [split.test for split in splits])
     model, more = source.fitted(data.rows)
@@ -139,9 +139,9 @@ def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedM
     model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
     fold = fold[np.argsort(np.concatenate([split.test for split in splits]))]
-    evaluation = evaluation_of(
+    evaluation = evaluate_predictions(
         unseen,
-        predictions(model, everyone),
+        predict(model, everyone),
         everyone,
         everyone,
         job=Job(source.estimator.strength, seed),

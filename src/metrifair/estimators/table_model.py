@@ -224,7 +224,7 @@ def choose_threshold(
     tried = _candidates(score)
     decided = score >= tried[:, None]
     reached = [_measured(utility, score, np.where(row, positive, 1 - positive), problem) for row in decided]
-    worth = np.array([utility.worth(found.value) for found in reached])
+    worth = np.array([utility.quality(found.value) for found in reached])
     best = int(worth.argmax())
     gaps = np.zeros(len(tried))
     equal = worth >= worth[best] - 1e-12

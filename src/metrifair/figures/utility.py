@@ -97,7 +97,7 @@ class Utility:
             return value
         return 1 - value / constant if constant is not None and constant > 0 else 0.0
 
-    def worth(self, value: float) -> float:
+    def quality(self, value: float) -> float:
         """The value, or its negative if less is better: larger is better in any case."""
         return value if self.larger_is_better else -value
 
@@ -223,7 +223,7 @@ def _squared_error(predictions: Predictions, problem: Problem, _: Any) -> Utilit
 
 def _labels(problem: Problem) -> NDArray[Any]:
     if problem.labels is None:
-        raise DataError("models are judged by their outcomes; pass y")
+        raise DataError("y is required to evaluate models")
     return problem.labels
 
 
@@ -392,7 +392,7 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     measured = [utility.of(model.predictions(len(labels)), problem, X) for model in constants]
     return max(
         zip(constants, measured, strict=True),
-        key=lambda pair: -inf if pair[1] is None else utility.worth(pair[1].value),
+        key=lambda pair: -inf if pair[1] is None else utility.quality(pair[1].value),
     )[0]
 
 
@@ -435,7 +435,7 @@ def constant_mark(
     measured, baseline = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
     if measured is None or baseline is None:
         return mark
-    gain, margin = utility.worth(measured.value) - utility.worth(baseline.value), 0.0
+    gain, margin = utility.quality(measured.value) - utility.quality(baseline.value), 0.0
     if measured.influence is not None and baseline.influence is not None:
         error = _standard_error(measured.influence - baseline.influence, problem.weight)
         margin = _WIDTH * max(error, measured.chance)

@@ -31,13 +31,13 @@ from metrifair.tradeoff.sweep import needs_group
 from metrifair.training.objective import BINARY, MULTICLASS, scores
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
-_WORK = 5_000_000  # scores that are sorted, about
-_EXCHANGES, _CHANCE = 200, 0.01
+_WORK = 5_000_000  # approximate number of scores to sort
+_PERMUTATIONS, _LEVEL = 200, 0.01
 _MORE_BIAS = 3.0  # bias of a maximum over the bias that its resamples show; by experiment
 _WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 
-def predictions(model: Any, part: HeldOut) -> Predictions:
+def predict(model: Any, part: HeldOut) -> Predictions:
     """Scores and decisions of a model; models that need groups receive them."""
 
     def call(method: Any) -> NDArray[Any]:
@@ -63,7 +63,7 @@ def _indicators(decision: NDArray[Any], part: HeldOut) -> Floats:
     return np.asarray(decision[:, None] == np.arange(len(scheme.classes)), dtype=np.float64)
 
 
-class Worth(NamedTuple):
+class UtilityFigures(NamedTuple):
     """Utilities of a model, each by the name of the figure."""
 
     values: dict[str, float]
@@ -72,100 +72,101 @@ class Worth(NamedTuple):
     marks: dict[str, Mark]
 
 
-def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Worth:
+def utility_figures(predictions: Predictions, part: HeldOut, against: Iterable[Rival]) -> UtilityFigures:
     """Each utility with its interval and error, and the mark of a model that does not beat the constant predictor."""
-    worth, problem = Worth({}, {}, {}, {}), part.problem
+    figures, problem = UtilityFigures({}, {}, {}, {}), part.problem
     for utility, constant in against:
-        measured = utility.of(found, problem, part.X)
-        if measured is None:
+        estimate = utility.of(predictions, problem, part.X)
+        if estimate is None:
             continue
-        worth.values[utility.key] = measured.value
-        if (error := measured.error(problem.weight)) is not None:
-            worth.errors[utility.key] = error
+        figures.values[utility.key] = estimate.value
+        if (error := estimate.error(problem.weight)) is not None:
+            figures.errors[utility.key] = error
         # Neither Wilson's interval nor certificates are valid for weighted samples.
-        if problem.weight is None and (interval := utility.interval(measured, problem)) is not None:
-            worth.intervals[utility.key] = interval
-        if mark := constant_mark(found, problem, utility=utility, constant=constant, X=part.X):
-            worth.marks[utility.key] = mark
-    return worth
+        if problem.weight is None and (interval := utility.interval(estimate, problem)) is not None:
+            figures.intervals[utility.key] = interval
+        if mark := constant_mark(predictions, problem, utility=utility, constant=constant, X=part.X):
+            figures.marks[utility.key] = mark
+    return figures
 
 
-def point_of(
-    found: Predictions, part: HeldOut, *, strength: float, seed: int, against: Sequence[Rival] | None = None
+def make_point(
+    predictions: Predictions, part: HeldOut, *, strength: float, seed: int, against: Sequence[Rival] | None = None
 ) -> Point:
     """Utilities and unfairness of a model's predictions, with intervals.
 
     Weighted rows have no intervals, and unfairness has none if groups have probabilities.
-    ``against`` are the utilities with the constants to beat, by which the point is marked; None: the usual ones, with
-    the constants of these very rows.
+    ``against`` are the utilities with the best constant predictors, which the point is compared with. None: the usual
+    utilities, with the best constants for these rows.
     """
-    problem = part.problem
-    if not np.isfinite(found.score).all():
+    if not np.isfinite(predictions.score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    values, intervals, errors, marks = worth_of(found, part, rivals(problem) if against is None else against)
-    accuracy, gap, decided = values.pop("accuracy"), distances_of(_compared(found, part), part), None
-    proven = {"unfairness": _certified(gap, part)} if part.has_certificates else {}
+    against = rivals(part.problem) if against is None else against
+    values, intervals, errors, marks = utility_figures(predictions, part, against)
+    accuracy, decided = values.pop("accuracy"), None
+    gaps = distances(_scores_to_compare(predictions, part), part)
+    if part.has_certificates:
+        intervals["unfairness"] = _certified_interval(gaps, part)
     if not part.regression:
-        if (ratio := _four_fifths(found, part)) is not None:
+        if (ratio := _four_fifths(predictions, part)) is not None:
             values["four_fifths"] = ratio
-        decisions = distances_of(_decided(found, part), part)
-        decided = float(decisions.max())
+        decision_gaps = distances(_decisions_to_compare(predictions, part), part)
+        decided = float(decision_gaps.max())
         if part.has_certificates:
-            proven["decision_unfairness"] = _certified(decisions, part)
-    if (gap_of_known := _unfairness_of_known_groups(found, part)) is not None:
-        values["known_unfairness"] = gap_of_known
-    known = {**intervals, **proven}
-    return Point(strength, seed, accuracy, float(gap.max()), decided, values, known, errors=errors, marks=marks)
+            intervals["decision_unfairness"] = _certified_interval(decision_gaps, part)
+    if (known_gap := _unfairness_of_known_groups(predictions, part)) is not None:
+        values["known_unfairness"] = known_gap
+    return Point(strength, seed, accuracy, float(gaps.max()), decided, values, intervals, errors=errors, marks=marks)
 
 
-def _unfairness_of_known_groups(found: Predictions, part: HeldOut) -> float | None:
-    """The unfairness of scores of the rows whose true groups are known beside probabilities; None: of too few rows."""
+def _unfairness_of_known_groups(predictions: Predictions, part: HeldOut) -> float | None:
+    """The unfairness of scores on the rows with known groups beside probabilities; None if they are too few."""
     known = part.with_known_groups()
-    if known is None or not all(min(known.sizes_of(one)) >= part.least for one in part.compared):
+    if known is None or not all(min(known.side_sizes(comparison)) >= part.min_rows for comparison in part.comparisons):
         return None
     probabilities = part.problem.probabilities
     assert probabilities is not None
     assert probabilities.known is not None
-    values = _compared(found, part)[..., torch.as_tensor(probabilities.known >= 0)]
-    sides = tuple(known.everyone[one] for one in part.compared)
+    values = _scores_to_compare(predictions, part)[..., torch.as_tensor(probabilities.known >= 0)]
+    sides = tuple(known.all_comparisons[comparison] for comparison in part.comparisons)
     return float(between(measured("kolmogorov"), values, sides, reduce="max").max())
 
 
-def _compared(found: Predictions, part: HeldOut) -> Tensor:
+def _scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
     """The scores that the criterion compares: (n,), or (classes, n)."""
-    criterion, values = part.problem.scheme.criterion, torch.as_tensor(found.score)
-    if criterion.score != "prediction" and found.kind == "output":
+    criterion, values = part.problem.scheme.criterion, torch.as_tensor(predictions.score)
+    if criterion.score != "prediction" and predictions.kind == "output":
         task = BINARY if values.ndim == 1 else MULTICLASS
         values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
         loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
-        values = torch.as_tensor(scores_of(criterion, found.score, part.problem, loss=loss))
+        values = torch.as_tensor(scores_of(criterion, predictions.score, part.problem, loss=loss))
     return values.movedim(-1, 0)
 
 
-def _decided(found: Predictions, part: HeldOut) -> Tensor:
+def _decisions_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
     """The decisions that the criterion compares: (n,), or (classes, n)."""
-    wrong = found.decision != part.labels
-    compared = wrong if part.problem.scheme.criterion.score == "loss" else _indicators(found.decision, part).T
+    wrong = predictions.decision != part.labels
+    compared = wrong if part.problem.scheme.criterion.score == "loss" else _indicators(predictions.decision, part).T
     return torch.as_tensor(compared).double()
 
 
-def distances_of(values: Tensor, part: HeldOut) -> Tensor:
+def distances(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    found: Tensor = between(measured("kolmogorov"), values, part.sides, names=tuple(part.compared), reduce="all")
-    return found
+    gaps: Tensor = between(measured("kolmogorov"), values, part.sides, names=tuple(part.comparisons), reduce="all")
+    return gaps
 
 
-def _certified(distances: Tensor, part: HeldOut) -> Interval:
-    """Within which the largest of these distances is proven to lie, by the radii of all distribution functions."""
-    cdfs, gap = 2 * distances.numel(), float(distances.max())
+def _certified_interval(gaps: Tensor, part: HeldOut) -> Interval:
+    """The certified interval of the largest of these distances, by the radii of all distribution functions."""
+    cdfs, gap = 2 * gaps.numel(), float(gaps.max())
     radius = max(
         sum(dkw_radius(count, confidence=CONFIDENCE, cdfs=cdfs) for count in side.counts) for side in part.sides
     )
     return Interval(max(0.0, gap - radius), min(1.0, gap + radius))
 
 
-def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
+def _four_fifths(predictions: Predictions, part: HeldOut) -> float | None:
     """The smallest share of positive decisions of a group over the largest; None if there is no positive class.
 
     It uses all rows of a group, for every criterion.
@@ -173,35 +174,35 @@ def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
     scheme, weight = part.problem.scheme, part.problem.weight
     if len(scheme.classes) != 2:
         return None
-    chosen, ratios = (found.decision == scheme.positive).astype(np.int64), []
+    selected, ratios = (predictions.decision == scheme.positive).astype(np.int64), []
     for attribute, groups in part.members.items():
-        large = [own for group, own in groups.items() if (attribute, group) not in part.small]
-        own = large if len(large) > 1 else [own for own in groups.values() if own.any()]
-        amounts = [np.bincount(chosen, group if weight is None else weight * group, 2) for group in own]
+        large = [rows for group, rows in groups.items() if (attribute, group) not in part.small_groups]
+        members = large if len(large) > 1 else [rows for rows in groups.values() if rows.any()]
+        amounts = [np.bincount(selected, group if weight is None else weight * group, 2) for group in members]
         counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
-        ratios.append(ratios_of(counts, [round(group.sum()) for group in own], len(chosen), RatioRule()).smallest)
+        ratios.append(ratios_of(counts, [round(group.sum()) for group in members], len(selected), RatioRule()).smallest)
     return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
-def curves_of(found: Predictions, part: HeldOut) -> Curves:
+def score_curves(predictions: Predictions, part: HeldOut) -> Curves:
     """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
 
     For several classes, of the positive class's probability.
     """
     attribute = next(iter(part.members))
     if len(part.members) > 1:
-        gaps = distances_of(_compared(found, part), part).reshape(-1, len(part.sides))
-        attribute = tuple(part.compared)[int(gaps.amax(0).argmax())].attribute
-    line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
+        gaps = distances(_scores_to_compare(predictions, part), part).reshape(-1, len(part.sides))
+        attribute = tuple(part.comparisons)[int(gaps.amax(0).argmax())].attribute
+    line = predictions.score if predictions.score.ndim == 1 else predictions.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
     return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
 
 
 def unfairness_by_chance(part: HeldOut, unfairness_of: str = "scores") -> float:
-    """Mean unfairness on these rows of models whose scores, or decisions, have nothing to do with the groups.
+    """Mean unfairness on these rows of models whose scores, or decisions, are independent of the groups.
 
-    Like the figure itself it is the largest over all comparisons and classes, of which many share rows: so it is drawn,
-    with a fixed seed. Scores have no ties and decisions equal shares; with others chance shows less, not more.
+    It is the largest distance over all comparisons and classes, of which many share rows; so it is simulated, with a
+    fixed seed. Scores have no ties and decisions have equal shares: in other cases the mean is smaller.
     """
     scheme = part.problem.scheme
     classes = len(scheme.classes) if len(scheme.classes) > 2 and scheme.criterion.score != "loss" else 1
@@ -213,81 +214,81 @@ def unfairness_by_chance(part: HeldOut, unfairness_of: str = "scores") -> float:
         scores = waiting / waiting.sum(1, keepdim=True)
     if unfairness_of == "decisions" and not part.regression:
         scores = (scores >= 0.5 if classes == 1 else scores == scores.amax(1, keepdim=True)).float()
-    return float(distances_of(scores, part).amax((1, 2)).mean())
+    return float(distances(scores, part).amax((1, 2)).mean())
 
 
 def resampled_unfairness(values: Tensor, part: HeldOut, fold: Integers | None = None) -> Floats:
     """The largest distance of scores (..., n) on rows that are drawn with replacement, with a fixed seed: (draws,).
 
-    Rows are drawn within their cell and test ``fold``: the models of the folds are given, and their rows are not.
+    Rows are drawn within their cell and test ``fold``: the models of the folds are fixed, and their rows are not.
     """
     stratum = part.problem.cell if fold is None else part.problem.cell * (int(fold.max()) + 1) + fold
     order, generator = np.argsort(stratum, kind="stable"), np.random.default_rng(0)
     _, first, size = np.unique(stratum[order], return_index=True, return_counts=True)
     start, count = np.repeat(first, size), np.repeat(size, size)
-    draws, found = max(_FEWEST_DRAWS, min(_MOST_DRAWS, 4 * _WORK // len(order))), []
+    draws, largest = max(_FEWEST_DRAWS, min(_MOST_DRAWS, 4 * _WORK // len(order))), []
     at_once = max(1, min(draws, _WORK // len(order)))
-    for begun in range(0, draws, at_once):
-        drawn = np.empty((min(at_once, draws - begun), len(order)), dtype=np.int64)
-        drawn[:, order] = order[start + (generator.random(drawn.shape) * count).astype(np.int64)]
-        distances = distances_of(values[..., torch.as_tensor(drawn)], part)
-        found.append(distances.movedim(-2, 0).flatten(1).amax(1).numpy())
-    return np.concatenate(found).astype(np.float64)
+    for start_draw in range(0, draws, at_once):
+        rows = np.empty((min(at_once, draws - start_draw), len(order)), dtype=np.int64)
+        rows[:, order] = order[start + (generator.random(rows.shape) * count).astype(np.int64)]
+        gaps = distances(values[..., torch.as_tensor(rows)], part)
+        largest.append(gaps.movedim(-2, 0).flatten(1).amax(1).numpy())
+    return np.concatenate(largest).astype(np.float64)
 
 
-def resampled_interval(drawn: Floats, value: float, *, least: float = 0.0) -> Interval:
+def resampled_interval(draws: Floats, value: float, *, lowest: float = 0.0) -> Interval:
     """The 95 % interval of a value: 1.96 standard deviations of its resamples on either side, and their bias.
 
     The largest difference of two samples overstates that of their populations. Resamples show about a third of this.
     """
-    margin, bias = _WIDTH * float(drawn.std(ddof=1)), _MORE_BIAS * (float(drawn.mean()) - value)
-    return Interval(max(least, value - margin - max(bias, 0.0)), min(1.0, value + margin + max(-bias, 0.0)))
+    margin, bias = _WIDTH * float(draws.std(ddof=1)), _MORE_BIAS * (float(draws.mean()) - value)
+    return Interval(max(lowest, value - margin - max(bias, 0.0)), min(1.0, value + margin + max(-bias, 0.0)))
 
 
-def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part: HeldOut, *, least: float) -> bool:
-    """Whether scores lie closer together on the rows that a model was trained on, by more than chance.
+def is_overfit(inside: Predictions, training: HeldOut, outside: Predictions, part: HeldOut, *, chance: float) -> bool:
+    """Whether unfairness is significantly smaller on the training rows (``inside``) than on a part (``outside``).
 
-    Rows of either part change places at random within each cell, 200 times with a fixed seed: where the model treats
-    both parts alike, that changes nothing but by chance. True if the unfairness here exceeds that on training rows
-    by more than ``least`` (the unfairness that chance alone would show) and by more than in 99 % of the exchanges.
-    Where groups have probabilities, no cells hold rows that could change places: False.
+    A permutation test: rows of both parts change places at random within each cell, 200 times with a fixed seed. True
+    if the unfairness of the part exceeds that of the training rows by more than ``chance`` (the unfairness expected of
+    a fair model) and by more than in 99 % of the permutations. False where groups have probabilities, because cells
+    then contain no rows that could change places.
     """
     if part.problem.probabilities is not None:
         return False
-    own, other = _compared(trained, training), _compared(found, part)
-    gap = float(distances_of(other, part).max() - distances_of(own, training).max())
-    if gap <= least:
+    seen, unseen = _scores_to_compare(inside, training), _scores_to_compare(outside, part)
+    gap = float(distances(unseen, part).max() - distances(seen, training).max())
+    if gap <= chance:
         return False
-    pooled = torch.cat([own, other], -1)
+    pooled = torch.cat([seen, unseen], -1)
     cell = np.concatenate([training.problem.cell, part.problem.cell])
     place, generator, count = np.argsort(cell, kind="stable"), np.random.default_rng(0), len(training.problem)
-    at_once = max(1, min(_EXCHANGES // 8, _WORK // (2 * len(cell))))
+    at_once = max(1, min(_PERMUTATIONS // 8, _WORK // (2 * len(cell))))
     larger, done = 0, 0
-    while done < _EXCHANGES:
+    while done < _PERMUTATIONS:
         order = np.empty((at_once, len(cell)), dtype=np.int64)
-        for one in order:
-            one[place] = np.lexsort((generator.random(len(cell)), cell))
+        for permutation in order:
+            permutation[place] = np.lexsort((generator.random(len(cell)), cell))
         mixed = pooled[..., torch.as_tensor(order)]
-        first, second = distances_of(mixed[..., :count], training), distances_of(mixed[..., count:], part)
-        apart = second.movedim(-2, 0).flatten(1).amax(1) - first.movedim(-2, 0).flatten(1).amax(1)
-        larger, done = larger + int((apart >= gap).sum()), done + at_once
-        if (1 + larger) / (1 + _EXCHANGES) > _CHANCE:
+        first, second = distances(mixed[..., :count], training), distances(mixed[..., count:], part)
+        difference = second.movedim(-2, 0).flatten(1).amax(1) - first.movedim(-2, 0).flatten(1).amax(1)
+        larger, done = larger + int((difference >= gap).sum()), done + at_once
+        if (1 + larger) / (1 + _PERMUTATIONS) > _LEVEL:
             return False
     return True
 
 
-def small_groups(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
+def small_groups_note(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
     """Groups with few rows in one of these parts ("training", "validation", "test"); None if there are none.
 
     The parts have common comparisons (``with_common_comparisons``).
     """
     small: dict[tuple[str, str, str], dict[str, Any]] = {}
     for rows, part in parts.items():
-        for comparison in part.everyone:
+        for comparison in part.all_comparisons:
             attribute, within = comparison.attribute, comparison.within
-            sizes = part.sizes_of(comparison)
-            for group, size in zip(comparison.groups, sizes, strict=False):  # a dependence has one side: anyone
-                if size < part.least:
+            sizes = part.side_sizes(comparison)
+            for group, size in zip(comparison.groups, sizes, strict=False):  # a dependence has one side, with all rows
+                if size < part.min_rows:
                     count = round(float(size))
                     facts = {"group": group, "attribute": attribute, "part": rows, "within": within, "rows": count}
                     small.setdefault((attribute, within, group), facts)
@@ -300,7 +301,7 @@ def small_groups(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
 
 def all_small(part: HeldOut) -> bool:
     """Whether no comparison has enough rows, so that unfairness is that of small groups."""
-    return all(one in part.apart or min(part.sizes_of(one)) < part.least for one in part.compared)
+    return all(key in part.small_elsewhere or min(part.side_sizes(key)) < part.min_rows for key in part.comparisons)
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,7 @@ class GroupPerformance:
     attribute: str
     group: str
     rows: int
-    figures: Mapping[str, float | None]  # by name; None if so few rows do not determine it
+    figures: Mapping[str, float | None]  # by name; None if the rows are too few to determine it
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class Evaluation:
 
     point: Point
     training: Point
-    chance: float  # unfairness of the scores that groups of equal distributions would show on so few rows
+    chance: float  # mean unfairness of the scores on so few rows if groups have equal distributions
     with_small: Mapping[str, float] | None  # unfairness and chance with small groups; None: none was left out
     comparisons: int  # behind the unfairness
     constant: Point  # the best constant predictor, on the held-out rows
@@ -327,20 +328,20 @@ class Evaluation:
     groups: tuple[GroupPerformance, ...]
 
 
-def performance_by_group(found: Predictions, part: HeldOut) -> tuple[GroupPerformance, ...]:
+def performance_by_group(predictions: Predictions, part: HeldOut) -> tuple[GroupPerformance, ...]:
     """The figures of every group of every attribute, in the order of its names.
 
     Of two classes: base rate (share of the positive label), mean score, decision rate (share of positive decisions),
     accuracy and AUC; of more, accuracy and AUC; of numbers, mean outcome, mean prediction and R2.
     """
     return tuple(
-        GroupPerformance(attribute, group, round(float(members.sum())), _group_figures(found, part, members))
+        GroupPerformance(attribute, group, round(float(members.sum())), _group_figures(predictions, part, members))
         for attribute, groups in part.members.items()
         for group, members in groups.items()
     )
 
 
-def _group_figures(found: Predictions, part: HeldOut, members: NDArray[Any]) -> dict[str, float | None]:
+def _group_figures(predictions: Predictions, part: HeldOut, members: NDArray[Any]) -> dict[str, float | None]:
     names = ("r2",) if part.regression else ("accuracy", "auc")
     if not members.any():
         return dict.fromkeys(names)
@@ -348,13 +349,13 @@ def _group_figures(found: Predictions, part: HeldOut, members: NDArray[Any]) -> 
     problem = part.problem.take(rows)
     if part.problem.probabilities is not None:
         problem = replace(problem, weight=members[rows] * (1.0 if problem.weight is None else problem.weight))
-    inside = Predictions(found.score[rows], found.decision[rows], found.kind)
+    inside = Predictions(predictions.score[rows], predictions.decision[rows], predictions.kind)
     values: dict[str, Any] = {}
     if part.regression:
         values = {"mean_outcome": problem.labels, "mean_prediction": inside.score}
     elif len(problem.scheme.classes) == 2:
-        decided = inside.decision == problem.scheme.positive
-        values = {"base_rate": problem.is_positive, "mean_score": inside.score, "decision_rate": decided}
+        selected = inside.decision == problem.scheme.positive
+        values = {"base_rate": problem.is_positive, "mean_score": inside.score, "decision_rate": selected}
     figures: dict[str, float | None] = {
         name: float(np.average(column, weights=problem.weight)) for name, column in values.items()
     }
@@ -385,7 +386,7 @@ class Evaluator:
     utility: Utility | None = None  # one more figure
     # With folds: predictions for the validation rows by models of the other folds; None if training failed.
     cross_predictions: dict[Job, Predictions | None] | None = None
-    test_fold: Integers | None = None  # of each row: then the same predictions serve as those for the test rows
+    test_fold: Integers | None = None  # of each row: then predictions for validation and test rows are the same
     nested: bool = False  # one test fold: outcomes have validation figures, and predictions in place of the model
 
     @cached_property
@@ -406,62 +407,63 @@ class Evaluator:
     def validation_predictions(self, model: Any, job: Job) -> Predictions | None:
         """Predictions for the validation rows, by the model or, with folds, by models of the other folds."""
         if self.cross_predictions is None:
-            return predictions(model, self.validation)
+            return predict(model, self.validation)
         if job not in self.cross_predictions:
-            raise DataError("a ledger keeps figures of folds, and no scores; make the frontier with this utility")
+            raise DataError("the ledger stores figures of folds, not scores; make the frontier with this utility")
         return self.cross_predictions[job]
 
     def test_predictions(self, model: Any, job: Job) -> Predictions | None:
         """Predictions for the test rows, by the model or, with test folds, by models of the other folds."""
-        return predictions(model, self.test) if self.test_fold is None else self.validation_predictions(model, job)
+        return predict(model, self.test) if self.test_fold is None else self.validation_predictions(model, job)
 
-    def point(self, found: Predictions, part: HeldOut, job: Job, *, needs_group: bool) -> Point:
+    def point(self, predictions: Predictions, part: HeldOut, job: Job, *, needs_group: bool) -> Point:
         """The figures of a job's predictions for the rows of a part."""
-        figures = point_of(found, part, strength=job.value, seed=job.seed, against=self.rivals)
+        figures = make_point(predictions, part, strength=job.value, seed=job.seed, against=self.rivals)
         return replace(figures, family=job.family, needs_group=needs_group)
 
-    def with_resampled_intervals(self, figures: Point, found: Predictions) -> Point:
+    def with_resampled_intervals(self, figures: Point, predictions: Predictions) -> Point:
         """Figures on the test rows; with test folds, unfairness has intervals by resampling."""
         if self.test_fold is None or figures.failed or not self.test.has_certificates:
             return figures
-        drawn = {"unfairness": resampled_interval(self.resampled(found), figures.unfairness)}
+        intervals = {"unfairness": resampled_interval(self.resampled(predictions), figures.unfairness)}
         if figures.decision_unfairness is not None:
-            decided = self.resampled(found, of_decisions=True)
-            drawn["decision_unfairness"] = resampled_interval(decided, figures.decision_unfairness)
-        return replace(figures, intervals={**figures.intervals, **drawn})
+            decision_draws = self.resampled(predictions, of_decisions=True)
+            intervals["decision_unfairness"] = resampled_interval(decision_draws, figures.decision_unfairness)
+        return replace(figures, intervals={**figures.intervals, **intervals})
 
-    def resampled(self, found: Predictions, *, of_decisions: bool = False) -> Floats:
+    def resampled(self, predictions: Predictions, *, of_decisions: bool = False) -> Floats:
         """Unfairness of the predictions for resampled test rows, the same ones at every call: (draws,)."""
-        values = _decided(found, self.test) if of_decisions else _compared(found, self.test)
-        return resampled_unfairness(values, self.test, self.test_fold)
+        values = _decisions_to_compare if of_decisions else _scores_to_compare
+        return resampled_unfairness(values(predictions, self.test), self.test, self.test_fold)
 
     def __call__(self, model: Any, job: Job) -> Outcome:
         """The figures of this model on each part; None is a model whose training failed."""
-        seen = None if model is None else self.validation_predictions(model, job)
-        unseen = None if model is None else self.test_predictions(model, job)
-        if seen is None or unseen is None:
+        on_validation = None if model is None else self.validation_predictions(model, job)
+        on_test = None if model is None else self.test_predictions(model, job)
+        if on_validation is None or on_test is None:
             failed = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
             return Outcome(job, failed, failed)
-        asks = needs_group(model)
-        validation = self.point(seen, self.validation, job, needs_group=asks)
+        group_needed = needs_group(model)
+        validation = self.point(on_validation, self.validation, job, needs_group=group_needed)
         if self.nested:
-            return Outcome(job, validation, validation, model=HeldOutPredictions(seen, unseen))
-        # With test folds, the same predictions for the same rows serve twice.
-        same = unseen is seen and self.test is self.validation
-        test = validation if same else self.point(unseen, self.test, job, needs_group=asks)
-        test = self.with_resampled_intervals(test, unseen)
+            return Outcome(job, validation, validation, model=HeldOutPredictions(on_validation, on_test))
+        # With test folds, validation and test rows and their predictions are the same.
+        same = on_test is on_validation and self.test is self.validation
+        test = validation if same else self.point(on_test, self.test, job, needs_group=group_needed)
+        test = self.with_resampled_intervals(test, on_test)
         if self.cross_predictions is not None:
-            validation = replace(validation, intervals={})  # of other models than this one: nothing is certified
+            validation = replace(validation, intervals={})  # from other models: not certified for this one
         if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
         training = None
         if self.training is not None:
-            inside = predictions(model, self.training)
-            training = self.point(inside, self.training, job, needs_group=asks)
-            outside = Predictions.joined([seen, unseen]) if self.test_fold is None else unseen
-            if not training.failed and is_overfit(inside, self.training, outside, self.held_out, least=self.chance):
+            on_training = predict(model, self.training)
+            training = self.point(on_training, self.training, job, needs_group=group_needed)
+            on_held_out = Predictions.joined([on_validation, on_test]) if self.test_fold is None else on_test
+            parts = on_training, self.training, on_held_out, self.held_out
+            if not training.failed and is_overfit(*parts, chance=self.chance):
                 test = replace(test, overfit=True)
-        curves = curves_of(unseen, self.test) if job.seed == self.shown_seed else None
+        curves = score_curves(on_test, self.test) if job.seed == self.shown_seed else None
         return Outcome(job, validation, test, curves, model, training)
 
     def constant(self, utility: Utility) -> tuple[Point, Any]:
@@ -469,11 +471,11 @@ class Evaluator:
         known = next((rival for rival in self.rivals if rival.utility is utility), None)
         rival = known or self.rivals_with(utility)[-1]
         against = self.rivals if known else (*self.rivals, rival)
-        found = rival.constant.predictions(len(self.test.problem))
-        return point_of(found, self.test, strength=0.0, seed=0, against=against), rival.constant.value
+        predictions = rival.constant.predictions(len(self.test.problem))
+        return make_point(predictions, self.test, strength=0.0, seed=0, against=against), rival.constant.value
 
 
-def evaluation_of(
+def evaluate_predictions(
     outside: Predictions,
     inside: Predictions,
     held_out: HeldOut,
@@ -492,19 +494,19 @@ def evaluation_of(
     against = evaluator.rivals
     point = evaluator.point(outside, held_out, job, needs_group=False)
     point = evaluator.with_resampled_intervals(point, outside)
-    if not point.failed and is_overfit(inside, training, outside, held_out, least=evaluator.chance):
+    if not point.failed and is_overfit(inside, training, outside, held_out, chance=evaluator.chance):
         point = replace(point, overfit=True)
-    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
-    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
-    if len(whole.compared) > len(held_out.compared) and not point.failed:
-        gap = float(distances_of(_compared(outside, whole), whole).max())
-        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
+    constant = next((rival.constant for rival in against if rival.utility == utility), against[0].constant)
+    all_groups, with_small = replace(held_out, min_rows=1, small_elsewhere=frozenset()), None
+    if len(all_groups.comparisons) > len(held_out.comparisons) and not point.failed:
+        gap = float(distances(_scores_to_compare(outside, all_groups), all_groups).max())
+        with_small = {"unfairness": gap, "chance": unfairness_by_chance(all_groups)}
     return Evaluation(
         point=point,
         training=evaluator.point(inside, training, job, needs_group=False),
         chance=evaluator.chance,
         with_small=with_small,
-        comparisons=len(held_out.compared),
+        comparisons=len(held_out.comparisons),
         constant=evaluator.point(constant.predictions(len(held_out.problem)), held_out, job, needs_group=False),
         constant_value=constant.value,
         groups=performance_by_group(outside, held_out),

@@ -29,7 +29,7 @@ from metrifair.stacking import has_lightgbm
 from metrifair.support.checks import check_known, is_number, last_step, seed_of
 from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
-from metrifair.tradeoff.evaluate import Evaluator, all_small, predictions, small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluate import Evaluator, all_small, predict, small_groups_note, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, content_text
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.portfolio import ALWAYS_TRIED, AUTO, STRENGTHS, Portfolio
@@ -45,12 +45,12 @@ from metrifair.tradeoff.split import (
     split_rows,
     with_common_comparisons,
 )
-from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, families_of, sweep
+from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, make_families, sweep
 
 _BENDS = 8  # strengths that a refinement adds
 _TEST = 0.25  # share of test rows
 _TEST_FOLDS = 5
-_ENOUGH = 200  # test rows of the smallest group, from which on one split is the default
+_ENOUGH = 200  # test rows of the smallest group: with more, one split is the default
 _MOST_ROWS = 20_000  # beyond which test folds would take long
 
 
@@ -77,32 +77,32 @@ class FrontierRequest:
     automatic: bool = False  # whether the families are those of "auto"
 
     def checked(self) -> FrontierRequest:
-        """The same request with a seed; a DataError where arguments do not go together."""
+        """The same request with a seed; a DataError where arguments cannot be combined."""
         check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
         if not isinstance(self.search, SearchOptions):
             raise DataError("must be None or SearchOptions(...)", argument="search", received=self.search)
         if self.search.ledger is not None and self.random_state is None:
             raise DataError(
-                "must be given with a ledger, which only finds the models of the same split again",
+                "must be given with a ledger, which stores models of one split",
                 argument="random_state",
                 remedy=Remedy("random_state", 0),
             )
         if self.search.test_folds is not None:
             self._check_test_folds()
-        asked = replace(self, random_state=seed_of(self.random_state))
+        request = replace(self, random_state=seed_of(self.random_state))
         if isinstance(self.estimator, str) and self.estimator == AUTO:
-            return asked._with_portfolio()
-        for name, given in {"families": self.search.families, "pos_label": self.pos_label}.items():
-            if given is not None:
+            return request._with_portfolio()
+        for name, value in {"families": self.search.families, "pos_label": self.pos_label}.items():
+            if value is not None:
                 problem = "applies to frontier('auto', ...) only; omit it if you pass estimators"
-                raise DataError(problem, argument=name, received=given)
-        return asked
+                raise DataError(problem, argument=name, received=value)
+        return request
 
     def _with_portfolio(self) -> FrontierRequest:
         """The same request with the families that suit the data as estimators."""
-        for name, given in {"parameter": self.parameter, "devices": self.search.devices}.items():
-            if given is not None:
-                raise DataError("must be omitted with 'auto'", argument=name, received=given)
+        for name, value in {"parameter": self.parameter, "devices": self.search.devices}.items():
+            if value is not None:
+                raise DataError("must be omitted with 'auto'", argument=name, received=value)
         utility = UTILITIES.get(self.utility) if isinstance(self.utility, str) else self.utility
         numeric = isinstance(utility, Utility) and utility.needs == "numbers"
         classes = 0 if numeric else len(classes_in("y", levels("y", one_column("y", self.y))))
@@ -121,7 +121,7 @@ class FrontierRequest:
         )
         families, search = portfolio.chosen(self.search.families or (), replace(self.search, families=None))
         if not_numbers(self.X):
-            families = {name: Pipeline([("encoder", TableEncoder()), ("model", one)]) for name, one in families.items()}
+            families = {key: Pipeline([("encoder", TableEncoder()), ("model", item)]) for key, item in families.items()}
         return replace(
             self,
             estimator=families,
@@ -134,16 +134,16 @@ class FrontierRequest:
         """Refuse options that test folds cannot be combined with."""
         refused = {
             "test": (self.test is not None, "a share of the rows or test_folds are held out, not both"),
-            "ledger": (self.search.ledger is not None, "a ledger keeps figures, and test folds need scores"),
+            "ledger": (self.search.ledger is not None, "a ledger stores figures, and test folds need scores"),
             "strengths": (
                 isinstance(self.strengths, str),
                 "'auto' adds strengths by the figures of all rows, which no choice in a test fold may use",
             ),
         }
-        for argument, (given, problem) in refused.items():
-            if given:
+        for argument, (is_set, problem) in refused.items():
+            if is_set:
                 remedy = f"leave {argument} or test_folds out"
-                raise DataError(f"does not go with test_folds: {problem}", argument=argument, remedy=remedy)
+                raise DataError(f"cannot be combined with test_folds: {problem}", argument=argument, remedy=remedy)
 
     @property
     def test_share(self) -> float:
@@ -161,8 +161,8 @@ class FrontierRequest:
         return 0 if fixed or not train else automatic_test_folds(data, self.test_share)
 
     def setting(self, members: Sequence[Any], name: str, default: Any = None) -> Any:
-        """A parameter of the first estimator that has it: unfairness is measured in one way for all."""
-        return next((getattr(one, name) for one in map(last_step, members) if hasattr(one, name)), default)
+        """A parameter of the first estimator that has it: unfairness is computed in one way for all."""
+        return next((getattr(member, name) for member in map(last_step, members) if hasattr(member, name)), default)
 
     def data(self, members: Sequence[Any]) -> DataSet:
         """The checked rows."""
@@ -184,56 +184,55 @@ class FrontierRequest:
         )
 
 
-def trade_off(asked: FrontierRequest) -> TradeOff:
+def trade_off(request: FrontierRequest) -> TradeOff:
     """Train the models of every strength and seed, and evaluate them on held-out rows."""
-    asked = asked.checked()
-    search, families = asked.search, families_of(asked.estimator, asked.parameter)
+    request = request.checked()
+    search, families = request.search, make_families(request.estimator, request.parameter)
     if search.continuous is not None and families is not None:
         families = tuple(family.with_parameter("continuous", search.continuous) for family in families)
-    members = list(asked.estimator) if families is None else [family.estimator for family in families]
-    data = asked.data(members)
+    members = list(request.estimator) if families is None else [family.estimator for family in families]
+    data = request.data(members)
     scheme = data.problem.scheme
     numbers = [attribute.name for attribute in scheme.attributes if attribute.is_number or attribute.cuts]
-    if numbers and families is not None and asked.setting(members, "continuous") == "auto":
-        # Decided once, by all rows: fewer might decide otherwise.
+    if numbers and families is not None and request.setting(members, "continuous") == "auto":
+        # Decided once, by all rows: a subset might be classified differently.
         families = tuple(family.with_parameter("continuous", numbers) for family in families)
-    utility = utility_of(asked.utility, classes=scheme.classes)
-    plan = _SweepPlan(asked, data, utility, families or ())
-    test_folds = asked.test_folds(data, train=families is not None)
+    utility = utility_of(request.utility, classes=scheme.classes)
+    plan = _SweepPlan(request, data, utility, families or ())
+    test_folds = request.test_folds(data, train=families is not None)
     with reusing_results():
-        found = plan.cross_fitted(test_folds) if test_folds else plan.with_one_split(members)
-    context, outcomes, tried, notes = found.context, found.outcomes, found.tried, [found.note]
+        result = plan.cross_fit(test_folds) if test_folds else plan.fit_one_split(members)
+    context, outcomes, tried, notes = result.context, result.outcomes, result.tried, [result.note]
     if families is not None:
         notes += repeat_notes(data, context.test_part(data.rows))
-    if (families_note := _families_note(asked, plan.families, context.families)) is not None:
+    if (families_note := _families_note(request, plan.families, len(context.families))) is not None:
         notes.append(families_note)
-    if len(scheme.classes) == 2 and asked.setting(members, "pos_label") is None:
+    if len(scheme.classes) == 2 and request.setting(members, "pos_label") is None:
         labels = [_plain(label) for label in scheme.classes]
         notes.append(FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive}))
-    record = _record(asked, outcomes, context, data, utility=utility, notes=notes)
-    record = replace(record, test_folds=test_folds)
-    return replace(record, tried=tried) if isinstance(asked.strengths, str) else record
+    record = _record(request, outcomes, context, data, utility=utility, notes=notes)
+    return replace(record, test_folds=test_folds, tried=tried if isinstance(request.strengths, str) else None)
 
 
-def _families_note(asked: FrontierRequest, known: Sequence[Family], tried: Sequence[Family]) -> FrontierNote | None:
-    """Which families were tried within the budget; None where neither the families nor a budget are of ours to tell."""
-    if not asked.automatic and asked.search.budget is None:
+def _families_note(request: FrontierRequest, families: Sequence[Family], tried: int) -> FrontierNote | None:
+    """The families that were tried within the budget; None for families of the user without a budget."""
+    if not request.automatic and request.search.budget is None:
         return None
-    names, budget = [family.name for family in known], asked.search.budget
-    facts: dict[str, Any] = {"tried": names[: len(tried)], "untried": names[len(tried) :], "budget": budget}
-    return FrontierNote("families", facts | {"trees": not asked.automatic or has_lightgbm()})
+    names, budget = [family.name for family in families], request.search.budget
+    facts: dict[str, Any] = {"tried": names[:tried], "untried": names[tried:], "budget": budget}
+    return FrontierNote("families", facts | {"trees": not request.automatic or has_lightgbm()})
 
 
 def automatic_test_folds(data: DataSet, test: float) -> int:
-    """5 where a group that is compared would have few test rows, and training five times is no great effort; else 0."""
+    """5 if a group that is compared would have few test rows and training five times is fast enough; else 0."""
     groups = data.held_out(data.rows).members.values()
-    sizes = [float(own.sum()) for by_group in groups for own in by_group.values()]
+    sizes = [float(member.sum()) for by_group in groups for member in by_group.values()]
     smallest = min((size for size in sizes if size >= FEW), default=0)
     return _TEST_FOLDS if smallest * test < _ENOUGH and len(data.rows) <= _MOST_ROWS else 0
 
 
-class _Swept(NamedTuple):
-    """Outcomes of all families, the rows behind them, and among how many models a choice is made."""
+class _SweepResult(NamedTuple):
+    """Outcomes of all families, their rows, and the number of models to choose among."""
 
     context: SweepContext
     outcomes: list[Outcome]
@@ -243,9 +242,9 @@ class _Swept(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _SweepPlan:
-    """What is trained on which rows; no families: the models came fitted."""
+    """The families to train and the rows; without families, the models were passed fitted."""
 
-    asked: FrontierRequest
+    request: FrontierRequest
     data: DataSet
     utility: Utility
     families: tuple[Family, ...]
@@ -253,81 +252,82 @@ class _SweepPlan:
     @cached_property
     def table(self) -> RowsToTrain:
         """All rows."""
-        asked = self.asked
-        weight = None if is_number(asked.sample_weight) else asked.sample_weight  # one for all weighs nothing
-        named = asked.sensitive_features, asked.control_features, weight
-        return RowsToTrain(asked.X, asked.y, *named, self.data.rows, asked.search.clusters)
+        request = self.request
+        weight = (
+            None if is_number(request.sample_weight) else request.sample_weight
+        )  # one weight for all rows changes nothing
+        groups_and_weight = request.sensitive_features, request.control_features, weight
+        return RowsToTrain(request.X, request.y, *groups_and_weight, self.data.rows, request.search.clusters)
 
     @property
     def _shown(self) -> tuple[int, Utility]:
         """The seed whose score distributions are kept, and the utility beside the usual ones."""
-        return self.asked.search.seed_values[0], self.utility
+        return self.request.search.seed_values[0], self.utility
 
     def started_families(self) -> Iterator[Family]:
-        """The families, one after the other until the budget is spent; progress shows the one that is being tried."""
-        budget, begun, width = self.asked.search.budget, monotonic(), max(len(one.name) for one in self.families)
+        """The families, one after the other until the budget is spent; the progress bar names the current one."""
+        budget, start, width = self.request.search.budget, monotonic(), max(len(item.name) for item in self.families)
         bar = Progress("Training", len(self.families), text="{} families".format) if len(self.families) > 1 else None
         with bar or nullcontext():
             for place, family in enumerate(self.families):
-                if place >= ALWAYS_TRIED and budget is not None and monotonic() - begun > budget:
+                if place >= ALWAYS_TRIED and budget is not None and monotonic() - start > budget:
                     return
                 if bar is not None:
                     bar.show(place, f"{family.name:<{width}}")
                 yield family
 
-    def with_one_split(self, members: Sequence[Any]) -> _Swept:
+    def fit_one_split(self, members: Sequence[Any]) -> _SweepResult:
         """All models on one split into training, validation and test rows."""
-        asked, trained = self.asked, bool(self.families)
-        shares = asked.validation, asked.test_share
-        split, folds = split_rows(self.data, *shares, asked.random_state, folds=asked.search.folds, train=trained)
+        request, train = self.request, bool(self.families)
+        shares = request.validation, request.test_share
+        split, folds = split_rows(self.data, *shares, request.random_state, folds=request.search.folds, train=train)
         evaluator, tried = self.evaluator(split, folds), 0
         outcomes: list[Outcome] = []
         families: list[Family] = []
-        if trained:
+        if train:
             for family in self.started_families():
-                found, candidates = self.swept(family, evaluator, split, folds)
-                outcomes, tried = [*outcomes, *found], tried + candidates
+                new, candidates = self.train_family(family, evaluator, split, folds)
+                outcomes, tried = [*outcomes, *new], tried + candidates
                 families.append(family)
             context = SweepContext(evaluator, split.test, tuple(families), self.table)
         else:
-            context, seed = SweepContext(evaluator, split.test), asked.search.seed_values[0]
+            context, seed = SweepContext(evaluator, split.test), request.search.seed_values[0]
             outcomes = [evaluator(model, Job(float(at), seed)) for at, model in enumerate(members)]
         sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
-        return _Swept(context, outcomes, tried, FrontierNote("split", {**sizes, "folds": len(folds)}))
+        return _SweepResult(context, outcomes, tried, FrontierNote("split", {**sizes, "folds": len(folds)}))
 
-    def cross_fitted(self, count: int) -> _Swept:
-        """Figures of all rows by models that were trained and chosen without them, and models of all rows."""
-        asked, data = self.asked, self.data
-        splits = outer_splits(data, count, asked.validation, asked.random_state, folds=asked.search.folds)
+    def cross_fit(self, count: int) -> _SweepResult:
+        """Figures of all rows by models that were trained and chosen without them, and models trained on all rows."""
+        request, data = self.request, self.data
+        splits = outer_splits(data, count, request.validation, request.random_state, folds=request.search.folds)
         nested = [
             NestedFold(replace(self.evaluator(split, folds), nested=True), split.test, []) for split, folds in splits
         ]
         rows = [fold.rows for fold in nested]
-        unseen: dict[Job, Predictions | None] = {}
-        (everyone,) = with_common_comparisons(data.held_out(data.rows))
-        fold_of_row = np.repeat(np.arange(count), [len(own) for own in rows])[np.argsort(np.concatenate(rows))]
-        every_part = (everyone,) * 4
-        evaluator = Evaluator(*every_part, *self._shown, cross_predictions=unseen, test_fold=fold_of_row)
-        whole = Split(data.rows, data.rows, data.rows)
+        predictions: dict[Job, Predictions | None] = {}
+        (part,) = with_common_comparisons(data.held_out(data.rows))
+        test_fold = np.repeat(np.arange(count), list(map(len, rows)))[np.argsort(np.concatenate(rows))]
+        evaluator = Evaluator(part, part, part, part, *self._shown, cross_predictions=predictions, test_fold=test_fold)
+        all_rows = Split(data.rows, data.rows, data.rows)
         outcomes: list[Outcome] = []
         families: list[Family] = []
         tried = 0
         for family in self.started_families():
             by_fold = [
-                self.swept(family, fold.evaluator, *split)[0] for fold, split in zip(nested, splits, strict=True)
+                self.train_family(family, fold.evaluator, *split)[0] for fold, split in zip(nested, splits, strict=True)
             ]
             for same in zip(*by_fold, strict=True):
-                parts = [one.model.test for one in same if one.model is not None]
-                unseen[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
-            nested = [replace(fold, outcomes=[*fold.outcomes, *own]) for fold, own in zip(nested, by_fold, strict=True)]
-            found, candidates = self.swept(family, evaluator, whole, ())
-            outcomes, tried = [*outcomes, *found], tried + candidates
+                parts = [outcome.model.test for outcome in same if outcome.model is not None]
+                predictions[same[0].job] = in_row_order(parts, rows) if len(parts) == count else None
+            nested = [replace(fold, outcomes=[*fold.outcomes, *new]) for fold, new in zip(nested, by_fold, strict=True)]
+            new, candidates = self.train_family(family, evaluator, all_rows, ())
+            outcomes, tried = [*outcomes, *new], tried + candidates
             families.append(family)
         context = SweepContext(evaluator, data.rows, tuple(families), self.table, tuple(nested))
         first, folds = splits[0]
         sizes = {"training": len(first.train), "validation": len(first.validation), "test": len(data.rows)}
         facts = {**sizes, "test_folds": count, "folds": len(folds)}
-        return _Swept(context, outcomes, tried, FrontierNote("cross_fitted", facts))
+        return _SweepResult(context, outcomes, tried, FrontierNote("cross_fitted", facts))
 
     def evaluator(self, split: Split, folds: Sequence[Rows]) -> Evaluator:
         """The evaluator of models on these rows; all its parts have common comparisons."""
@@ -338,26 +338,27 @@ class _SweepPlan:
         predicted: dict[Job, Predictions | None] | None = {} if folds else None
         return Evaluator(training, validation, test, held_out, *self._shown, cross_predictions=predicted)
 
-    def swept(
+    def train_family(
         self, family: Family, evaluator: Evaluator, split: Split, folds: Sequence[Rows]
     ) -> tuple[list[Outcome], int]:
-        """The outcomes of a family, and among how many models a choice is made."""
-        search, data, rows = self.asked.search, self.data, replace(self.table, rows=split.train)
-        way: Callable[..., list[Outcome]] = sweep
+        """The outcomes of a family, and the number of models to choose among."""
+        search, data, rows = self.request.search, self.data, replace(self.table, rows=split.train)
+        train: Callable[..., list[Outcome]] = sweep
         if folds:
-            way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds])
-        run = None
+            train = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds])
+        ledger = None
         if search.ledger is not None:
             # Points have all named utilities anyway.
-            scored = () if self.utility.name in UTILITIES else (self.asked.utility,)
-            run = Ledger(search.ledger, _run_name(family, rows, data, (split.validation, split.test, *folds), scored))
-        own = {"ledger": run, "n_jobs": search.n_jobs, "devices": search.devices}
-        trained = partial(way, family.estimator, rows, evaluate=evaluator, **own)
-        return _trained(self.asked, trained, family, self.utility)
+            utilities = () if self.utility.name in UTILITIES else (self.request.utility,)
+            parts = (split.validation, split.test, *folds)
+            ledger = Ledger(search.ledger, _run_name(family, rows, data, parts, utilities))
+        options = {"ledger": ledger, "n_jobs": search.n_jobs, "devices": search.devices}
+        train = partial(train, family.estimator, rows, evaluate=evaluator, **options)
+        return _train_values(self.request, train, family, self.utility)
 
 
 def _record(
-    asked: FrontierRequest,
+    request: FrontierRequest,
     outcomes: Sequence[Outcome],
     context: SweepContext,
     data: DataSet,
@@ -366,7 +367,7 @@ def _record(
     notes: Sequence[FrontierNote],
 ) -> TradeOff:
     """Outcomes and notes; the first ``notes`` are about the rows."""
-    unfairness_of, scheme, evaluator = asked.unfairness_of, data.problem.scheme, context.evaluator
+    unfairness_of, scheme, evaluator = request.unfairness_of, data.problem.scheme, context.evaluator
     test, parameters = evaluator.test, {family.name: family.parameter for family in context.families}
     floor, validation = unfairness_by_chance(test, unfairness_of), evaluator.validation
     all_notes = [
@@ -377,9 +378,9 @@ def _record(
         else FrontierNote("clusters", {"clusters": len(np.unique(data.problem.clusters)), "rows": len(data.rows)}),
         *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
         probabilities_note(data.problem),
-        small_groups({"test": test, "validation": validation}),
+        small_groups_note({"test": test, "validation": validation}),
         FrontierNote(
-            "chance", {"unfairness": floor, "comparisons": len(test.compared), "unfairness_of": unfairness_of}
+            "chance", {"unfairness": floor, "comparisons": len(test.comparisons), "unfairness_of": unfairness_of}
         ),
         _overfit_note(outcomes, parameters),
         *_constant_notes(outcomes, parameters),
@@ -394,7 +395,7 @@ def _record(
         tuple(sizes),
         sizes,
         tuple(note for note in all_notes if note is not None),
-        comparisons=len(validation.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        comparisons=len(validation.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
         floor=floor,
         validation_floor=floor if validation is test else unfairness_by_chance(validation, unfairness_of),
@@ -404,37 +405,37 @@ def _record(
         constant_value=_plain(constant_value),
         source=context,
         parameters={name: parameter for name, parameter in parameters.items() if name},
-        library=library_of(asked.X, asked.y, asked.sensitive_features),
-        provenance=data.provenance(asked.random_state),
+        library=library_of(request.X, request.y, request.sensitive_features),
+        provenance=data.provenance(request.random_state),
     )
 
 
 def probabilities_note(problem: Problem) -> FrontierNote | None:
-    """Which probabilities weight the rows, and what figures then assume; None where groups are known."""
-    found = problem.probabilities
-    if found is None:
+    """The probabilities that weight the rows, and their assumption; None where groups are known."""
+    probabilities = problem.probabilities
+    if probabilities is None:
         return None
-    facts = {"attribute": found.name, "assumption": found.assumption, "source": found.source}
+    facts = {"attribute": probabilities.name, "assumption": probabilities.assumption, "source": probabilities.source}
     return FrontierNote("probabilities", facts | {"strata": problem.strata is not None})
 
 
 def _plain(label: Any) -> str | float:
-    """A label that files can hold."""
+    """A label that files can store."""
     return label if isinstance(label, str | int | float) else str(label)
 
 
 def _overfit_note(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> FrontierNote | None:
-    """How many models are less unfair on training rows by more than chance, and figures of the worst."""
-    trained = [(one.training.unfairness, one) for one in outcomes if one.training is not None]
-    overfit = [(gap, one) for gap, one in trained if one.test.overfit]
+    """The number of models that are significantly less unfair on training rows, and figures of the worst."""
+    by_gap = [(outcome.training.unfairness, outcome) for outcome in outcomes if outcome.training is not None]
+    overfit = [(gap, outcome) for gap, outcome in by_gap if outcome.test.overfit]
     if not overfit:
         return None
-    gap, worst = max(overfit, key=lambda own: own[1].validation.unfairness + own[1].test.unfairness - 2 * own[0])
+    gap, worst = max(overfit, key=lambda pair: pair[1].validation.unfairness + pair[1].test.unfairness - 2 * pair[0])
     return FrontierNote(
         "overfit",
         {
             "models": len(overfit),
-            "trained": len(trained),
+            "trained": len(by_gap),
             "family": worst.job.family,
             "parameter": parameters.get(worst.job.family, "strength"),
             "value": worst.test.strength,
@@ -446,12 +447,12 @@ def _overfit_note(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) ->
 
 
 def _constant_notes(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) -> Iterator[FrontierNote]:
-    """The strengths of each family at which models of ours predict the same for everyone."""
+    """The strengths of each family at which our models are constant."""
     for family in (name for name, parameter in parameters.items() if parameter == "strength"):
         models = [
-            (one.job.value, getattr(last_step(one.model), "predictor_", None))
-            for one in outcomes
-            if one.job.family == family
+            (outcome.job.value, getattr(last_step(outcome.model), "predictor_", None))
+            for outcome in outcomes
+            if outcome.job.family == family
         ]
         values = {value for value, _ in models}
         varied = {value for value, model in models if not getattr(model, "is_constant", False)}
@@ -461,63 +462,63 @@ def _constant_notes(outcomes: Sequence[Outcome], parameters: Mapping[str, str]) 
 
 
 def _same_decisions_note(outcomes: Sequence[Outcome], utility: Utility) -> FrontierNote | None:
-    """How many models decide the same for everyone, though a utility of scores tells them from a constant."""
-    points = [one.test for one in outcomes if not one.test.failed]
+    """The number of models with constant decisions whose scores are better than those of a constant predictor."""
+    points = [outcome.test for outcome in outcomes if not outcome.test.failed]
     same = sum(point.marks.get("accuracy") == CONSTANT and not point.marks.get(utility.key) for point in points)
     return FrontierNote("same_decisions", {"models": same, "of": len(points)}) if same else None
 
 
-def _trained(
-    asked: FrontierRequest, swept: Callable[..., list[Outcome]], family: Family, utility: Utility
+def _train_values(
+    request: FrontierRequest, train: Callable[..., list[Outcome]], family: Family, utility: Utility
 ) -> tuple[list[Outcome], int]:
-    """The outcomes of one family, at all values and seeds, and among how many models a choice is made.
+    """The outcomes of one family, at all values and seeds, and the number of models to choose among.
 
     With strengths="auto", some are added where the curve bends.
     """
-    seeds, tolerances = asked.search.seed_values, asked.search.tolerances
+    seeds, tolerances = request.search.seed_values, request.search.tolerances
     relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
-    values = family.values(tolerances if relaxed else asked.strengths)
+    values = family.values(tolerances if relaxed else request.strengths)
 
-    def at(these: Sequence[float]) -> list[Outcome]:
-        jobs = [Job(float(value), seed, family.name) for seed in seeds for value in these]
-        return swept(jobs=jobs, parameter=family.parameter)
+    def train_at(strengths: Sequence[float]) -> list[Outcome]:
+        jobs = [Job(float(value), seed, family.name) for seed in seeds for value in strengths]
+        return train(jobs=jobs, parameter=family.parameter)
 
-    found = at(values)
-    if relaxed or not isinstance(asked.strengths, str):
-        return found, len(found)
-    found += at(_bends(found, asked.unfairness_of, utility))
-    found.sort(key=lambda one: (one.job.seed, one.job.value))
-    # The validation rows decide which strengths are added, so that a certificate on these rows must hold for all that
-    # could have been: one between each two neighbors.
-    return found, len(seeds) * (2 * len(values) - 1)
+    outcomes = train_at(values)
+    if relaxed or not isinstance(request.strengths, str):
+        return outcomes, len(outcomes)
+    outcomes += train_at(_bends(outcomes, request.unfairness_of, utility))
+    outcomes.sort(key=lambda outcome: (outcome.job.seed, outcome.job.value))
+    # The validation rows decide which strengths are added, so a certificate on these rows must be valid for all that
+    # could have been added: one between each two neighbors.
+    return outcomes, len(seeds) * (2 * len(values) - 1)
 
 
 def _run_name(
-    family: Family, rows: RowsToTrain, data: DataSet, parts: Sequence[Rows], scored: Sequence[UtilityLike | None]
+    family: Family, rows: RowsToTrain, data: DataSet, parts: Sequence[Rows], utilities: Sequence[UtilityLike | None]
 ) -> str:
-    """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
+    """A name for everything that a run's figures depend on, except the values and seeds, which name its jobs."""
     estimator, parameter, problem = family.estimator, family.parameter, data.problem
     settings = {
         name: value
         for name, value in sorted(estimator.get_params().items())
         if name not in (parameter, "random_state", "verbose")
     }
-    named = [type(estimator), parameter, problem.scheme.criterion, scored, settings, list(parts)]
+    inputs = [type(estimator), parameter, problem.scheme.criterion, utilities, settings, list(parts)]
     comparisons = [str(comparison) for comparison in problem.comparisons]
-    return rows.fingerprint(content_text(named), *comparisons)
+    return rows.fingerprint(content_text(inputs), *comparisons)
 
 
 def _bends(outcomes: Sequence[Outcome], unfairness_of: str, utility: Utility) -> list[float]:
     """Strengths halfway (on a logarithmic scale) between neighbors whose validation points lie farthest apart."""
     means: dict[float, tuple[float, float]] = {}
-    for value in {one.job.value for one in outcomes}:
-        own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]
-        if own:
-            worth = fmean(point.figure(utility.name) or 0.0 for point in own)
-            means[value] = fmean(point.gap(unfairness_of) for point in own), worth
+    for value in {outcome.job.value for outcome in outcomes}:
+        points = [outcome.validation for outcome in outcomes if outcome.job.value == value]
+        if points := [point for point in points if not point.failed]:
+            mean_utility = fmean(point.figure(utility.name) or 0.0 for point in points)
+            means[value] = fmean(point.gap(unfairness_of) for point in points), mean_utility
     if not means:
         return []
-    spans = [max(one[k] for one in means.values()) - min(one[k] for one in means.values()) or 1.0 for k in (0, 1)]
+    spans = [max(figures) - min(figures) or 1.0 for figures in zip(*means.values(), strict=True)]
     jumps = []
     for low, high in pairwise(sorted(means)):
         jump = hypot(*((means[low][k] - means[high][k]) / spans[k] for k in (0, 1)))
@@ -535,22 +536,22 @@ def cross_sweep(
     ledger: Ledger | None = None,
     **more: Any,
 ) -> list[Outcome]:
-    """Every job's outcome, as of ``sweep``; models of the other folds predict each fold for the evaluator.
+    """Every job's outcome, as from ``sweep``; models of the other folds predict each fold for the evaluator.
 
-    ``parts`` are the folds. A ledger notes one seed after the other, with its folds.
+    ``parts`` are the folds. A ledger stores one seed after the other, with its folds.
     """
-    known = {} if ledger is None else ledger.finished()
+    finished = {} if ledger is None else ledger.finished()
     outcomes: list[Outcome] = []
     for seed in dict.fromkeys(job.seed for job in jobs):
         of_seed = [job for job in jobs if job.seed == seed]
-        new = [job for job in of_seed if job.name not in known]
+        new = [job for job in of_seed if job.name not in finished]
         by_fold: dict[Job, list[Predictions | None]] = {job: [] for job in new}
         for fold, part in parts:
             others = replace(data, rows=np.setdiff1d(data.rows, fold))
-            for outcome in sweep(estimator, others, new, partial(_predicted, part), **more):
+            for outcome in sweep(estimator, others, new, partial(_fold_predictions, part), **more):
                 by_fold[outcome.job].append(outcome.model)
         for job, folds in by_fold.items():
-            complete = [one for one in folds if one is not None]
+            complete = [predictions for predictions in folds if predictions is not None]
             if evaluate.cross_predictions is not None:
                 joined = Predictions.joined(complete) if len(complete) == len(folds) else None
                 evaluate.cross_predictions[job] = joined
@@ -558,7 +559,7 @@ def cross_sweep(
     return outcomes
 
 
-def _predicted(part: HeldOut, model: Any, job: Job) -> Outcome:
+def _fold_predictions(part: HeldOut, model: Any, job: Job) -> Outcome:
     """Predictions for the rows of a fold in the place of the outcome's model; None where training failed."""
-    nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
-    return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))
+    placeholder = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+    return Outcome(job, placeholder, placeholder, model=None if model is None else predict(model, part))

@@ -22,7 +22,7 @@ T = TypeVar("T", bound=TradeOff)
 
 
 class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model and what it reaches; ``model`` is what its own file would hold."""
+    """One model and its figures; ``model`` is the content of its own file."""
 
     value: float
     seed: Count
@@ -37,12 +37,12 @@ class UtilityRecord(Record):
     larger_is_better: bool
 
     def utility(self) -> Utility:
-        """The utility of that name, else one that is known by its figures only."""
+        """The utility of that name, or one with figures only."""
         return UTILITIES.get(self.name) or Utility(self.name, self.larger_is_better)
 
 
 class FrontierRecord(Record):
-    """All that a file holds of a frontier, except for its models' arrays."""
+    """The content of a frontier's file, except for its models' arrays."""
 
     unfairness_of: Literal["scores", "decisions"]
     accuracy_name: Literal["accuracy", "R2"]
@@ -89,13 +89,13 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     outcomes = []
     for place, outcome in enumerate(front.outcomes):
-        kind, kept = KIND, None
+        kind, model = KIND, None
         if outcome.model is not None:
-            kind, kept, own = content_of(outcome.model)
-            arrays |= prefixed(f"{place}/", own)
+            kind, model, model_arrays = content_of(outcome.model)
+            arrays |= prefixed(f"{place}/", model_arrays)
         figures = outcome.validation, outcome.test, outcome.curves, outcome.training
         value, seed = outcome.job.value, outcome.job.seed
-        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=kept, kind=kind))
+        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=model, kind=kind))
     record = FrontierRecord(
         outcomes=outcomes,
         utility=_utility_record(front.utility),
@@ -106,14 +106,14 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
 
 
 def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]) -> T:
-    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model of its own content."""
+    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model from its content."""
     record = record_of(FrontierRecord, content.meta, "a frontier")
     outcomes = []
-    for place, one in enumerate(record.outcomes):
+    for place, outcome in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
-        model = None if one.model is None else model_in(Content(one.kind, one.model, arrays))
-        job = Job(one.value, one.seed, one.test.family)
-        outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
+        model = None if outcome.model is None else model_in(Content(outcome.kind, outcome.model, arrays))
+        job = Job(outcome.value, outcome.seed, outcome.test.family)
+        outcomes.append(Outcome(job, outcome.validation, outcome.test, outcome.curves, model, outcome.training))
     same = {name: getattr(record, name) for name in _SAME}
     front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
     for name in _CHOICE:

@@ -53,7 +53,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     True
     >>> Figures.of({"validation": {"strength": "much"}})
     Traceback (most recent call last):
-    metrifair.errors.DataError: the ledger holds a record that is not one of a sweep (Expected `float`, got `str` - at \
+    metrifair.errors.DataError: the ledger has a record that is not from a sweep (Expected `float`, got `str` - at \
 `$.validation.strength`); name a new ledger
     """
 
@@ -63,20 +63,20 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     training: Point | None = None
 
     def __post_init__(self) -> None:
-        """All figures are possible ones, and all curves are on the whole grid; small groups have no density."""
+        """Raise a ValueError for impossible figures and for curves off the grid; small groups have no density."""
         for point in filter(None, (self.validation, self.test, self.training)):
             point.check()
         if self.curves is None:
             return
         density, cumulative = self.curves.density, self.curves.cumulative
-        lengths = {len(one) for by_group in (density, cumulative) for one in by_group.values()}
+        lengths = {len(curve) for by_group in (density, cumulative) for curve in by_group.values()}
         if not density.keys() <= cumulative.keys() or not lengths <= {len(self.curves.grid)}:
             raise ValueError("its curves do not match their grid")
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        found: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
-        return found
+        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
+        return values
 
     @classmethod
     def of(cls, record: object) -> Figures:
@@ -84,9 +84,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.convert(record, cls)
         except msgspec.ValidationError as error:
-            raise DataError(
-                f"the ledger holds a record that is not one of a sweep ({error}); name a new ledger"
-            ) from error
+            raise DataError(f"the ledger has a record that is not from a sweep ({error}); name a new ledger") from error
 
 
 class Ledger:
@@ -106,15 +104,15 @@ class Ledger:
     def __init__(self, path: str | Path, run: str) -> None:
         self.path, self.run = Path(path), f"{run} by metrifair {__version__}"
         with self._usable(), closing(self._connect()) as database:
-            begun, ready = time.monotonic(), False
+            start, ready = time.monotonic(), False
             while not ready:
                 try:
                     database.execute("PRAGMA journal_mode=WAL")
                     database.execute(_SCHEMA)
                     ready = True
                 except sqlite3.OperationalError as error:
-                    # SQLite itself does not wait here: two that change a new file at once would wait for each other.
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > begun + _PATIENCE:
+                    # SQLite itself does not wait here: two processes that change a new file would block each other.
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > start + _PATIENCE:
                         raise
                     time.sleep(0.01)
 
@@ -134,17 +132,18 @@ class Ledger:
         """All jobs of this run that are done, by name."""
         with self._usable(), closing(self._connect()) as database:
             rows = database.execute("SELECT job, record, content FROM finished WHERE run = ?", (self.run,)).fetchall()
-            kept = msgspec.convert(rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,))
-            found = {
+            records = msgspec.convert(rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,))
+            entries = {
                 job: Entry(msgspec.convert(json.loads(record), dict[str, Any]), content)
-                for job, record, content in kept
+                for job, record, content in records
             }
-            if any(r"\ud" in record.lower() for _, record, _ in kept):
-                json.dumps(found, ensure_ascii=False, default=repr).encode()  # half of a character: UnicodeEncodeError
-            return found
+            if any(r"\ud" in record.lower() for _, record, _ in records):
+                # Half of a character is a UnicodeEncodeError.
+                json.dumps(entries, ensure_ascii=False, default=repr).encode()
+            return entries
 
     def add(self, entries: Mapping[str, Entry]) -> None:
-        """Note jobs as done, all of them or, if the process dies meanwhile, none."""
+        """Store finished jobs, all of them or, if the process stops meanwhile, none."""
         rows = [(self.run, job, json.dumps(entry.record), entry.content) for job, entry in entries.items()]
         with self._usable(), closing(self._connect()) as database, database:
             database.executemany("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", rows)
@@ -188,7 +187,7 @@ define it at the top of a module, or leave ledger out
     if isinstance(value, np.ndarray):
         return f"array {fingerprint([value])}"
     if isinstance(value, torch.nn.Module):
-        parts: Iterable[Any] = [repr(value), *(one.detach().cpu().numpy() for one in value.state_dict().values())]
+        parts: Iterable[Any] = [repr(value), *(tensor.detach().cpu().numpy() for tensor in value.state_dict().values())]
     elif isinstance(value, set | frozenset):
         parts = sorted(map(content_text, value))
     elif type(value) in (dict, list, tuple):
@@ -211,10 +210,10 @@ def _state(value: Any) -> list[Any]:
 def _importable(value: Any) -> str:
     """Name and code of a function or a class that a module defines."""
     name = f"{value.__module__}.{value.__qualname__}"
-    found: Any = sys.modules.get(value.__module__)
+    imported: Any = sys.modules.get(value.__module__)
     for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not value:
+        imported = getattr(imported, part, None)
+    if imported is not value:
         raise DataError(
             f"a ledger cannot identify {value.__qualname__!r}, so that two different ones might share results; define "
             "it at the top of a module, or leave ledger out"
@@ -225,27 +224,27 @@ def _importable(value: Any) -> str:
 
 
 def _code_text(code: CodeType) -> str:
-    constants = (_code_text(one) if isinstance(one, CodeType) else content_text(one) for one in code.co_consts)
+    constants = (_code_text(part) if isinstance(part, CodeType) else content_text(part) for part in code.co_consts)
     return fingerprint([code.co_code.hex(), *code.co_names, "constants", *constants])
 
 
-def entry_of(outcome: Outcome) -> Entry:
+def make_entry(outcome: Outcome) -> Entry:
     """The ledger's record of an outcome: its figures, and its model if that can be written."""
     content = None
     if type(last_step(outcome.model)).__module__.startswith("metrifair."):
-        with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
+        with suppress(DataError):  # a model with functions of the user: its figures are stored all the same
             content = to_bytes(content_of(outcome.model))
     figures = Figures(outcome.validation, outcome.test, outcome.curves, outcome.training)
     return Entry(figures.as_json(), content)
 
 
-def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
-    """The outcome that ``entry_of`` kept."""
+def restore_outcome(entry: Entry, job: Job, estimator: Any) -> Outcome:
+    """The outcome of an entry that ``make_entry`` wrote."""
     figures, model = Figures.of(entry.record), None
     if entry.content is not None:
         module = getattr(estimator, "model", None)
         try:
             model = model_of(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
         except ModelFileError as error:
-            raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
+            raise DataError(f"the ledger has a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)

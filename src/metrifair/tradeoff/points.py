@@ -37,7 +37,7 @@ class Point:
     decision_unfairness: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)  # other figures by name: auc, log_loss, four_fifths ...
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by the name of the figure
-    failed: bool = False  # training diverged: the figures mean nothing
+    failed: bool = False  # training diverged: the figures are invalid
     errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
     marks: Mapping[str, Mark] = field(default_factory=dict)  # by utility, of a model that a constant could replace
     overfit: bool = False  # unfairness is significantly smaller on the training rows
@@ -46,7 +46,7 @@ class Point:
 
     @property
     def place(self) -> float | tuple[str, float]:
-        """What models of all seeds share: the strength and, if there are several families, theirs."""
+        """The key that models of all seeds share: the strength, with the family if there are several."""
         return (self.family, self.strength) if self.family else self.strength
 
     def figure(self, name: str) -> float | None:
@@ -55,20 +55,20 @@ class Point:
         >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figure("auc")
         0.95
         """
-        named = {
+        figures = {
             "accuracy": self.accuracy,
             "r2": self.accuracy,
             "unfairness": self.unfairness,
             "decision_unfairness": self.decision_unfairness,
         }
-        value = named[name] if name in named else self.more.get(name)
+        value = figures[name] if name in figures else self.more.get(name)
         return value if value is not None and isfinite(value) else None
 
     def check(self) -> None:
-        """Raise a ValueError if a figure lies outside of its range, as only a damaged file has it."""
+        """Raise a ValueError if a figure lies outside of its range, which only a damaged file has."""
         distances = self.unfairness, self.decision_unfairness or 0.0
         if not self.failed and not (
-            all(0 <= one <= 1 + _ROUNDING for one in distances) and self.accuracy <= 1 + _ROUNDING
+            all(0 <= distance <= 1 + _ROUNDING for distance in distances) and self.accuracy <= 1 + _ROUNDING
         ):
             raise ValueError("an unfairness or accuracy is outside of its range")
 
@@ -111,7 +111,7 @@ class Outcome:
     test: Point
     curves: Curves | None = None
     model: Any = None
-    training: Point | None = None  # None for a model that came fitted
+    training: Point | None = None  # None for a model that was passed fitted
 
 
 def _accuracy(point: Point) -> float:
@@ -119,11 +119,11 @@ def _accuracy(point: Point) -> float:
 
 
 def pareto(
-    points: Iterable[Point], *, unfairness_of: str = "scores", worth: Callable[[Point], float] = _accuracy
+    points: Iterable[Point], *, unfairness_of: str = "scores", quality: Callable[[Point], float] = _accuracy
 ) -> tuple[Point, ...]:
     """The points that no other beats: none is at least as good in both figures and better in one.
 
-    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy (or another ``worth``).
+    Equal points appear once, all in ascending order of unfairness, and so of accuracy (or another ``quality``).
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1), Point(2, 0, 0.7, 0.2)]
     >>> [point.strength for point in pareto(some)]
@@ -131,14 +131,14 @@ def pareto(
     """
     best: list[Point] = []
     usable = (point for point in points if not point.failed)
-    for point in sorted(usable, key=lambda point: (point.gap(unfairness_of), -worth(point))):
-        if not best or worth(point) > worth(best[-1]):
+    for point in sorted(usable, key=lambda point: (point.gap(unfairness_of), -quality(point))):
+        if not best or quality(point) > quality(best[-1]):
             best.append(point)
     return tuple(best)
 
 
 def area(
-    points: Iterable[Point], *, unfairness_of: str = "scores", worth: Callable[[Point], float] = _accuracy
+    points: Iterable[Point], *, unfairness_of: str = "scores", quality: Callable[[Point], float] = _accuracy
 ) -> float:
     """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
 
@@ -147,24 +147,24 @@ def area(
     >>> area([Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.0)])      # 0.5 x 0.5 + 0.5 x 0.9
     0.7
     """
-    steps = pareto(points, unfairness_of=unfairness_of, worth=worth)
+    steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
     bounds = [*(min(point.gap(unfairness_of), 1.0) for point in steps), 1.0]
     widths = (max(0.0, end - start) for start, end in pairwise(bounds))
-    return sum((max(0.0, min(worth(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
+    return sum((max(0.0, min(quality(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
 
 
-def mean_worth(
-    points: Iterable[Point], *, unfairness_of: str, worth: Callable[[Point], float], top: float, otherwise: float
+def mean_quality(
+    points: Iterable[Point], *, unfairness_of: str, quality: Callable[[Point], float], top: float, otherwise: float
 ) -> float:
-    """The mean, over all limits of unfairness from 0 to ``top``, of the best worth within the limit.
+    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the limit.
 
     ``otherwise`` is the value if no point is within the limit.
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
-    >>> round(mean_worth(some, unfairness_of="scores", worth=_accuracy, top=0.8, otherwise=0.5), 3)  # half reach 0.9
+    >>> round(mean_quality(some, unfairness_of="scores", quality=_accuracy, top=0.8, otherwise=0.5), 3)  # half at 0.9
     0.7
     """
-    steps = pareto(points, unfairness_of=unfairness_of, worth=worth)
+    steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
     bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
-    values = [otherwise, *map(worth, steps)]
+    values = [otherwise, *map(quality, steps)]
     return sum(value * (end - start) for value, (start, end) in zip(values, pairwise(bounds), strict=True)) / top

@@ -20,9 +20,9 @@ from metrifair.tradeoff.sweep import SearchOptions
 AUTO = "auto"
 STRENGTHS = (0.0, *np.geomspace(0.1, 100, 10).round(3).tolist())
 """Those of every family: trees are fitted strength by strength."""
-ALWAYS_TRIED = 2  # families that are trained whatever the budget is: of "auto", linear models and trees
-_MANY_ROWS = 20_000  # from which on large trees are better than small ones, and training takes long
-_BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, up to so many rows and beyond
+ALWAYS_TRIED = 2  # families that are trained with any budget: of "auto", linear models and trees
+_MANY_ROWS = 20_000  # with more, large trees are better than small ones, and training takes long
+_BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, with fewer and with more rows
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
 _LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
 _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
@@ -30,7 +30,7 @@ _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
 
 @dataclass(frozen=True)
 class Portfolio:
-    """What decides which families suit: the task, the criterion, the data, and what models may need."""
+    """The task, the criterion and the data, which determine the families that suit them."""
 
     rows: int
     classes: int  # 0: a number is predicted
@@ -38,7 +38,7 @@ class Portfolio:
     numeric_groups: bool = False  # whether an attribute is a number
     strata: bool = False  # whether groups are compared within strata
     needs_group: bool = False  # whether models may need the group to predict
-    saved: bool = False  # whether a model file must hold every model
+    saved: bool = False  # whether a model file must be able to store every model
     by_probabilities: bool = False  # whether groups are known by probabilities only
 
     @property
@@ -67,12 +67,12 @@ class Portfolio:
 
     def chosen(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
         """The families of these names, all of which are trained; without names all families, within a budget."""
-        known = self.families()
+        families = self.families()
         for name in names:
-            check_known("families", name, known)
+            check_known("families", name, families)
         if names:
-            return {name: known[name] for name in names}, search
-        return known, replace(search, budget=search.budget or self.budget)
+            return {name: families[name] for name in names}, search
+        return families, replace(search, budget=search.budget or self.budget)
 
     @property
     def _can_stack(self) -> bool:
@@ -97,8 +97,9 @@ class Portfolio:
     @property
     def _can_postprocess(self) -> bool:
         """Whether scores can be moved: those of two classes or numbers, by groups that are known and not numbers."""
-        known = not self.numeric_groups and not self.by_probabilities  # of a rare group, probabilities may not suffice
-        return self.classes <= 2 and known and not self.strata
+        if self.by_probabilities:  # they may contain too little about a rare group
+            return False
+        return self.classes <= 2 and not self.numeric_groups and not self.strata
 
     def _blind_map(self) -> dict[str, Any]:
         """A map of scores that needs no groups."""
@@ -109,16 +110,16 @@ class Portfolio:
 
     def _group_aware(self) -> dict[str, Any]:
         """Thresholds and maps that need the group, if models may."""
-        found: dict[str, Any] = {}
+        families: dict[str, Any] = {}
         if not self._can_postprocess or not self.needs_group:
-            return found
+            return families
         base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
         if self.classes:
             label = self.aim.get("pos_label")
-            found["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
+            families["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
         if self.criterion.name == "statistical_parity":
-            found["barycenter"] = BarycenterPostprocessor(base)
-        return found
+            families["barycenter"] = BarycenterPostprocessor(base)
+        return families
 
     def _ours(self, classifier: Any, regressor: Any, **more: Any) -> Any:
         return (classifier if self.classes else regressor)(**self.aim, **more)

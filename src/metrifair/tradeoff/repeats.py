@@ -16,14 +16,14 @@ from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
 
-_LEAST = 0.01  # share of the test rows from which repeats are worth a note
+_LEAST = 0.01  # smallest share of repeated test rows for a note
 _MOST_PER_ID = 20  # rows of one id on average: beyond, a column such as state_id is a category
 _COINCIDENCE = 5  # times as many pairs of equal rows as coincidence explains
-_SAMPLE = 10_000  # rows by which the most varied column is found
+_SAMPLE = 10_000  # rows that determine the most varied column
 _IS_ID = re.compile(r"(.*[_\W])?(id|ids|uuid|guid)", re.IGNORECASE)
 
-Words = NDArray[np.uint64]
-"""A number for each row that stands for its value, or for its values in several columns: equal where these are."""
+Hashes = NDArray[np.uint64]
+"""A hash of each row's value, or of its values in several columns."""
 
 
 def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None) -> Iterator[FrontierNote]:
@@ -35,14 +35,14 @@ def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None
     if data.problem.clusters is not None:
         return
     features = _features(data)
-    named = {name: column for name, column in features.items() if _IS_ID.fullmatch(name)} | dict(ids or {})
-    for name, column in named.items():
+    id_columns = {name: column for name, column in features.items() if _IS_ID.fullmatch(name)} | dict(ids or {})
+    for name, column in id_columns.items():
         code = cluster_codes(column)
         if 1 < len(code) / len(np.unique(code)) <= _MOST_PER_ID:
             yield from _note("repeated_ids", code, part, column=name)
     labels = [] if data.problem.labels is None else [data.problem.labels]
     table = [*features.values(), *labels, *data.problem.groups.T]
-    rows = sum((_words(column, place) for place, column in enumerate(table)), np.zeros(len(part), dtype=np.uint64))
+    rows = sum((_hashes(column, place) for place, column in enumerate(table)), np.zeros(len(part), dtype=np.uint64))
     if features and _equal_pairs(rows) and not _is_coincidence(table, rows):
         yield from _note("repeated_rows", rows, part)
 
@@ -50,12 +50,12 @@ def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None
 def _features(data: DataSet) -> dict[str, Column]:
     """The features of the rows that count; none where X does not consist of columns of single values."""
     try:
-        found = {name: column[data.rows] for name, column in columns("X", data.X).items()}
-        for column in found.values():
+        features = {name: column[data.rows] for name, column in columns("X", data.X).items()}
+        for column in features.values():
             hash(column[0])
     except (DataError, TypeError):
         return {}
-    return found
+    return features
 
 
 def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Iterator[FrontierNote]:
@@ -68,8 +68,8 @@ def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Itera
         yield FrontierNote(kind, {**facts, "repeated": repeated, "rows": rows})
 
 
-def _words(column: Column, salt: int) -> Words:
-    """One word for each value; those of several columns can be added up."""
+def _hashes(column: Column, salt: int) -> Hashes:
+    """One hash for each value; hashes of several columns can be added."""
     numbers = column.astype(np.float64) if column.dtype.kind in "biuf" else distinct(column)[1].astype(np.float64)
     bits = numbers.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # as SplitMix64 mixes bits
@@ -77,21 +77,21 @@ def _words(column: Column, salt: int) -> Words:
     return bits
 
 
-def _is_coincidence(table: list[Column], rows: Words) -> bool:
-    """Whether different persons would be equal as often, in a table of few values such as ages in years.
+def _is_coincidence(table: list[Column], rows: Hashes) -> bool:
+    """Whether rows of different persons would be equal as often, as in a table of few values such as ages in years.
 
     Rows that agree in all other columns agree in the most varied one about as often as rows do that differ in others,
     unless they are copies, which always agree.
     """
     step = -(-len(rows) // _SAMPLE)
-    varied = min(range(len(table)), key=lambda place: _equal_pairs(_words(table[place][::step], place)))
-    own = _words(table[varied], varied)
-    equal, others, every = _equal_pairs(rows), _equal_pairs(rows - own), len(rows) * (len(rows) - 1) / 2
-    agree = (_equal_pairs(own) - equal) / max(every - others, 1.0)
+    varied = min(range(len(table)), key=lambda place: _equal_pairs(_hashes(table[place][::step], place)))
+    hashes = _hashes(table[varied], varied)
+    equal, others, pairs = _equal_pairs(rows), _equal_pairs(rows - hashes), len(rows) * (len(rows) - 1) / 2
+    agree = (_equal_pairs(hashes) - equal) / max(pairs - others, 1.0)
     return equal <= _COINCIDENCE * max(others * agree, 1.0)
 
 
-def _equal_pairs(words: Words) -> float:
-    """How many pairs of rows have equal words."""
-    counts = np.unique(words, return_counts=True)[1].astype(np.float64)
+def _equal_pairs(hashes: Hashes) -> float:
+    """The number of pairs of rows with equal hashes."""
+    counts = np.unique(hashes, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1) / 2).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, log, pi, sqrt
 from typing import Any, Literal
 
@@ -19,10 +20,10 @@ from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.support.special import normal_cdf, normal_quantile
-from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, worth_of
-from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_worth, pareto
+from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, utility_figures
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_quality, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
-from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
+from metrifair.tradeoff.sweep import Family, RowsToTrain, fit_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,34 +57,34 @@ class SweepContext:
         evaluator = self.evaluator
         job, model = outcome.job, outcome.model
         if isinstance(model, HeldOutPredictions):
-            validation = self.extended(outcome.validation, model.validation, evaluator.validation, utility)
+            validation = self.extend(outcome.validation, model.validation, evaluator.validation, utility)
             return replace(outcome, validation=validation)
-        seen, unseen = evaluator.validation_predictions(model, job), evaluator.test_predictions(model, job)
+        on_validation, on_test = evaluator.validation_predictions(model, job), evaluator.test_predictions(model, job)
         return replace(
             outcome,
-            validation=self.extended(outcome.validation, seen, evaluator.validation, utility),
-            test=self.extended(outcome.test, unseen, evaluator.test, utility),
+            validation=self.extend(outcome.validation, on_validation, evaluator.validation, utility),
+            test=self.extend(outcome.test, on_test, evaluator.test, utility),
         )
 
-    def extended(self, point: Point, found: Predictions | None, part: HeldOut, utility: Utility) -> Point:
+    def extend(self, point: Point, predictions: Predictions | None, part: HeldOut, utility: Utility) -> Point:
         """The point of these predictions with one more utility."""
-        if found is None:
+        if predictions is None:
             return point
-        worth = worth_of(found, part, self.evaluator.rivals_with(utility)[-1:])
+        figures = utility_figures(predictions, part, self.evaluator.rivals_with(utility)[-1:])
         return replace(
             point,
-            more={**point.more, **worth.values},
-            intervals={**point.intervals, **worth.intervals},
-            errors={**point.errors, **worth.errors},
-            marks={**point.marks, **worth.marks},
+            more={**point.more, **figures.values},
+            intervals={**point.intervals, **figures.intervals},
+            errors={**point.errors, **figures.errors},
+            marks={**point.marks, **figures.marks},
         )
 
-    def refitted(self, job: Job) -> Any:
+    def refit(self, job: Job) -> Any:
         """The job's estimator at its value and seed, trained on all rows."""
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
-        family = next(one for one in self.families if one.name == job.family)
-        return fitted_at(family.estimator, family.parameter, job, self.table)
+        family = next(member for member in self.families if member.name == job.family)
+        return fit_at(family.estimator, family.parameter, job, self.table)
 
 
 def in_row_order(parts: Sequence[Predictions], rows: Sequence[Rows]) -> Predictions:
@@ -92,18 +93,18 @@ def in_row_order(parts: Sequence[Predictions], rows: Sequence[Rows]) -> Predicti
     return Predictions(joined.score[order], joined.decision[order], joined.kind)
 
 
-def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:
+def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, Column]:
     """Groups, labels and predictions of held-out rows by name, as ``audit`` takes them."""
-    scheme = part.problem.scheme
-    named: list[tuple[str, Column]] = [*group_columns(part.sensitive_features).items()]
-    named.append(("label", np.asarray(part.problem.values)))
-    named.append(("prediction", np.asarray(scheme.classes)[found.decision] if scheme.classes else found.score))
-    if found.kind == "probability" and found.score.ndim == 2:
-        named += [(f"probability of {label}", found.score[:, place]) for place, label in enumerate(scheme.classes)]
-    elif found.kind in ("probability", "output"):
-        named.append(("probability" if found.kind == "probability" else "score", found.score))
+    classes, (score, decision, kind) = part.problem.scheme.classes, predictions
+    columns: list[tuple[str, Column]] = [*group_columns(part.sensitive_features).items()]
+    columns.append(("label", np.asarray(part.problem.values)))
+    columns.append(("prediction", np.asarray(classes)[decision] if classes else score))
+    if kind == "probability" and score.ndim == 2:
+        columns += [(f"probability of {label}", score[:, place]) for place, label in enumerate(classes)]
+    elif kind in ("probability", "output"):
+        columns.append(("probability" if kind == "probability" else "score", score))
     unique: dict[str, Column] = {}
-    for name, column in named:
+    for name, column in columns:
         while name in unique:  # an attribute may have this name
             name += "'"  # noqa: PLW2901
         unique[name] = column
@@ -140,7 +141,7 @@ class TradeOff:
     certified: bool = field(default=False, init=False)
     change: Change | None = field(default=None, init=False)  # against the model without the penalty
     fold_choices: tuple[tuple[str, float], ...] = field(default=(), init=False)  # family and strength, by test fold
-    unseen: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
+    chosen_predictions: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
 
     @property
     def _is_clustered(self) -> bool:
@@ -176,18 +177,18 @@ class TradeOff:
     @property
     def pareto(self) -> tuple[Point, ...]:
         """The test points that no other beats."""
-        return pareto(self.points, unfairness_of=self.unfairness_of, worth=self._share)
+        return pareto(self.points, unfairness_of=self.unfairness_of, quality=self._share)
 
     @property
     def area(self) -> float:
         """Share of the unit box that the test points dominate; of a loss, what it saves of the constant predictor's."""
-        return area(self.points, unfairness_of=self.unfairness_of, worth=self._share)
+        return area(self.points, unfairness_of=self.unfairness_of, quality=self._share)
 
     @property
     def area_with_constant(self) -> float:
         """The same, with the constant predictor as one of the points."""
         constant = () if self.constant is None else (self.constant,)
-        return area((*self.points, *constant), unfairness_of=self.unfairness_of, worth=self._share)
+        return area((*self.points, *constant), unfairness_of=self.unfairness_of, quality=self._share)
 
     @property
     def limit_confidence(self) -> float | None:
@@ -201,12 +202,12 @@ class TradeOff:
         utility, constant = self.utility, self.constant
         return utility.share(point.figure(utility.name), None if constant is None else constant.figure(utility.name))
 
-    def choose(self, wish: Wish, utility: UtilityLike | None, needs_group: bool | None) -> Outcome:
-        """The outcome that suits best on validation rows; its test point becomes ``chosen``.
+    def choose(self, goal: Goal, utility: UtilityLike | None, needs_group: bool | None) -> Outcome:
+        """Choose the outcome that meets the goal best on validation rows; its test point becomes ``chosen``.
 
         Parameters
         ----------
-        wish : Wish
+        goal : Goal
             The limit, or the rule, of the choice.
         utility : str, table of costs or scorer
             Measure of quality. None: the utility of the frontier.
@@ -218,42 +219,42 @@ class TradeOff:
         Outcome
             The chosen model with its figures.
         """
-        self.chosen, self.limit, self.chosen_by, self.certified = None, wish.max_unfairness, None, False
-        self.change, self.unseen, self.fold_choices = None, None, ()
-        judged_by = self.utility if utility is None else self._with_figures(utility)
-        if wish.certified and self._is_clustered:
+        self.chosen, self.limit, self.chosen_by, self.certified = None, goal.max_unfairness, None, False
+        self.change, self.chosen_predictions, self.fold_choices = None, None, ()
+        chosen_by = self.utility if utility is None else self._with_figures(utility)
+        if goal.certified and self._is_clustered:
             problem = "needs independent rows, and rows of one cluster are not"
             raise DataError(problem, argument="certified", remedy="use confidence instead")
-        if wish.certified and self.test_folds:
-            problem = "needs one split, as nothing is proven of figures from several models"
+        if goal.certified and self.test_folds:
+            problem = "needs one split, as figures of several models have no certificate"
             raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")
-        best = self._best(self.outcomes, wish, judged_by, needs_group)
+        best = self._best(self.outcomes, goal, chosen_by, needs_group)
         if best.model is None:
             parameter = self.parameters.get(best.job.family, self.parameter)
             raise DataError(
                 f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
                 f"{parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
-        self.chosen, self.chosen_by, self.certified = best.test, judged_by, wish.certified
+        self.chosen, self.chosen_by, self.certified = best.test, chosen_by, goal.certified
         if self.source is not None:
-            self.unseen = self.source.evaluator.test_predictions(best.model, best.job)
+            self.chosen_predictions = self.source.evaluator.test_predictions(best.model, best.job)
         if self.source is not None and self.source.folds:
-            bests = self._chosen_by_fold(wish, judged_by, needs_group)
-            self.fold_choices = tuple((one.job.family, one.job.value) for one in bests)
-            self.unseen = in_row_order([one.model.test for one in bests], [fold.rows for fold in self.source.folds])
-            evaluator = self.source.evaluator
-            chosen = evaluator.point(self.unseen, evaluator.test, best.job, needs_group=best.test.needs_group)
-            chosen = evaluator.with_resampled_intervals(chosen, self.unseen)
-            if chosen.figure(judged_by.name) is None:
-                chosen = self.source.extended(chosen, self.unseen, evaluator.test, judged_by)
-            self.chosen = chosen
-        self.change = self._change(best.job, judged_by)
+            bests = self._choose_by_fold(goal, chosen_by, needs_group)
+            self.fold_choices = tuple((outcome.job.family, outcome.job.value) for outcome in bests)
+            folds, evaluator = self.source.folds, self.source.evaluator
+            predictions = in_row_order([outcome.model.test for outcome in bests], [fold.rows for fold in folds])
+            chosen = evaluator.point(predictions, evaluator.test, best.job, needs_group=best.test.needs_group)
+            chosen = evaluator.with_resampled_intervals(chosen, predictions)
+            if chosen.figure(chosen_by.name) is None:
+                chosen = self.source.extend(chosen, predictions, evaluator.test, chosen_by)
+            self.chosen, self.chosen_predictions = chosen, predictions
+        self.change = self._change(best.job, chosen_by)
         return best
 
     def _best(
-        self, outcomes: Sequence[Outcome], wish: Wish, utility: Utility, needs_group: bool | None, *, near: bool = False
+        self, outcomes: Sequence[Outcome], goal: Goal, utility: Utility, needs_group: bool | None, *, near: bool = False
     ) -> Outcome:
-        """The outcome that suits best; where none does, a DataError or, with ``near``, the nearest one."""
+        """The best outcome that meets the goal; if none does, a DataError or, with ``near``, the nearest one."""
         candidates = [outcome for outcome in outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
@@ -261,18 +262,18 @@ class TradeOff:
             check_switches(needs_group=needs_group)
             candidates = [outcome for outcome in candidates if outcome.test.needs_group == needs_group]
             if not candidates:
-                asked = "asks for the group" if needs_group else "predicts without the group"
-                raise DataError(f"no model of this frontier {asked}; leave needs_group out, or train other families")
+                problem = f"no model of this frontier {'needs' if needs_group else 'predicts without'} the group"
+                raise DataError(problem, remedy="leave needs_group out, or train other families")
         try:
-            found = suitable(self, candidates, wish, utility)
+            suitable = suitable_outcomes(self, candidates, goal, utility)
         except DataError:
             if not near:
                 raise
-            found = [nearest(self, candidates, wish)]
-        family = best_family(candidates, {one.job.family for one in found}, self.unfairness_of, utility)
-        return best_of(self, [one for one in found if one.job.family == family], wish, utility)
+            suitable = [nearest_outcome(self, candidates, goal)]
+        family = best_family(candidates, {outcome.job.family for outcome in suitable}, self.unfairness_of, utility)
+        return best_outcome(self, [outcome for outcome in suitable if outcome.job.family == family], goal, utility)
 
-    def _chosen_by_fold(self, wish: Wish, utility: Utility, needs_group: bool | None) -> list[Outcome]:
+    def _choose_by_fold(self, goal: Goal, utility: Utility, needs_group: bool | None) -> list[Outcome]:
         """The outcomes that are chosen in each test fold, without its rows."""
         bests = []
         for fold in () if self.source is None else self.source.folds:
@@ -280,13 +281,13 @@ class TradeOff:
             if any(outcome.validation.figure(utility.name) is None for outcome in outcomes):
                 context = SweepContext(fold.evaluator, fold.rows)
                 outcomes = [context.with_utility(outcome, utility) for outcome in outcomes]
-            bests.append(self._best(outcomes, wish, utility, needs_group, near=True))
+            bests.append(self._best(outcomes, goal, utility, needs_group, near=True))
         return bests
 
     def _change(self, job: Job, utility: Utility) -> Change | None:
         """The chosen point less that of the same family and seed without the penalty; None if there is none."""
-        none = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
-        same = [] if none is None else [one for one in self.outcomes if one.job == job._replace(value=none)]
+        value = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
+        same = [outcome for outcome in self.outcomes if value is not None and outcome.job == job._replace(value=value)]
         reference = next(iter(same), None)
         if self.chosen is None or reference is None or reference.test.failed:
             return None
@@ -296,30 +297,29 @@ class TradeOff:
         gaps = [point.gap(self.unfairness_of) for point in (reference.test, self.chosen)]
         intervals: dict[str, Interval] = {}
         evaluator = None if self.source is None else self.source.evaluator
-        if evaluator is not None and self.unseen is not None and evaluator.test.problem.weight is None:
-            other = evaluator.test_predictions(reference.model, reference.job)
-            if other is not None and (between := utility.change(other, self.unseen, evaluator.test.problem)):
-                intervals["utility"] = between
-            if other is not None and evaluator.test.has_certificates:
-                drawn = [
-                    evaluator.resampled(one, of_decisions=self.unfairness_of == "decisions")
-                    for one in (other, self.unseen)
-                ]
-                intervals["unfairness"] = resampled_interval(drawn[1] - drawn[0], gaps[1] - gaps[0], least=-1.0)
+        if evaluator is not None and self.chosen_predictions is not None and evaluator.test.problem.weight is None:
+            old, new = evaluator.test_predictions(reference.model, reference.job), self.chosen_predictions
+            if old is not None and (change := utility.change(old, new, evaluator.test.problem)):
+                intervals["utility"] = change
+            if old is not None and evaluator.test.has_certificates:
+                of_decisions = self.unfairness_of == "decisions"
+                draws = [evaluator.resampled(predictions, of_decisions=of_decisions) for predictions in (old, new)]
+                intervals["unfairness"] = resampled_interval(draws[1] - draws[0], gaps[1] - gaps[0], lowest=-1.0)
         return Change(reference.test, after - before, gaps[1] - gaps[0], intervals)
 
     def _with_figures(self, utility: UtilityLike) -> Utility:
-        """The utility, with its figure in every point; a missing one is measured while the rows are in memory."""
+        """The utility, with its figure in every point; a missing one is computed while the rows are in memory."""
         names = {name for outcome in self.outcomes for name in outcome.validation.more}
         if self.source is None:
             if isinstance(utility, str) and utility in names | {"accuracy", "r2"} & {self.utility.name}:
                 return UTILITIES.get(utility) or self.utility
-            known = ", ".join(map(repr, sorted(names & set(UTILITIES))))
-            raise DataError(f"this frontier's points have no utility {utility!r}, but {known}; make it anew to add one")
-        asked = utility_of(utility, classes=self.source.evaluator.test.problem.scheme.classes)
-        if asked.key != "accuracy" and (asked.name not in names or asked.name not in UTILITIES):
-            self.outcomes = [self.source.with_utility(outcome, asked) for outcome in self.outcomes]
-        return asked
+            available = ", ".join(map(repr, sorted(names & set(UTILITIES))))
+            problem = f"this frontier's points have no utility {utility!r}, but {available}"
+            raise DataError(problem, remedy="make it anew to add one")
+        chosen_by = utility_of(utility, classes=self.source.evaluator.test.problem.scheme.classes)
+        if chosen_by.key != "accuracy" and (chosen_by.name not in names or chosen_by.name not in UTILITIES):
+            self.outcomes = [self.source.with_utility(outcome, chosen_by) for outcome in self.outcomes]
+        return chosen_by
 
     def choice(self) -> tuple[Job, SweepContext]:
         """The chosen model's job, and the rows; a DataError where no model is chosen, or no rows are in memory.
@@ -327,7 +327,7 @@ class TradeOff:
         Returns
         -------
         tuple of Job and SweepContext
-            What trains the model again, and the rows and estimators.
+            The job that trains the model again, and the context with rows and estimators.
         """
         if self.chosen is None:
             raise DataError("no model is chosen; call select first")
@@ -337,8 +337,8 @@ class TradeOff:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The requirement on a model: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
+class Goal:
+    """The goal of a choice: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
 
     max_unfairness: float | None
     min_accuracy: float | None
@@ -348,7 +348,7 @@ class Wish:
 
     def __post_init__(self) -> None:
         limits = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
-        if sum(given is not None for given in (*limits.values(), self.rule)) != 1:
+        if sum(value is not None for value in (*limits.values(), self.rule)) != 1:
             raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
         for name, limit in limits.items():
             if not (limit is None or is_number(limit)):
@@ -361,9 +361,11 @@ class Wish:
             check_known("rule", self.rule, ("donini",))
         check_switches(certified=self.certified)
         if self.certified and self.max_unfairness is None:
-            raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
+            raise DataError("certified requires max_unfairness: it certifies the unfairness")
         if self.certified and self.max_unfairness == 1:
-            raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
+            raise DataError(
+                "certified with max_unfairness=1 has no effect, as no unfairness is larger; use a smaller limit"
+            )
         self._check_confidence()
 
     def _check_confidence(self) -> None:
@@ -374,46 +376,46 @@ class Wish:
             raise DataError("needs max_unfairness, without certified", argument="confidence")
 
 
-def suitable(front: TradeOff, candidates: Sequence[Outcome], wish: Wish, utility: Utility) -> list[Outcome]:
-    """The candidates that satisfy the wish on validation data; if there are none, an error lists possible values."""
-    points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
-    if wish.max_unfairness is not None:
-        high = wish.max_unfairness
-        figures = [one.gap(front.unfairness_of) for one in points]
-        if wish.confidence is not None:
+def suitable_outcomes(front: TradeOff, candidates: Sequence[Outcome], goal: Goal, utility: Utility) -> list[Outcome]:
+    """The candidates that meet the goal on validation data; if there are none, an error lists possible values."""
+    points, hint, low, high = [outcome.validation for outcome in candidates], "", -inf, inf
+    if goal.max_unfairness is not None:
+        high = goal.max_unfairness
+        figures = [point.gap(front.unfairness_of) for point in points]
+        if goal.confidence is not None:
             if front.by_probabilities:
                 raise DataError("requires known groups, not probabilities", argument="confidence")
-            figures = [likely_bound(figure, front.validation_floor, wish.confidence) for figure in figures]
-        if wish.certified:
+            figures = [approximate_bound(figure, front.validation_floor, goal.confidence) for figure in figures]
+        if goal.certified:
             models = max(front.tried or 0, len(front.outcomes))
             figures = [
-                bound(one, unfairness_of=front.unfairness_of, cdfs=2 * front.comparisons, models=models)
-                for one in points
+                certified_bound(point, unfairness_of=front.unfairness_of, cdfs=2 * front.comparisons, models=models)
+                for point in points
             ]
-        wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
-        wanted += "" if wish.confidence is None else f" with confidence {wish.confidence:g}"
-        hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
+        limit = f"{'certified ' if goal.certified else ''}unfairness at most {high:g}"
+        limit += "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
+        hint = " (1 certifies nothing: no unfairness is larger)" if goal.certified and max(figures) >= 1 else ""
         larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
-        hint += f": ask for more, {larger}, or hold more data out"
-    elif wish.min_accuracy is not None:
-        low = wish.min_accuracy
-        figures, wanted = [one.accuracy for one in points], f"{front.accuracy_name} at least {low:g}"
+        hint += f": raise the limit, {larger}, or hold more data out"
+    elif goal.min_accuracy is not None:
+        low = goal.min_accuracy
+        figures, limit = [point.accuracy for point in points], f"{front.accuracy_name} at least {low:g}"
     else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
-        figures = [_worth(one, utility) for one in candidates]
-        best, wanted = max(figures), f"97 % of the best {utility.name}"
+        figures = [_quality(point, utility) for point in points]
+        best, limit = max(figures), f"97 % of the best {utility.name}"
         low = 0.97 * best if best > 0 else best if utility.larger_is_better else best / 0.97
-    found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
-    if not found:
+    suitable = [outcome for outcome, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
+    if not suitable:
         raise DataError(
-            f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
+            f"no model has {limit} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
         )
-    return found
+    return suitable
 
 
 def without_chance(gap: float, chance: float) -> tuple[float, float]:
-    """The unfairness in the population, as that of a sample suggests, and its standard error.
+    """An estimate of the unfairness in the population from that of a sample, and its standard error.
 
-    ``chance`` is the mean unfairness of a fair model on such a sample. To a true unfairness it adds in quadrature. Of
+    ``chance`` is the mean unfairness of a fair model on such a sample. It adds to a true unfairness in quadrature. For
     two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
     a difference of two shares.
 
@@ -424,7 +426,7 @@ def without_chance(gap: float, chance: float) -> tuple[float, float]:
     return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
 
 
-def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
+def approximate_bound(gap: float, chance: float | None, confidence: float) -> float:
     """An approximate upper bound of the unfairness in the population, with this confidence."""
     if chance is None:
         raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
@@ -432,71 +434,75 @@ def likely_bound(gap: float, chance: float | None, confidence: float) -> float:
     return value + normal_quantile(confidence) * error
 
 
-def nearest(front: TradeOff, candidates: Sequence[Outcome], wish: Wish) -> Outcome:
+def nearest_outcome(front: TradeOff, candidates: Sequence[Outcome], goal: Goal) -> Outcome:
     """The candidate that misses a limit by least on validation data."""
-    if wish.min_accuracy is not None:
-        return max(candidates, key=lambda one: one.validation.accuracy)
-    return min(candidates, key=lambda one: one.validation.gap(front.unfairness_of))
+    if goal.min_accuracy is not None:
+        return max(candidates, key=lambda outcome: outcome.validation.accuracy)
+    return min(candidates, key=lambda outcome: outcome.validation.gap(front.unfairness_of))
 
 
 def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
     """The one of these families that is best on validation data on average over all limits.
 
-    A pool of all models would be led by whichever of them is best by chance near one limit. Within a limit that no
-    model of a family keeps, the fairest of the best models of all families counts, a constant for instance: no family
-    gains by reaching less. Models without a figure of this utility say nothing for their family.
+    The best of all models near one limit may be best by chance. Within a limit that no model of a family keeps, the
+    fairest of the best models of all families counts, a constant for instance: no family gains by models of less
+    range. Models without a figure of this utility are ignored.
     """
-    known = [one for one in candidates if one.validation.figure(utility.name) is not None]
-    named = dict.fromkeys(one.job.family for one in known if one.job.family in families)
-    if not named:  # a utility that no model has decides nothing
-        return next(one.job.family for one in candidates if one.job.family in families)
-    top = max(one.validation.gap(unfairness_of) for one in candidates) or 1.0
-
-    def worth(point: Point) -> float:
-        value = point.figure(utility.name)
-        return -inf if value is None else utility.worth(value)
-
-    fairest = worth(pareto((one.validation for one in known), unfairness_of=unfairness_of, worth=worth)[0])
+    comparable = [outcome for outcome in candidates if outcome.validation.figure(utility.name) is not None]
+    names = dict.fromkeys(outcome.job.family for outcome in comparable if outcome.job.family in families)
+    if not names:  # a utility that no model has decides nothing
+        return next(outcome.job.family for outcome in candidates if outcome.job.family in families)
+    settings: Any = {"unfairness_of": unfairness_of, "quality": partial(_quality, utility=utility)}
+    fairest = _quality(pareto((outcome.validation for outcome in comparable), **settings)[0], utility)
+    top = max(outcome.validation.gap(unfairness_of) for outcome in candidates) or 1.0
 
     def mean(family: str) -> float:
-        own = [one.validation for one in known if one.job.family == family]
-        return mean_worth(own, unfairness_of=unfairness_of, worth=worth, top=top, otherwise=fairest)
+        points = [outcome.validation for outcome in comparable if outcome.job.family == family]
+        return mean_quality(points, **settings, top=top, otherwise=fairest)
 
-    return max(named, key=mean)  # the first of equals
+    return max(names, key=mean)  # the first of equals
 
 
-def best_of(front: TradeOff, found: Sequence[Outcome], wish: Wish, utility: Utility) -> Outcome:
-    """The best of those that suit, on validation data.
+def best_outcome(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utility: Utility) -> Outcome:
+    """The best of these outcomes, on validation data.
 
-    Models that are no better than a constant come last. By a limit of unfairness, models equal the best in utility
-    where they are within its standard error; by a limit of accuracy, they equal the least unfair where both are below
-    what chance alone would show. Among equals the better ranking decides, then the utility, then the unfairness.
+    Models that are no better than a constant come last. With a limit of unfairness, models whose utility is within one
+    standard error of the best are equal to it. With a limit of accuracy, models are equal to the least unfair if both
+    are below the unfairness expected by chance. Among equals the better ranking decides, then the utility, then the
+    unfairness.
     """
-    better = [one for one in found if not one.validation.marks.get(utility.key)] or list(found)
-    if wish.max_unfairness is not None:
-        top = max(better, key=lambda one: _worth(one, utility))
-        noise = top.validation.errors.get(utility.key, 0.0)
-        equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
+
+    def quality(outcome: Outcome, measure: Utility = utility) -> float:
+        return _quality(outcome.validation, measure)
+
+    def gap(outcome: Outcome) -> float:
+        return outcome.validation.gap(front.unfairness_of)
+
+    better = [outcome for outcome in suitable if not outcome.validation.marks.get(utility.key)] or suitable
+    if goal.max_unfairness is not None:
+        top = max(better, key=quality)
+        least = quality(top) - top.validation.errors.get(utility.key, 0.0)  # -inf where no model has the utility
+        equal = [outcome for outcome in better if quality(outcome) >= least]
     else:
-        level = max(min(one.validation.gap(front.unfairness_of) for one in better), front.floor or 0.0)
-        equal = [one for one in better if one.validation.gap(front.unfairness_of) <= level]
-    ranking = [utility] if utility.needs == "scores" or utility.name == "r2" else [UTILITIES[name] for name in _RANKING]
-    known = next((own for own in ranking if all(one.validation.figure(own.name) is not None for one in equal)), utility)
-    return max(
-        equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(front.unfairness_of))
-    )
+        level = max(min(map(gap, better)), front.floor or 0.0)
+        equal = [outcome for outcome in better if gap(outcome) <= level]
+    is_ranking = utility.needs == "scores" or utility.name == "r2"
+    common = (name for name in _RANKING if all(outcome.validation.figure(name) is not None for outcome in equal))
+    ranking = utility if is_ranking else UTILITIES.get(next(common, ""), utility)
+    return max(equal, key=lambda outcome: (quality(outcome, ranking), quality(outcome), -gap(outcome)))
 
 
 _RANKING = ("auc", "log_loss", "mean_squared_error")
 
 
-def _worth(outcome: Outcome, utility: Utility) -> float:
-    value = outcome.validation.figure(utility.name)
-    return -inf if value is None else utility.worth(value)
+def _quality(point: Point, utility: Utility) -> float:
+    """The utility of a point, larger for better ones; -inf without a figure."""
+    value = point.figure(utility.name)
+    return -inf if value is None else utility.quality(value)
 
 
-def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
-    """Upper bound of the unfairness, valid for so many models at once, so also for the chosen one."""
+def certified_bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
+    """Upper bound of the unfairness, valid for this number of models at once, so also for the chosen one."""
     name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(
@@ -505,7 +511,7 @@ def bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
             remedy="leave it out, or make the frontier without folds, weights and group probabilities",
         )
     gap, interval = point.gap(unfairness_of), point.intervals[name]
-    if interval.high >= 1:  # cut off there: the sample proves nothing
+    if interval.high >= 1:  # the largest value: the sample certifies nothing
         return 1.0
     # Radii grow with the number of functions as sqrt(log(2 m / delta)).
     wider = dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)

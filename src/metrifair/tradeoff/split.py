@@ -1,4 +1,4 @@
-"""A data set whose rows are kept apart: rows to train on, to choose on, and to judge the choice on."""
+"""A data set and its splits into training, validation and test rows."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows that were not trained on, with everything needed to judge a model on them."""
+    """Rows that were not trained on, with everything needed to evaluate a model on them."""
 
     X: Table
     sensitive_features: Table | GroupProbabilities
     problem: Problem
-    least: int = FEW  # rows on either side of a comparison that models are judged by
-    apart: frozenset[Comparison] = frozenset()  # with fewer in a part that models are judged on beside this one
-    apart_groups: frozenset[tuple[str, str]] = frozenset()  # and groups, by attribute, with fewer in all there
+    min_rows: int = FEW  # on either side of a comparison
+    # Comparisons, and groups by attribute, with fewer rows in another part on which models are evaluated.
+    small_elsewhere: frozenset[Comparison] = frozenset()
+    small_groups_elsewhere: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def regression(self) -> bool:
@@ -60,19 +61,19 @@ class HeldOut:
     def labels(self) -> NDArray[Any]:
         """Codes of the classes, or numbers."""
         if self.problem.labels is None:
-            raise DataError("models are judged by their outcomes; pass y")
+            raise DataError("y is required to evaluate models")
         return self.problem.labels
 
     @property
     def has_certificates(self) -> bool:
-        """Whether intervals of unfairness hold: every row counts once, in its group."""
+        """Whether intervals of unfairness are valid: every row has weight 1 and one known group."""
         return self.problem.weight is None and self.problem.probabilities is None
 
     @cached_property
     def members(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Who is in which group, by attribute: true or false, or a probability.
+        """Memberships of each group, by attribute: true or false, or a probability.
 
-        Where there are several attributes, groups bear the names of theirs.
+        With several attributes, names of groups start with that of the attribute.
         """
         attributes, probabilities = self.problem.scheme.attributes, self.problem.probabilities
         if probabilities is not None:
@@ -89,58 +90,58 @@ class HeldOut:
 
     def with_known_groups(self) -> HeldOut | None:
         """The rows whose true groups are known beside probabilities, in these groups; None where there are none."""
-        found = self.problem.probabilities
-        if found is None or found.known is None or not (found.known >= 0).any():
+        probabilities = self.problem.probabilities
+        if probabilities is None or probabilities.known is None or not (probabilities.known >= 0).any():
             return None
-        problem = self.problem.take(np.flatnonzero(found.known >= 0))
-        known = found.known[found.known >= 0, None]
-        return replace(self, problem=replace(problem, groups=known, probabilities=None))
+        problem = self.problem.take(np.flatnonzero(probabilities.known >= 0))
+        groups = probabilities.known[probabilities.known >= 0, None]
+        return replace(self, problem=replace(problem, groups=groups, probabilities=None))
 
     @cached_property
-    def small(self) -> frozenset[tuple[str, str]]:
-        """Groups, by attribute, with few rows in all, here or in a part that models are judged on beside this one."""
-        sizes = {(name, group): own.sum() for name, groups in self.members.items() for group, own in groups.items()}
-        return self.apart_groups | {group for group, rows in sizes.items() if rows < self.least}
+    def small_groups(self) -> frozenset[tuple[str, str]]:
+        """Groups, by attribute, with few rows in all, in this part or in another on which models are evaluated."""
+        sizes = {(name, group): rows.sum() for name, groups in self.members.items() for group, rows in groups.items()}
+        return self.small_groups_elsewhere | {group for group, size in sizes.items() if size < self.min_rows}
 
     @cached_property
-    def everyone(self) -> dict[Comparison, Sides]:
+    def all_comparisons(self) -> dict[Comparison, Sides]:
         """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
         problem = self.problem
         weight = torch.as_tensor(np.ones(len(problem)) if problem.weight is None else problem.weight)
         shares = None if problem.shares is None else torch.as_tensor(problem.shares)
         samples = Samples(weight[:, None], weight, torch.as_tensor(problem.cell), weight, shares=shares)
         sides = plug_in_sides(problem.comparisons, samples)
-        found = dict(zip(problem.comparisons, sides, strict=True))
-        if found and not any(min(side.counts) for side in sides):
-            comparison, side = next(iter(found.items()))
+        comparisons = dict(zip(problem.comparisons, sides, strict=True))
+        if comparisons and not any(min(side.counts) for side in sides):
+            comparison, side = next(iter(comparisons.items()))
             raise TooFewSamples(
                 f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
                 "hold more data out, merge small groups, or mark them as missing"
             )
-        return found
+        return comparisons
 
     @cached_property
-    def compared(self) -> dict[Comparison, Sides]:
-        """Those with enough rows, or if none has, with any: models are evaluated on them; see ``small_groups``."""
-        most = {True: self.least - 1, False: len(self.problem)}  # few elsewhere are few here
-        rows = {one: min(*self.sizes_of(one), most[one in self.apart]) for one in self.everyone}
-        return {one: self.everyone[one] for one in enough_rows(rows, self.least)}
+    def comparisons(self) -> dict[Comparison, Sides]:
+        """The comparisons that models are evaluated by: those with enough rows; if there are none, those with any."""
+        most = {True: self.min_rows - 1, False: len(self.problem)}  # few elsewhere are few here
+        rows = {key: min(*self.side_sizes(key), most[key in self.small_elsewhere]) for key in self.all_comparisons}
+        return {key: self.all_comparisons[key] for key in enough_rows(rows, self.min_rows)}
 
-    def sizes_of(self, one: Comparison) -> tuple[float, ...]:
-        """How many rows each side of a comparison has; where groups have probabilities, how many are expected."""
-        return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in one.sides)
+    def side_sizes(self, comparison: Comparison) -> tuple[float, ...]:
+        """Number of rows on each side of a comparison; expected number where groups have probabilities."""
+        return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in comparison.sides)
 
     @property
     def sides(self) -> tuple[Sides, ...]:
-        """The rows of each comparison that models are judged by."""
-        return tuple(self.compared.values())
+        """The rows of each comparison that models are evaluated by."""
+        return tuple(self.comparisons.values())
 
 
 def with_common_comparisons(*parts: HeldOut) -> list[HeldOut]:
-    """The parts, evaluated by the same comparisons: those with enough rows in each of them, where there are such."""
-    few = frozenset(one for part in parts for one in part.everyone if min(part.sizes_of(one)) < part.least)
-    small = frozenset(group for part in parts for group in part.small)
-    return [replace(part, apart=few, apart_groups=small) for part in parts]
+    """The parts, evaluated by the same comparisons: those with enough rows in each part, if there are any."""
+    few = frozenset(key for part in parts for key in part.all_comparisons if min(part.side_sizes(key)) < part.min_rows)
+    small = frozenset(group for part in parts for group in part.small_groups)
+    return [replace(part, small_elsewhere=few, small_groups_elsewhere=small) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +149,13 @@ class DataSet:
     """A table with its outcomes and groups, and the checked record of its rows."""
 
     X: Table
-    y: Column  # as it came
+    y: Column  # as passed
     sensitive_features: Table | GroupProbabilities
     problem: Problem
-    rows: Rows  # of the table that the record has: all but those without weight
+    rows: Rows  # of the table, by number: those with positive weight
 
     def held_out(self, rows: Rows) -> HeldOut:
-        """These rows, to judge models on."""
+        """These rows, to evaluate models on."""
         problem = self.problem.take(np.searchsorted(self.rows, rows))
         return HeldOut(_safe_indexing(self.X, rows), rows_of(self.sensitive_features, rows), problem)
 
@@ -166,24 +167,24 @@ class DataSet:
             if is_number(validation) and validation >= 1:
                 received += "; for cross-validation, pass search=SearchOptions(folds=5)"
             raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
-        everything = np.arange(len(self.problem))
+        all_rows = np.arange(len(self.problem))
         if not train:
-            chosen, judged = self.divided(everything, test / (validation + test), seed)
-            return Split(everything[:0], self.rows[chosen], self.rows[judged])
-        rest, judged = self.divided(everything, test, seed)
-        own, chosen = self.divided(rest, validation / (1 - test), seed)
-        return Split(self.rows[own], self.rows[chosen], self.rows[judged])
+            validation_rows, test_rows = self.divide(all_rows, test / (validation + test), seed)
+            return Split(all_rows[:0], self.rows[validation_rows], self.rows[test_rows])
+        rest, test_rows = self.divide(all_rows, test, seed)
+        train_rows, validation_rows = self.divide(rest, validation / (1 - test), seed)
+        return Split(self.rows[train_rows], self.rows[validation_rows], self.rows[test_rows])
 
-    def divided(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-        """Two parts of these positions, the second with this share; both have the same mix of kinds if possible."""
+    def divide(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+        """Divide these positions into two parts, the second with this share, of the same mix of kinds if possible."""
         kinds = self.kinds[rows]
         if self.problem.clusters is not None:
             clusters = self.problem.clusters[rows]
-            drawn = cluster_share(share, clusters, kinds, seed)
-            if drawn.all() or not drawn.any():
+            is_second = cluster_share(share, clusters, kinds, seed)
+            if is_second.all() or not is_second.any():
                 problem = f"have {len(np.unique(clusters)):,} distinct values, too few to hold out {share:.0%} of them"
                 raise TooFewSamples(problem, argument="clusters", remedy="use smaller clusters, or omit clusters")
-            return rows[~drawn], rows[drawn]
+            return rows[~is_second], rows[is_second]
         counts = np.bincount(kinds)
         usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both
         few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
@@ -194,11 +195,11 @@ class DataSet:
     def kinds(self) -> Rows:
         """Rows of equal cells, groups and labels have equal numbers."""
         labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
-        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
-        return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
+        columns = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
+        return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
     def provenance(self, seed: int) -> Provenance:
-        """Where figures of these rows come from."""
+        """The provenance of figures of these rows."""
         kept = self.problem.kept
         return Provenance(
             source="rows in memory",
@@ -226,30 +227,30 @@ def data_set(
     clusters: Table | None = None,
     held_out: Sequence[float] = (0.25,),
 ) -> DataSet:
-    """The data for evaluating a model; numbers in bands of about equal weight.
+    """The data for evaluating a model, with numeric attributes in bands of about equal weight.
 
-    Models are judged on shares of the rows that are ``held_out``: bands have enough of these, of those with the labels
-    among which the fewest are compared.
+    ``held_out`` are the shares of rows on which models are evaluated. Bands have enough of these rows, even among the
+    labels with the fewest rows that are compared.
     """
     problem = problem_with_shares(
         Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
         criterion=criterion,
-        contrast="pairs" if contrast == "independence" else contrast,  # judged by distances between groups
+        contrast="pairs" if contrast == "independence" else contrast,  # evaluated by distances between groups
         intersectional=intersectional,
         continuous=continuous,
         pos_label=pos_label,
         target="numbers" if regression else "labels",
     )
     if problem.numbers is not None:
-        share = min((one for one in held_out if is_number(one) and one > 0), default=1.0)
+        smallest = min((share for share in held_out if is_number(share) and share > 0), default=1.0)
         by_labels: dict[str, set[int]] = {}
-        for one in problem.comparisons:
-            by_labels.setdefault(one.labels, set()).update(one.left + one.right)
+        for comparison in problem.comparisons:
+            by_labels.setdefault(comparison.labels, set()).update(comparison.left + comparison.right)
         compared = min((np.isin(problem.cell, list(cells)) for cells in by_labels.values()), key=np.count_nonzero)
-        problem = in_bands(problem, BANDS, rows=compared, least=FEW / share)
+        problem = in_bands(problem, BANDS, rows=compared, least=FEW / smallest)
     rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
     if problem.weight is not None and np.ptp(problem.weight) == 0:
-        problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid
+        problem = replace(problem, weight=None)  # equal weights change nothing, and certificates stay valid
     return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
 
 
@@ -259,17 +260,17 @@ def split_rows(
     """Training, validation and test rows, and the folds where cross-validation is requested."""
     if folds is None:
         return data.split(validation, test, seed, train=train), ()
-    return in_folds(data, folds, test, seed, fitted=not train)
+    return split_in_folds(data, folds, test, seed, fitted=not train)
 
 
-def in_folds(
+def split_in_folds(
     data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
 ) -> tuple[Split, tuple[Rows, ...]]:
-    """Rows to train and to choose on, in folds with the same mix of cells and labels, and rows to judge on.
+    """Training rows in folds with the same mix of cells and labels, and test rows.
 
     >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
     >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
-    >>> split, folds = in_folds(data, 3, 0.25, 0)
+    >>> split, folds = split_in_folds(data, 3, 0.25, 0)
     >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
     (30, 30, 10, [10, 10, 10])
     """
@@ -278,9 +279,9 @@ def in_folds(
         raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
     if not is_number(test) or not 0 < test < 1:
         raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    rest, judged = data.divided(np.arange(len(data.problem)), test, seed)
-    folds = tuple(data.rows[fold] for fold in dealt(data, rest, count, seed, "folds"))
-    return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
+    rest, test_rows = data.divide(np.arange(len(data.problem)), test, seed)
+    folds = tuple(data.rows[fold] for fold in make_folds(data, rest, count, seed, "folds"))
+    return Split(data.rows[rest], np.concatenate(folds), data.rows[test_rows]), folds
 
 
 def outer_splits(
@@ -297,22 +298,22 @@ def outer_splits(
     if folds is None and not 0 < share < 1:
         problem = "must be a share above 0 that leaves rows for training and test folds"
         raise DataError(problem, argument="validation", received=validation)
-    everything = np.arange(len(data.problem))
-    found = []
-    for test in dealt(data, everything, count, seed, "test_folds"):
-        rest = np.setdiff1d(everything, test)
+    all_rows = np.arange(len(data.problem))
+    splits = []
+    for test in make_folds(data, all_rows, count, seed, "test_folds"):
+        rest = np.setdiff1d(all_rows, test)
         if folds is None:
-            train, chosen = data.divided(rest, share, seed)
+            train, validation_rows = data.divide(rest, share, seed)
             inner: tuple[Rows, ...] = ()
         else:
-            inner = tuple(data.rows[fold] for fold in dealt(data, rest, folds, seed, "folds"))
-            train, chosen = rest, np.searchsorted(data.rows, np.concatenate(inner))
-        found.append((Split(data.rows[train], data.rows[chosen], data.rows[test]), inner))
-    return found
+            inner = tuple(data.rows[fold] for fold in make_folds(data, rest, folds, seed, "folds"))
+            train, validation_rows = rest, np.searchsorted(data.rows, np.concatenate(inner))
+        splits.append((Split(data.rows[train], data.rows[validation_rows], data.rows[test]), inner))
+    return splits
 
 
-def dealt(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
-    """These positions in ``count`` folds with the same mix of cells and labels; a TooFewSamples where there are fewer.
+def make_folds(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
+    """Assign positions to ``count`` folds with the same mix of cells and labels; TooFewSamples if they are too few.
 
     ``argument`` is the option that requested them.
     """
@@ -320,8 +321,8 @@ def dealt(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> li
     labels = np.zeros_like(rows) if problem.labels is None or not problem.scheme.classes else problem.labels[rows]
     clusters = None if problem.clusters is None else problem.clusters[rows]
     fold = assign_folds(count, labels, data.kinds[rows], seed, clusters)
-    complete = sum(len(np.unique(labels[fold == at])) == len(np.unique(labels)) for at in range(count))
+    complete = sum(len(np.unique(labels[fold == place])) == len(np.unique(labels)) for place in range(count))
     if complete < count:
         limit = f"must be at most {complete}, as every fold needs rows of every label"
         raise TooFewSamples(limit, argument=argument, received=count, remedy="use fewer, or leave rare labels out")
-    return [rows[fold == at] for at in range(count)]
+    return [rows[fold == place] for place in range(count)]

@@ -42,7 +42,7 @@ from metrifair.support.checks import (
     last_step,
 )
 from metrifair.support.parallel import is_elsewhere, spread
-from metrifair.tradeoff.ledger import Ledger, entry_of, fingerprint, outcome_of
+from metrifair.tradeoff.ledger import Ledger, fingerprint, make_entry, restore_outcome
 from metrifair.tradeoff.points import Job, Outcome
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
@@ -61,17 +61,17 @@ class Family(NamedTuple):
     estimator: Any
     parameter: str
 
-    def values(self, given: Any) -> Sequence[float]:
-        """The values to train at, each once: those that were given, or the defaults of this parameter."""
-        if given is None or (isinstance(given, str) and given == "auto"):
+    def values(self, strengths: Any) -> Sequence[float]:
+        """The values to train at, each once: those that were passed, or the defaults of this parameter."""
+        if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
             return DEFAULT_TOLERANCES if self.parameter == "tolerance" else DEFAULT_STRENGTHS
         least = 0.0 if self.parameter == "strength" else -inf
-        return distinct_numbers("strengths", given, least=least, otherwise="None, 'auto', or ")
+        return distinct_numbers("strengths", strengths, least=least, otherwise="None, 'auto', or ")
 
     def with_parameter(self, name: str, value: object) -> Family:
         """The family with this parameter set, in the estimator and in those that it wraps, wherever one has it."""
-        own = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
-        return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(own, value)))
+        keys = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
+        return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(keys, value)))
 
 
 def needs_group(model: Any) -> bool:
@@ -90,61 +90,61 @@ def needs_group(model: Any) -> bool:
     return hasattr(model, "predict") and bool(groups_if_asked(model.predict, None))
 
 
-def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
+def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] | None:
     """The families to train; None if fitted models were passed, which are only evaluated.
 
     >>> from metrifair import BarycenterPostprocessor, FairClassifier
-    >>> for family in families_of([FairClassifier(model="linear"), BarycenterPostprocessor()], None):
+    >>> for family in make_families([FairClassifier(model="linear"), BarycenterPostprocessor()], None):
     ...     print(family.name, family.parameter)
     FairClassifier (linear) strength
     BarycenterPostprocessor tolerance
     """
-    several = isinstance(given, list | tuple | Mapping)
-    for one in (given.values() if isinstance(given, Mapping) else given) if several else [given]:
-        if isinstance(one, type) or not hasattr(one, "predict"):
+    several = isinstance(estimator, list | tuple | Mapping)
+    for member in (estimator.values() if isinstance(estimator, Mapping) else estimator) if several else [estimator]:
+        if isinstance(member, type) or not hasattr(member, "predict"):
             raise DataError(
                 "must be 'auto', an estimator, a list or dict of them, or a list of fitted models",
                 argument="estimator",
-                received=one,
+                received=member,
                 remedy="pass an object with fit and predict, such as FairClassifier()",
             )
     if not several:
-        return (Family("", given, _knob_of(given, parameter)),)
-    named = dict(given) if isinstance(given, Mapping) else _named(given, parameter)
-    if named is None:
+        return (Family("", estimator, _parameter_name(estimator, parameter)),)
+    by_name = dict(estimator) if isinstance(estimator, Mapping) else _families_by_name(estimator, parameter)
+    if by_name is None:
         return None
-    if not named or not all(isinstance(name, str) and name for name in named):
-        raise DataError(f"families are estimators by their names, which are text, got {list(named)}")
-    if len({is_regressor(one) for one in named.values()}) > 1:
-        raise DataError("some of these families classify and some predict numbers; one frontier is of one task")
-    return tuple(Family(name, one, _knob_of(one, parameter)) for name, one in named.items())
+    if not by_name or not all(isinstance(name, str) and name for name in by_name):
+        raise DataError(f"families are estimators by their names, which are text, got {list(by_name)}")
+    if len(set(map(is_regressor, by_name.values()))) > 1:
+        raise DataError("some of these families classify and some predict numbers; a frontier has one task")
+    return tuple(Family(name, member, _parameter_name(member, parameter)) for name, member in by_name.items())
 
 
-def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
-    """Estimators by name; None if none of them is to be fitted at values of its parameter."""
-    if not given:
+def _families_by_name(estimators: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
+    """Estimators by name; None if all of them are only to be evaluated."""
+    if not estimators:
         raise DataError("the list of models is empty; pass at least one, fitted or to be trained")
-    others = [one for one in given if not _is_to_be_swept(one, parameter)]
-    if len(others) == len(given):
+    fixed = [estimator for estimator in estimators if not _can_sweep(estimator, parameter)]
+    if len(fixed) == len(estimators):
         return None
-    if others:
+    if fixed:
         raise DataError(
-            f"some of these estimators are to be trained, but {others[0]!r} is fitted already, or has no parameter "
-            f"{parameter or 'strength or tolerance'} that trades accuracy for fairness; judge fitted models by "
-            "themselves, and wrap plain ones, as in BarycenterPostprocessor(model)"
+            f"some of these estimators are to be trained, but {fixed[0]!r} is fitted already, or has no parameter "
+            f"{parameter or 'strength or tolerance'} that trades accuracy for fairness; pass fitted models in "
+            "a list of their own, and wrap plain ones, as in BarycenterPostprocessor(model)"
         )
-    named: dict[str, Any] = {}
-    for one in given:
-        name = _name_of(one)
-        same = sum(other == name or other.startswith(f"{name} #") for other in named)
-        named[f"{name} #{same + 1}" if same else name] = one
-    return named
+    by_name: dict[str, Any] = {}
+    for estimator in estimators:
+        name = _family_name(estimator)
+        same = sum(taken == name or taken.startswith(f"{name} #") for taken in by_name)
+        by_name[f"{name} #{same + 1}" if same else name] = estimator
+    return by_name
 
 
-def _is_to_be_swept(model: Any, parameter: str | None) -> bool:
+def _can_sweep(model: Any, parameter: str | None) -> bool:
     if not hasattr(model, "fit") or not hasattr(model, "get_params"):
         return False
-    if _knob_of(model, parameter) not in last_step(model).get_params():
+    if _parameter_name(model, parameter) not in last_step(model).get_params():
         return False
     try:
         check_is_fitted(model)
@@ -153,24 +153,24 @@ def _is_to_be_swept(model: Any, parameter: str | None) -> bool:
     return False
 
 
-def _knob_of(estimator: Any, parameter: str | None) -> str:
-    """The parameter that trades accuracy for fairness: the one that was named, or as ours call it."""
+def _parameter_name(estimator: Any, parameter: str | None) -> str:
+    """The parameter that trades accuracy for fairness: the one that was named, or that of our estimators."""
     if parameter is not None and not isinstance(parameter, str):
         raise DataError(f"parameter must be the name of one parameter, which all families have, got {parameter!r}")
     while isinstance(estimator, Pipeline):
         step, estimator = estimator.steps[-1]
         parameter = parameter and parameter.removeprefix(f"{step}__")
-    known = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    return parameter or ("tolerance" if "tolerance" in known and "strength" not in known else "strength")
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    return parameter or ("tolerance" if "tolerance" in parameters and "strength" not in parameters else "strength")
 
 
-def _name_of(estimator: Any) -> str:
+def _family_name(estimator: Any) -> str:
     estimator = last_step(estimator)
     name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
     if isinstance(parameters.get("model"), str):
         return f"{name} ({parameters['model']})"
     wrapped = parameters.get("estimator")
-    inner = f" of {_name_of(wrapped)}" if hasattr(wrapped, "get_params") else ""
+    inner = f" of {_family_name(wrapped)}" if hasattr(wrapped, "get_params") else ""
     return f"{name}{inner}" + (", without groups" if parameters.get("needs_group") is False else "")
 
 
@@ -191,21 +191,21 @@ class RowsToTrain:
     clusters: Table | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What ``fit`` is called with."""
+        """The arguments of ``fit``."""
         names = ("X", "y", "sensitive_features", "control_features", "sample_weight", "clusters")
-        given = {name: getattr(self, name) for name in names}
-        return {name: renumbered(rows_of(value, self.rows)) for name, value in given.items() if value is not None}
+        tables = {name: getattr(self, name) for name in names}
+        return {name: renumbered(rows_of(table, self.rows)) for name, table in tables.items() if table is not None}
 
     def fingerprint(self, *more: str) -> str:
-        """A name for all that the results depend on."""
+        """A name for everything that the results depend on."""
         groups = self.sensitive_features
         groups = group_columns(groups) if isinstance(groups, GroupProbabilities) else groups
         tables = [self.X, self.y, groups, self.control_features, self.sample_weight]
         tables += [] if self.clusters is None else [self.clusters]
         parts: list[NDArray[Any] | str] = [self.rows, *more]
         for table in tables:
-            named = {} if table is None else columns("column", table)
-            parts += [item for name, column in named.items() for item in (name, column)]
+            by_name = {} if table is None else columns("column", table)
+            parts += [item for name, column in by_name.items() for item in (name, column)]
             parts.append("next")
         return fingerprint(parts)
 
@@ -223,17 +223,17 @@ def sweep(
 ) -> list[Outcome]:
     """Every job's outcome, in the order of the jobs.
 
-    Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished, unless
+    Our own estimators train as one stack (with a ledger, one stack per seed, each stored when it is finished, unless
     seeds make no difference), or as stacks on several ``devices``, or on the workers of a cluster where joblib is set
     up for one; others one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     The earlier steps of a pipeline, which no value changes, are fitted once.
     """
     while isinstance(estimator, Pipeline):
-        data, whole = _last_of(estimator, data)
-        evaluate = partial(_evaluated, evaluate, whole)
+        data, complete = _last_step_input(estimator, data)
+        evaluate = partial(_evaluate_complete, evaluate, complete)
         estimator = estimator.steps[-1][1]
-    known = {} if ledger is None else ledger.finished()
-    outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
+    finished = {} if ledger is None else ledger.finished()
+    outcomes = {job: restore_outcome(finished[job.name], job, estimator) for job in jobs if job.name in finished}
     missing = [job for job in jobs if job not in outcomes]
     ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith("metrifair.")
     if parameter == "strength" and ours:
@@ -249,43 +249,43 @@ def sweep(
         batches = _one_by_one(estimator, data, missing, evaluate, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
         if ledger is not None:
-            ledger.add({outcome.job.name: entry_of(outcome) for outcome in batch})
+            ledger.add({outcome.job.name: make_entry(outcome) for outcome in batch})
         outcomes |= {outcome.job: outcome for outcome in batch}
     return [outcomes[job] for job in jobs]
 
 
-def _evaluated(evaluate: Evaluate, whole: Callable[[Any], Pipeline], model: Any, job: Job) -> Outcome:
+def _evaluate_complete(evaluate: Evaluate, complete: Callable[[Any], Pipeline], model: Any, job: Job) -> Outcome:
     """The figures of the pipeline that ends in this model."""
-    return evaluate(None if model is None else whole(model), job)
+    return evaluate(None if model is None else complete(model), job)
 
 
-def _last_of(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
+def _last_step_input(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
     """The training input of a pipeline's last step, and a function that puts a model in its place."""
-    fresh, given = clone(pipeline), data.arguments()
-    if len(fresh.steps) > 1:
-        given["X"] = fresh[:-1].fit_transform(given["X"], given["y"])
+    fitted, arguments = clone(pipeline), data.arguments()
+    if len(fitted.steps) > 1:
+        arguments["X"] = fitted[:-1].fit_transform(arguments["X"], arguments["y"])
 
-    def whole(model: Any) -> Pipeline:
-        found = clone(pipeline)
-        found.steps = [*fresh.steps[:-1], (fresh.steps[-1][0], model)]
-        return found
+    def complete(model: Any) -> Pipeline:
+        result = clone(pipeline)
+        result.steps = [*fitted.steps[:-1], (fitted.steps[-1][0], model)]
+        return result
 
-    return replace(data, **given, rows=np.arange(len(data.rows))), whole
+    return replace(data, **arguments, rows=np.arange(len(data.rows))), complete
 
 
-def fitted_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
+def fit_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
     """An estimator like this one, fitted at this value and seed."""
     if isinstance(estimator, Pipeline):
-        data, whole = _last_of(estimator, data)
-        return whole(fitted_at(estimator.steps[-1][1], parameter, job, data))
-    return estimator_at(estimator, parameter, job).fit(**_arguments(estimator, data))
+        data, complete = _last_step_input(estimator, data)
+        return complete(fit_at(estimator.steps[-1][1], parameter, job, data))
+    return estimator_at(estimator, parameter, job).fit(**_fit_arguments(estimator, data))
 
 
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
     """An estimator like this one, not fitted, at this value and seed."""
     current = estimator.get_params()[parameter]
-    whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
-    model = clone(estimator).set_params(**{parameter: int(job.value) if whole else job.value})
+    is_whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
+    model = clone(estimator).set_params(**{parameter: int(job.value) if is_whole else job.value})
     if "random_state" in model.get_params():
         model.set_params(random_state=job.seed)
     return model
@@ -300,15 +300,15 @@ def _stacks(
     split: bool,
     devices: Sequence[str] | None,
 ) -> Iterator[list[Outcome]]:
-    """Jobs grouped so that a group is all strengths x all its seeds."""
+    """Outcomes of jobs, in stacks of all strengths x all seeds with these strengths."""
     by_seed: dict[int, list[float]] = {}
     for job in jobs:
         by_seed.setdefault(job.seed, []).append(job.value)
     groups: dict[tuple[float, ...], list[int]] = {}
-    for seed, own in by_seed.items():
-        groups.setdefault(tuple(own), []).append(seed)
+    for seed, values in by_seed.items():
+        groups.setdefault(tuple(values), []).append(seed)
     arguments = data.arguments()
-    solved = is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))  # which takes little time
+    solved = is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))  # which is fast
     elsewhere = is_elsewhere() and not solved
     stacks = [
         (values, together)
@@ -318,66 +318,66 @@ def _stacks(
 
     def outcomes(stack: tuple[tuple[float, ...], list[int]]) -> list[Outcome]:
         values, seeds = stack
-        models = _fitted(estimator, arguments, values, seeds, None if solved else devices)
-        found = (Job(value, seed) for seed in seeds for value in values)
-        return [evaluate(models[job], job._replace(family=jobs[0].family)) for job in found]
+        models = _fit_on_devices(estimator, arguments, values, seeds, None if solved else devices)
+        stack_jobs = (Job(value, seed) for seed in seeds for value in values)
+        return [evaluate(models[job], job._replace(family=jobs[0].family)) for job in stack_jobs]
 
     if not elsewhere:
         yield from map(outcomes, stacks)
         return
-    parts = -(-joblib.effective_n_jobs() // max(1, len(stacks)))  # so that every worker has something to do
+    parts = -(-joblib.effective_n_jobs() // max(1, len(stacks)))  # so that every worker has a part
     split_up = [(values[k::parts], seeds) for values, seeds in stacks for k in range(min(parts, len(values)))]
     yield from spread(outcomes, split_up, None)
 
 
-def _fitted(
+def _fit_on_devices(
     estimator: Any,
     arguments: dict[str, Any],
     values: Sequence[float],
     seeds: Sequence[int],
     devices: Sequence[str] | None,
 ) -> dict[Job, Any]:
-    """One stack, or one on each device with every n-th strength, which are independent."""
-    chosen: list[str | None] = [None] if devices is None else list(devices)
-    parts = [values[k :: len(chosen)] for k in range(len(chosen))]
+    """Models of one stack, or of one on each device with every n-th strength, which are independent."""
+    targets: list[str | None] = [None] if devices is None else list(devices)
+    parts = [values[k :: len(targets)] for k in range(len(targets))]
 
-    def fitted(device: str | None, own: Sequence[float]) -> list[tuple[Job, Any]]:
+    def fit(device: str | None, strengths: Sequence[float]) -> list[tuple[Job, Any]]:
         template = estimator if device is None else clone(estimator).set_params(device=device)
-        models = fit_stack(template, strengths=own, seeds=seeds, **arguments)
+        models = fit_stack(template, strengths=strengths, seeds=seeds, **arguments)
         for model in models if device is not None else ():
             if model is not None:
                 model.set_params(device=estimator.device)
-        return list(zip([Job(value, seed) for seed in seeds for value in own], models, strict=True))
+        return list(zip([Job(value, seed) for seed in seeds for value in strengths], models, strict=True))
 
-    tasks = [(device, own) for device, own in zip(chosen, parts, strict=True) if own]
+    tasks = [(device, strengths) for device, strengths in zip(targets, parts, strict=True) if strengths]
     if len(tasks) == 1:
-        return dict(fitted(*tasks[0]))
+        return dict(fit(*tasks[0]))
     with ThreadPoolExecutor(len(tasks)) as pool:
-        return dict(pair for pairs in pool.map(fitted, *zip(*tasks, strict=True)) for pair in pairs)
+        return dict(pair for pairs in pool.map(fit, *zip(*tasks, strict=True)) for pair in pairs)
 
 
 def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate) -> Iterator[list[Outcome]]:
     """All tolerances of one seed at a time: they share the model that is wrapped."""
-    arguments = _arguments(estimator, data)
+    arguments = _fit_arguments(estimator, data)
     for seed in dict.fromkeys(job.seed for job in jobs):
-        own = [job for job in jobs if job.seed == seed]
+        seed_jobs = [job for job in jobs if job.seed == seed]
         path = clone(estimator).set_params(random_state=seed)
         try:
-            models = path.fit_path(**arguments, tolerances=[job.value for job in own])
+            models = path.fit_path(**arguments, tolerances=[job.value for job in seed_jobs])
         except Diverged:
-            models = [None] * len(own)
-        yield [evaluate(model, job) for model, job in zip(models, own, strict=True)]
+            models = [None] * len(seed_jobs)
+        yield [evaluate(model, job) for model, job in zip(models, seed_jobs, strict=True)]
 
 
-def _arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
+def _fit_arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
     """The arguments of ``fit``, which it must accept; it needs clusters only if it splits rows itself."""
-    arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
-    if "clusters" not in taken:
+    arguments, accepted = data.arguments(), inspect.signature(estimator.fit).parameters
+    if "clusters" not in accepted:
         arguments.pop("clusters", None)
-    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
-    for name in () if anything else arguments:
-        if name not in taken:
-            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
+    for name in () if takes_any else arguments:
+        if name not in accepted:
+            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or use another method")
     return arguments
 
 
@@ -395,7 +395,7 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments = _arguments(estimator, data)
+    arguments = _fit_arguments(estimator, data)
 
     def fit(job: Job) -> Outcome:
         model = estimator_at(estimator, parameter, job)
@@ -521,14 +521,14 @@ class SearchOptions:
     @property
     def seed_values(self) -> list[int]:
         """The seeds of the models, each once; none where ``seeds`` cannot be used."""
-        given: Any = self.seeds
-        if is_integer(given):
-            return list(range(int(given)))
-        listed: list[Any] = list(given) if isinstance(given, Iterable) else []
-        return list(dict.fromkeys(map(int, listed))) if all(is_integer(seed, least=0) for seed in listed) else []
+        seeds: Any = self.seeds
+        if is_integer(seeds):
+            return list(range(int(seeds)))
+        values: list[Any] = list(seeds) if isinstance(seeds, Iterable) else []
+        return list(dict.fromkeys(map(int, values))) if all(is_integer(seed, least=0) for seed in values) else []
 
 
-def distinct_numbers(argument: str, given: Any, *, least: float = -inf, otherwise: str = "") -> list[float]:
+def distinct_numbers(argument: str, received: Any, *, least: float = -inf, otherwise: str = "") -> list[float]:
     """The finite numbers of a list, each once, in order of first appearance.
 
     A DataError otherwise; ``otherwise`` describes other values that the argument accepts.
@@ -536,8 +536,8 @@ def distinct_numbers(argument: str, given: Any, *, least: float = -inf, otherwis
     >>> distinct_numbers("strengths", [1, 0, 1])
     [1, 0]
     """
-    values: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    values: list[Any] = list(received) if isinstance(received, Iterable) and not isinstance(received, str) else []
     if not values or not all(isinstance(value, Real) and least <= float(value) < inf for value in values):
         lowest = f" from {least:g} upwards" if least > -inf else ""
-        raise DataError(f"must be {otherwise}a list of finite numbers{lowest}", argument=argument, received=given)
+        raise DataError(f"must be {otherwise}a list of finite numbers{lowest}", argument=argument, received=received)
     return list(dict.fromkeys(values))

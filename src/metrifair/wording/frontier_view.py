@@ -148,9 +148,9 @@ class FrontierView:
         """The unfairness of a point that is drawn."""
         return point.gap(self.unfairness_of)
 
-    def worth(self, point: Point) -> float:
+    def quality(self, point: Point) -> float:
         """The utility, so that larger is better."""
-        return self.utility.worth(self.value(point))
+        return self.utility.quality(self.value(point))
 
     @property
     def alternatives(self) -> tuple[Point, tuple[Point, ...]]:
@@ -165,12 +165,12 @@ class FrontierView:
         """
         usable = [point for point in self.points if not point.failed and point.figure(self.key) is not None]
         usable = [point for point in usable if not self.mark(point)] or usable or list(self.points)
-        best = max(usable, key=self.worth)
+        best = max(usable, key=self.quality)
         interval = best.intervals.get(self.key)
-        least = self.worth(best)
+        least = self.quality(best)
         if interval is not None:
-            least = min(self.utility.worth(end) for end in (interval.low, interval.high))
-        candidates = [point for point in usable if self.worth(point) >= least and self.gap(point) < self.gap(best)]
+            least = min(self.utility.quality(end) for end in (interval.low, interval.high))
+        candidates = [point for point in usable if self.quality(point) >= least and self.gap(point) < self.gap(best)]
         return best, tuple(sorted(candidates, key=self.gap))
 
     def mark(self, point: Point) -> str:
@@ -217,7 +217,7 @@ class FrontierView:
     @cached_property
     def front(self) -> tuple[Point, ...]:
         """The points no other beats, in ascending order of unfairness."""
-        return pareto(self.usable, unfairness_of=self.unfairness_of, worth=self.worth)
+        return pareto(self.usable, unfairness_of=self.unfairness_of, quality=self.quality)
 
     @cached_property
     def front_without_groups(self) -> tuple[Point, ...]:
@@ -225,7 +225,7 @@ class FrontierView:
         return pareto(
             [point for point in self.usable if not point.needs_group],
             unfairness_of=self.unfairness_of,
-            worth=self.worth,
+            quality=self.quality,
         )
 
     @cached_property
