@@ -65,10 +65,10 @@ def test_sharing_fits_changes_no_figure(fits: Counter[str], monkeypatch: pytest.
     # Three folds of the group model, once instead of at each of two strengths above 0.
     assert few["LGBMClassifier"] == 3
     assert fits["LGBMClassifier"] == 6
-    # Six models each of label and group (five folds and all rows) serve both stacks. The base of the barycenter and the
-    # thresholds is the stack of all rows, and five stacks of folds.
-    assert few["FairLGBMClassifier"] == 3 + 12 + 5 * 6
-    assert fits["FairLGBMClassifier"] == 3 + 2 * 12 + 2 * 6 * 6
+    # Six models each of label and group (five folds and all rows) serve both stacks. The barycenter and the thresholds
+    # share six base stacks, each with two folds and all its rows; the stacks above have fitted the model of all rows.
+    assert few["FairLGBMClassifier"] == 3 + 12 + 6 * 3 - 1
+    assert fits["FairLGBMClassifier"] == 3 + 2 * 12 + 2 * 6 * 3
 
 
 def _groups(model: Any) -> dict[str, Any]:

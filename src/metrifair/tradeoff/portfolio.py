@@ -113,7 +113,9 @@ class Portfolio:
         families: dict[str, Any] = {}
         if not self._can_postprocess or not self.needs_group:
             return families
-        base = self._ours(FairStackingClassifier, FairStackingRegressor, strength=0.0, random_state=0)
+        # One number, the blend's prediction, needs no more than a linear model and few folds.
+        last = {"strength": 0.0, "model": "linear", "folds": 2, "random_state": 0}
+        base = self._ours(FairStackingClassifier, FairStackingRegressor, **last)
         if self.classes:
             label = self.aim.get("pos_label")
             families["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
