@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from refusals import left_behind, refusal
@@ -373,3 +374,17 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
         done = call(command, tmp_path / "p.csv", *asked, *replaced, "--missing", "NAY")
         assert done.exit_code == 2
         assert "--replace and --missing both name 'Nay'; name it in one of them" in " ".join(done.output.split())
+
+
+def test_train_has_the_groups_of_an_audit_and_ignores_spaces_around_labels(tmp_path: Path, call: Any) -> None:
+    rng = np.random.default_rng(0)
+    kinds = [(sex, label) for sex in ("f", "m", "m ") for label in ("no", "yes", " yes") for _ in range(20)]
+    lines = [f"{rng.normal():.3f},{rng.random():.3f},{sex},{label}" for sex, label in kinds]
+    path = tmp_path / "loans.csv"
+    path.write_text("\n".join(["x,score,sex,repaid", *lines]) + "\n")
+    audited = call("audit", path, "--score", "score", "--group", "sex")
+    trained = call("train", path, "--label", "repaid", "--group", "sex", "--ignore", "score", "--model", "linear")
+    note = "the groups 'm' and 'm ' differ only in spelling"
+    assert note in audited.output, audited.output
+    assert note in trained.output, trained.output
+    assert "Learned 'repaid': no, yes (groups: sex: f, m, m )." in trained.output

@@ -20,9 +20,10 @@ def read_file(
     """Read a file as ``metrifair train`` and ``metrifair frontier`` read it.
 
     Files of text have no types. A column in which every value is a number becomes numbers, a column of true and false
-    booleans, and a column of ISO dates (2026-01-31) dates. Any other column is text. Numbers with a leading zero, such
-    as 02139, are codes and stay text. Numbers without a fraction are integers. Words such as "NA" are missing values
-    in columns of numbers and dates. In text they stay, and the commands omit rows whose label is such a word.
+    booleans, and a column of ISO dates (2026-01-31) dates. Any other column is text, as it is written. Numbers with a
+    leading zero, such as 02139, are codes and stay text. Numbers without a fraction are integers. Words such as "NA"
+    are missing values in columns of numbers and dates. In text they stay. In labels, the commands omit rows with such
+    a word, and ignore spaces around the other words.
 
     Parameters
     ----------

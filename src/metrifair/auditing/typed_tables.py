@@ -28,13 +28,11 @@ def typed_table(
     *,
     texts: Collection[str],
     roles: Mapping[str, Sequence[str]],
-    as_written: bool = False,
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
     """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
-    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text. Text is without surrounding
-    spaces, unless ``as_written``.
+    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text, as it is written.
     """
     with open_files(path, options) as source:
         source.check(roles)
@@ -45,12 +43,11 @@ def typed_table(
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
 
+    if not source.is_text:
+        return frame, files
+
     def typed(column: pl.Series) -> pl.Series:
-        if not source.is_text:
-            return column
-        found = typed_text(column, as_text=column.name in texts)
-        is_text = as_written and found.dtype == column.dtype
-        return column.set(found.is_null(), None) if is_text else found
+        return typed_text(column, as_text=column.name in texts)
 
     with ThreadPoolExecutor() as pool:  # polars computes without Python's lock
         return polars().DataFrame(list(pool.map(typed, frame))), files
@@ -64,13 +61,13 @@ def comma_number(column: pl.Series) -> str | None:
 
 
 def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
-    """A column of text as what it means; others as they are.
+    """A column of text as what it means, or ``as_text``; others as they are.
 
     >>> import polars as pl
     >>> typed_text(pl.Series(["1", " 2.5", "NA"])).to_list()
     [1.0, 2.5, None]
-    >>> typed_text(pl.Series(["01", "02"])).to_list()
-    ['01', '02']
+    >>> typed_text(pl.Series(["01", "02 ", " "])).to_list()
+    ['01', '02 ', None]
     >>> typed_text(pl.Series(["2026-01-31", "NA"])).to_list()
     [datetime.date(2026, 1, 31), None]
     """
@@ -82,10 +79,11 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
     if is_plain and not as_text and not text.str.contains(_CODE).any():
         return numbers
-    text = text.str.strip_chars()
+    written, text = text, text.str.strip_chars()
     text = text.set(text == "", None)
+    written = written.set(text.is_null(), None)
     if as_text:
-        return text
+        return written
     values = text.unique()  # text has few different values, as a rule
     lowered = values.str.to_lowercase()
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
@@ -94,10 +92,10 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     numbers = known.cast(pl.Float64, strict=False)
     is_number = numbers.null_count() == known.null_count() and not known.str.contains(_CODE).any()
     if not is_number and not known.str.contains(_DATE).all():
-        return text
+        return written
     known = text.set(text.str.to_lowercase().is_in(MISSING), None)
     found = known.cast(pl.Float64, strict=False) if is_number else _dates(known)
-    return text if found is None else found
+    return written if found is None else found
 
 
 def _dates(text: pl.Series) -> pl.Series | None:

@@ -90,7 +90,7 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     from metrifair.cli.console import console, say, show_table, write_json
     from metrifair.cli.tables import read
 
-    table, _ = read(file, reading, texts=(), roles={}, as_written=True)
+    table, _ = read(file, reading, texts=(), roles={}, allow_commas=True)
     with ThreadPoolExecutor() as pool:
         facts = list(pool.map(_facts, table))
     notes, spellings = list(_notes(table, facts)), list(_spellings(facts))

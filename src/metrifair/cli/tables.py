@@ -37,12 +37,11 @@ def read(
     *,
     texts: Collection[str],
     roles: Mapping[str, Sequence[str]],
-    as_written: bool = False,
+    allow_commas: bool = False,
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
     """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
-    Numbers with a decimal comma raise a DataError, because they would be taken for names; unless text stays
-    ``as_written``.
+    Numbers with a decimal comma raise a DataError unless ``allow_commas``, because they would be taken for names.
     """
     progress: AbstractContextManager[None] = nullcontext()
     if options.replace:  # only then are there notes; a wrong column name is refused before rich is imported
@@ -50,8 +49,8 @@ def read(
 
         progress = working_with_notes(console(stderr=True), f"Reading {path}")
     with progress:
-        table, files = typed_table(path, options, texts=texts, roles=roles, as_written=as_written)
-    if as_written:
+        table, files = typed_table(path, options, texts=texts, roles=roles)
+    if allow_commas:
         return table, files
     for column in table.drop(texts, roles.get("ignore", ()), strict=False):
         if (number := comma_number(column)) is not None:
@@ -62,16 +61,16 @@ def read(
     return table, files
 
 
-def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with nulls in place of words for missing values in columns of text.
+def with_plain_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The table with nulls for words such as "NA" in a column of text, and without spaces around the other words.
 
-    >>> without_missing_words(pl.DataFrame({"y": ["yes", "NA", None]}), "y")["y"].to_list()
+    >>> with_plain_words(pl.DataFrame({"y": ["yes ", "NA", None]}), "y")["y"].to_list()
     ['yes', None, None]
     """
     if frame.schema[name] != pl.String:
         return frame
-    is_missing = pl.col(name).str.strip_chars().str.to_lowercase().is_in(MISSING)
-    return frame.with_columns(pl.when(~is_missing).then(pl.col(name)))
+    words = pl.col(name).str.strip_chars()
+    return frame.with_columns(pl.when(~words.str.to_lowercase().is_in(MISSING)).then(words))
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:

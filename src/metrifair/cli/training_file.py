@@ -30,8 +30,8 @@ from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
     free_name,
+    with_plain_words,
     with_predictions,
-    without_missing_words,
 )
 from metrifair.cli.training_options import Sweep, TrainingOptions
 from metrifair.encoding.coders import level_name, strays_in, typed
@@ -279,9 +279,9 @@ def training_file(
     options: TrainingOptions, table: pl.DataFrame, files: Sequence[SourceFile], *, strength: float
 ) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
-    without_words = without_missing_words(table, options.label)
-    numbers = 1 + np.flatnonzero(without_words.get_column(options.label).is_not_null().to_numpy())
-    known = without_words.drop_nulls(options.label)
+    with_words = with_plain_words(table, options.label)
+    numbers = 1 + np.flatnonzero(with_words.get_column(options.label).is_not_null().to_numpy())
+    known = with_words.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
     sensitive, continuous, of_numbers = _sensitive(options, known)
@@ -337,7 +337,7 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
 
 def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
     """Caveats about columns of text that are numbers except for a few cells, or dates."""
-    texts = [without_missing_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
+    texts = [with_plain_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
     for text in texts:
         if (strays := strays_in(text)) is not None:
             yield f"{strays.note(text.name)}, or leave it out with --ignore."
