@@ -1015,3 +1015,10 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     model = front.select(max_unfairness=1.0)
     assert model.continuous == ["age"]
     assert front.provenance.call.startswith("frontier(FairClassifier(model='linear')")
+
+
+def test_a_frontier_counts_rows_without_a_group() -> None:
+    groups = np.array(["a", "b", None], dtype=object)[np.arange(len(Y)) % 3]
+    front = frontier([LogisticRegression().fit(X, Y)], X, Y, sensitive_features={"sex": groups}, random_state=0)
+    (facts,) = (note.facts for note in front.notes if note.kind == "missing_groups")
+    assert facts == {"attribute": "sex", "rows": len(Y) // 3, "of": len(Y)}

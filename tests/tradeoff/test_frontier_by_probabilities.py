@@ -92,7 +92,7 @@ def test_groups_are_small_by_their_expected_rows() -> None:
         X, Y, race(np.full(ROWS, 0.01)), None, regression=False, criterion="statistical_parity", contrast="pairs"
     )
     part = data.held_out(np.arange(ROWS))
-    assert part.small == {("P(race)", "1")}
+    assert part.small_groups == {("P(race)", "1")}
     (comparison,) = part.all_comparisons
     assert part.side_sizes(comparison) == pytest.approx((0.99 * ROWS, 0.01 * ROWS))
 

@@ -95,6 +95,11 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "The groups of sex are the label in other words: scores that are right are then unfair by design.",
     ),
     (
+        "missing_groups",
+        {"attribute": "sex", "rows": 1350, "of": 6000},
+        "sex is missing in 1,350 of 6,000 rows: they train the model, and no comparison includes them.",
+    ),
+    (
         "small_groups",
         {"groups": [FEW], "left_out": False},
         (

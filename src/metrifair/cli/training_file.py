@@ -44,7 +44,7 @@ from metrifair.figures.utility import Predictions
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
-from metrifair.problem.problem import attributes_equal_to_label, classes_in, positive_by_name
+from metrifair.problem.problem import classes_in, positive_by_name
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
 from metrifair.problem.values import place_among
@@ -52,7 +52,7 @@ from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_asked, check_known, last_step
 from metrifair.support.provenance import SourceFile
-from metrifair.tradeoff.frontier import probabilities_note
+from metrifair.tradeoff.frontier import group_notes
 from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
@@ -321,10 +321,7 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
     scheme = data.problem.scheme
     if not options.positive and (text := positive_text(scheme.classes, scheme.positive)):
         yield text
-    for name in attributes_equal_to_label(data.problem):
-        yield frontier_note_text(FrontierNote("label_groups", {"attribute": name}))
-    if (note := probabilities_note(data.problem)) is not None:
-        yield frontier_note_text(note)
+    yield from map(frontier_note_text, group_notes(data.problem))
     yield from _odd_columns(features)
     for name in features.select(pl.selectors.temporal()).columns:
         yield (

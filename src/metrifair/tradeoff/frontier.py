@@ -376,8 +376,7 @@ def _record(
         None
         if data.problem.clusters is None
         else FrontierNote("clusters", {"clusters": len(np.unique(data.problem.clusters)), "rows": len(data.rows)}),
-        *(FrontierNote("label_groups", {"attribute": name}) for name in attributes_equal_to_label(data.problem)),
-        probabilities_note(data.problem),
+        *group_notes(data.problem),
         small_groups_note({"test": test, "validation": validation}),
         FrontierNote(
             "chance", {"unfairness": floor, "comparisons": len(test.comparisons), "unfairness_of": unfairness_of}
@@ -410,13 +409,18 @@ def _record(
     )
 
 
-def probabilities_note(problem: Problem) -> FrontierNote | None:
-    """The probabilities that weight the rows, and their assumption; None where groups are known."""
-    probabilities = problem.probabilities
-    if probabilities is None:
-        return None
-    facts = {"attribute": probabilities.name, "assumption": probabilities.assumption, "source": probabilities.source}
-    return FrontierNote("probabilities", facts | {"strata": problem.strata is not None})
+def group_notes(problem: Problem) -> Iterator[FrontierNote]:
+    """Groups that are the label, are missing in some rows, or have probabilities only."""
+    for name in attributes_equal_to_label(problem):
+        yield FrontierNote("label_groups", {"attribute": name})
+    if (probabilities := problem.probabilities) is not None:
+        assumption = {"assumption": probabilities.assumption, "source": probabilities.source}
+        strata = {"strata": problem.strata is not None}
+        yield FrontierNote("probabilities", {"attribute": probabilities.name} | assumption | strata)
+        return
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        if missing := int((code < 0).sum()):
+            yield FrontierNote("missing_groups", {"attribute": attribute.name, "rows": missing, "of": len(code)})
 
 
 def _plain(label: Any) -> str | float:

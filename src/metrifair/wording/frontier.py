@@ -192,6 +192,9 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "label_groups": lambda attribute: (
         f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
     ),
+    "missing_groups": lambda attribute, rows, of: (
+        f"{attribute} is missing in {rows:,} of {of:,} rows: they train the model, and no comparison includes them."
+    ),
     "probabilities": _probabilities,
     "clusters": _clusters,
     "repeated_rows": _repeated_rows,
