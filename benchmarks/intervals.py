@@ -163,7 +163,7 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
         weight = weights_of(scenario.weights, len(place), generator)
         amount = np.ones(len(place)) if weight is None else weight
         sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
-        rows = None if weight is None else Rows(place, weight * on_left, weight * ~on_left)
+        rows = None if weight is None else Rows.single(place, weight * on_left, weight * ~on_left)
         few, few_rows = merge_scores(TwoSamples(values, *sides), rows, RESOLUTION)
         drawn = bootstrap(
             few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows

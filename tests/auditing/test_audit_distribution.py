@@ -112,7 +112,7 @@ def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
 
 def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
     found = both([1.0, 2.0, 3.0], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0])
-    rows = Rows(np.array([0, 1, 2, 3]), np.array([1.0, 2.0, 3.0, 0.0]), np.array([0.0, 4.0, 0.0, 5.0]))
+    rows = Rows.single(np.array([0, 1, 2, 3]), np.array([1.0, 2.0, 3.0, 0.0]), np.array([0.0, 4.0, 0.0, 5.0]))
     same, same_rows = merge_scores(found, rows, 4)
     assert all(np.array_equal(a, b) for a, b in zip(same, found, strict=True))
     assert same_rows is not None

@@ -19,6 +19,7 @@ from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
+from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.checks import check_integer, is_number, seed_of
@@ -92,7 +93,7 @@ class AuditState(StateParts):
         y_true: Table | None,
         y_pred: Table,
         *,
-        sensitive_features: Table,
+        sensitive_features: Table | GroupProbabilities,
         control_features: Table | None = None,
         sample_weight: Table | None = None,
     ) -> AuditState:
@@ -106,7 +107,8 @@ class AuditState(StateParts):
             Predictions: scores within the score range, or probabilities of two classes, of which the state counts the
             positive one.
         sensitive_features : array-like or table
-            The group of each sample. A table contains several attributes. Missing values are missing groups.
+            The group of each sample. A table contains several attributes. Missing values are missing groups. If groups
+            are not in the data: their probabilities, as ``GroupProbabilities``.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -193,12 +195,12 @@ class AuditState(StateParts):
         state = self.merge()
         if state.counts is None:
             return state
-        size = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
-        is_large = size >= min_group_size
-        withheld = int(size[~is_large].sum())
-        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
+        is_large = np.bincount(state.counts.cell, state.counts.rows, len(state.cells)) >= min_group_size
+        rows = state.rows
         state.cells, state.selected = list(compress(state.cells, is_large)), state.selected[is_large]
         state.counts = state.counts.renumbered(np.where(is_large, np.cumsum(is_large) - 1, -1))
+        withheld = rows - state.rows
+        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
         return state
 
     def save(self, path: PathLike, *, min_group_size: int = 1) -> None:

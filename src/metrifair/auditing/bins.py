@@ -7,8 +7,9 @@ counts of an audit state are entries by cell and bin of a fixed grid, which can 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -234,6 +235,23 @@ class Refiner(Protocol):
         """The rows of some bins, each at its own score."""
 
 
+class Products(NamedTuple):
+    """Sums over rows of the product of their weights in two groups, one of which is the group of a cell.
+
+    Entries are combinations of cell and bin. Errors follow from them where groups have probabilities.
+    """
+
+    cell: Integers
+    bin: Integers
+    values: Floats  # (entries, groups)
+
+    def at(self, cells: Integers, groups: Collection[int], bins: int) -> Floats:
+        """The sums by bin over some cells and some groups."""
+        inside = np.isin(self.cell, cells)
+        sums = self.values[inside][:, list(groups)].sum(1)
+        return np.bincount(self.bin[inside], sums, bins).astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class BinnedScores:
     """All rows in bins, and the counter that can refine them; None if they cannot be refined."""
@@ -243,13 +261,15 @@ class BinnedScores:
     refiner: Refiner | None = None
     position_error: float = 0.0  # by which positions were rounded before they were added up
     precision: float = 1e-5  # width of brackets, as a share of the range of the scores
+    products: Products | None = None  # None: groups are known
 
 
 BINS = 2**16  # at most, and one more for the end of the range
 MOST_ATOMS = 2**12  # distinct scores up to which each is its own entry
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
 MOST_ROWS = 2**34  # whose sum of positions fits into an integer
-_PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment")  # of the counts of a state
+_PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment", "share", "products")  # of a state's counts
+_NONE = partial(np.zeros, 0)
 
 
 class StateGrid(NamedTuple):
@@ -300,16 +320,24 @@ class StateCounts:
     weight: Floats  # sums of weights, and of (weight x position); empty if rows have none
     moment: Floats
     exact: bool = True
+    share: Floats = field(default_factory=_NONE)  # sums of the group's probability; empty if groups are known
+    products: Floats = field(default_factory=_NONE)  # (entries, groups): sums of (weight x weight in another group)
 
     @classmethod
-    def of_rows(cls, grid: StateGrid, scores: Floats, cell: Integers, weight: Floats | None) -> StateCounts:
-        """The counts of rows."""
+    def of_rows(
+        cls, grid: StateGrid, scores: Floats, cell: Integers, weight: Floats | None, **by_probability: Floats
+    ) -> StateCounts:
+        """The counts of rows; with probabilities, ``share`` and ``products`` of each row in the group of its cell."""
         bins, within = grid.places(scores)
-        none = np.zeros(0)
-        moment = none if weight is None else weight * grid.scale.positions(scores)
+        weight = np.zeros(0) if weight is None else weight
+        moment = weight * grid.scale.positions(scores) if len(weight) else weight
         ones = np.ones(len(scores), np.int64)
-        counts = cls(cell, bins, scores, scores, ones, within, none if weight is None else weight, moment)
-        return counts.grouped()
+        return cls(cell, bins, scores, scores, ones, within, weight, moment, **by_probability).grouped()
+
+    @property
+    def size(self) -> NDArray[Any]:
+        """The number of rows of each entry; the expected number if groups have probabilities."""
+        return self.share if len(self.share) else self.rows
 
     def grouped(self) -> StateCounts:
         """Entries of the same cell and score, or of the same cell and bin, as one."""
@@ -332,6 +360,8 @@ class StateCounts:
             summed(self.weight),
             summed(self.moment),
             exact,
+            summed(self.share),
+            summed(self.products),
         )
 
     def joined(self, other: StateCounts) -> StateCounts:
@@ -346,9 +376,9 @@ class StateCounts:
         some = {name: part[keep] if len(part) else part for name, part in parts.items()}
         return StateCounts(**some, exact=self.exact).grouped()
 
-    def bins(self, grid: StateGrid, cells: int, *, weighted: bool) -> Bins:
-        """All rows in bins; fewer of them where there are very many cells."""
-        most = bins_for(cells)
+    def binned(self, grid: StateGrid, cells: int) -> BinnedScores:
+        """All rows in bins, which cannot be refined; fewer of them where there are very many cells."""
+        most, weighted = bins_for(cells), len(self.weight) > 0
         place: np.ndarray = np.unique(self.low, return_inverse=True)[1] if self.exact else self.bin
         if self.exact and int(place.max()) >= most:
             place = self.bin
@@ -359,4 +389,6 @@ class StateCounts:
         moment = self.moment if weighted else grid.moments(self.bin, self.rows, self.within)
         entries = Entries(self.rows, self.low, self.high, moment, self.weight if weighted else None)
         counter.add_entries(number.ravel(), self.cell, entries)
-        return counter.bins(grid.scale)
+        products = Products(self.cell, number.ravel(), self.products) if len(self.products) else None
+        rounding = 2.0 ** -(FINE + 1 + grid.power)
+        return BinnedScores(counter.bins(grid.scale), grid.scale, position_error=rounding, products=products)

@@ -65,7 +65,7 @@ def by_group_of(sample: AuditSample, selection: Selection | None, request: Reque
             groups, values = [], canonical_values(attribute.values)
             for code in present:
                 members = units[codes == code]
-                scores = _labeled_scores(sample, members, positive)
+                scores = _labeled_scores(sample, members, positive, code)
                 accuracy = None
                 if selection is not None:
                     selected, total = selection.amount[members], sample.amount[members]
@@ -79,14 +79,13 @@ def by_group_of(sample: AuditSample, selection: Selection | None, request: Reque
     return tables
 
 
-def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]) -> LabeledScores:
+def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any], group: int) -> LabeledScores:
     scores = sample.predicted[None]
     sides = [units[positive[units]], units[~positive[units]]]
     weights = [scores.at(side).astype(np.float64) for side in sides]
     squares = weights
-    if sample.weighted and scores.starts is None and scores.amount is not None:
-        amount, size = scores.amount, len(scores.values)
-        squares = [np.bincount(scores.place[side], amount[side] ** 2, size).astype(np.float64) for side in sides]
+    if sample.weighted and sample.squared:
+        squares = [sample.squares_at(side, group) for side in sides]
     used = (weights[0] > 0) | (weights[1] > 0)
     low = scores.values if sample.binned is None else sample.binned.bins.low
     return LabeledScores(
@@ -95,7 +94,7 @@ def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]
         weights[0][used],
         weights[1][used],
         (squares[0][used], squares[1][used]),
-        sampled=not sample.weighted or scores.starts is None,
+        sampled=sample.squared,
     )
 
 

@@ -383,12 +383,13 @@ class UsedRows(NamedTuple):
     codes: list[NDArray[Any]]
     weight: Floats | None
     left_out: Counter[str]  # by reason
-    used: Booleans | None = None  # which rows of the table these are; None: all
+    proxy: GroupProbabilities | None = None  # None: groups are among the key columns
 
     def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[mask]
-        return UsedRows(self.scores[mask], [code[mask] for code in self.codes], weight, self.left_out, mask)
+        proxy = None if self.proxy is None else self.proxy.at_rows(mask)
+        return UsedRows(self.scores[mask], [code[mask] for code in self.codes], weight, self.left_out, proxy)
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
@@ -411,6 +412,7 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
             left_out[why] = int(np.count_nonzero(used & ~present))
             used &= present
         rows = rows.only(used)._replace(left_out=+left_out)
+        table = table if roles.proxy is None else table.filter(used)
     if len(rows.scores):
         weight = rows.weight
         check_values(
@@ -418,7 +420,7 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
             (float(rows.scores.min()), float(rows.scores.max())),
             None if weight is None else (float(weight.min()), float(weight.max())),
         )
-    return rows
+    return rows if roles.proxy is None else rows._replace(proxy=probabilities_in(roles.proxy, table))
 
 
 def check_some(name: str, roles: Roles, rows: int) -> None:

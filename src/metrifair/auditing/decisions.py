@@ -278,7 +278,7 @@ def _group_counts(
 ) -> tuple[Floats, NDArray[Any], NDArray[Any] | None]:
     """Weight by group, label and decision, (groups, labels, 2); rows of each group; and sums of squared weights.
 
-    The spread of weights within a bin is not counted, nor are its squares.
+    Squares are None where there are no weights, or only their sums were counted.
     """
     units, codes, present = members
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
@@ -291,8 +291,11 @@ def _group_counts(
         for amount in (rows if weight is None else weight, selection.amount[index])
     )
     counts = np.stack([total - selected, selected], -1).astype(np.float64)[present]
-    within_bins = sample.binned is not None
-    squares = None if weight is None or within_bins else np.bincount(codes, weight**2, shape[0])[present]
+    squares = None
+    if weight is not None and sample.binned is None:
+        squares = np.bincount(codes, weight**2, shape[0])[present]
+    elif weight is not None and sample.squared:
+        squares = np.array([sample.squares_at(units[codes == code], code).sum() for code in present])
     return counts, np.rint(np.bincount(codes, rows, shape[0])[present]), squares
 
 

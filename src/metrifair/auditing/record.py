@@ -74,8 +74,7 @@ def audit_record(
         for place, attribute in enumerate(scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
-    # Where rows are counted, the spread of weights within a bin is not.
-    plan = _plan(request, compared, dependent, sampled=sample.binned is None or not sample.weighted)
+    plan = _plan(request, compared, dependent, sampled=sample.squared)
     results = [
         finding
         for comparison, measured_pair in zip(compared, measured, strict=True)

@@ -39,16 +39,33 @@ _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a max
 
 
 class Rows(NamedTuple):
-    """Weighted samples: the weight of each on both sides. A sample with a known group has weight on one side only."""
+    """Weighted samples: sums of their weights on both sides, of the squares and of the products.
+
+    An entry is one sample, or all samples in a bin. A sample with a known group has weight on one side only.
+    """
 
     place: Integers  # (n,): which score
     left: Floats  # (n,): weights
     right: Floats  # (n,)
+    left_squares: Floats  # (n,)
+    right_squares: Floats  # (n,)
+    products: Floats  # (n,): of the weights on both sides
+
+    @classmethod
+    def single(cls, place: Integers, left: Floats, right: Floats) -> Rows:
+        """Samples one by one."""
+        return cls(place, left, right, left**2, right**2, left * right)
 
     @property
     def shared(self) -> bool:
         """Whether some samples have weight on both sides, so that the errors of the sides are correlated."""
-        return bool((self.left * self.right).any())
+        return bool(self.products.any())
+
+    def shares(self, at: int) -> tuple[Floats, Floats]:
+        """Squared shares of the first or the second side, summed over each entry; and the mean share of its samples."""
+        sums, squares = self[1 + at], self[3 + at]
+        mean = np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0)
+        return squares / sums.sum() ** 2, mean / sums.sum()
 
 
 def merge_scores(pair: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
@@ -157,13 +174,13 @@ def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
     """The effective number of samples of equal weight on each side (Kish).
 
     >>> found = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
-    >>> effective_sizes(found, None), effective_sizes(found, Rows(np.arange(2), found.left, found.right))
+    >>> effective_sizes(found, None), effective_sizes(found, Rows.single(np.arange(2), found.left, found.right))
     ((2.0, 4.0), (1.0, 1.6))
     """
     if rows is None:
         return float(pair.left.sum()), float(pair.right.sum())
-    left, right = (1.0 / float((shares(weights) ** 2).sum()) for weights in rows[1:])
-    return left, right
+    left, right = (float(rows.shares(at)[0].sum()) for at in range(2))
+    return 1 / left if left > 0 else 0.0, 1 / right if right > 0 else 0.0  # tiny probabilities have no squares
 
 
 def _equal_score_intervals(pair: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
@@ -176,15 +193,19 @@ def _side(weights: Floats, pooled: Floats, rows: Rows | None, at: int) -> _Side:
     """The noise of one side, the first or the second.
 
     Residuals are divided by 1 - share: that makes the variance of a mean unbiased.
-    Counts are samples of one share, as many at each score; rows have shares of their own.
+    Counts are samples of one share, as many at each score; rows have shares of their own. The third moment takes the
+    samples of an entry as samples of one share, too.
     """
     if rows is None:
-        place, times, share = np.arange(len(weights)), weights, np.full(len(weights), 1 / weights.sum())
+        share = np.full(len(weights), 1 / weights.sum())
+        place, squares = np.arange(len(weights)), weights * share**2
     else:
-        place, times, share = rows.place, np.ones(len(rows.place)), shares(rows[1 + at])
-    scale = _scale(share)
-    variance, third = (np.bincount(place, times * scale**power, len(weights)).astype(np.float64) for power in (2, 3))
-    size = 1 / float(times @ share**2)
+        place, (squares, share) = rows.place, rows.shares(at)
+    second = squares / (1 - share)
+    variance, third = (
+        np.bincount(place, moment, len(weights)).astype(np.float64) for moment in (second, second * _scale(share))
+    )
+    size = 1 / float(squares.sum())
     return _Side(shares(weights), size, (size * variance + _ADDED * pooled / size) / (size + _ADDED), third)
 
 
@@ -194,9 +215,10 @@ def _scale(share: Floats) -> Floats:
 
 def _common(sides: Sequence[_Side], rows: Rows) -> _Common:
     """The covariances of both sides; the added samples are independent, so ``factor`` reduces them."""
-    left, right = (_scale(shares(weights)) for weights in rows[1:])
+    left, right = (rows.shares(at)[1] for at in range(2))
     factor = np.sqrt(np.prod([side.size / (side.size + _ADDED) for side in sides]))
-    products = factor * left * right, left**2 * right, left * right**2
+    product = rows.products / (rows.left.sum() * rows.right.sum() * np.sqrt((1 - left) * (1 - right)))
+    products = factor * product, product * _scale(left), product * _scale(right)
     return _Common(*(np.bincount(rows.place, product, len(sides[0].share)).astype(np.float64) for product in products))
 
 

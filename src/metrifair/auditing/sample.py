@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.bins import BinnedScores
+from metrifair.auditing.bins import BinnedScores, Products
 from metrifair.auditing.brackets import Brackets, CellSides, bracket_distances
 from metrifair.auditing.distribution import (
     AllGroups,
@@ -84,6 +84,19 @@ class AuditSample:
         """The weight of each unit, or the number of its rows."""
         amount = self.rows if self.weight is None else self.weight
         return np.ones(len(self.problem)) if amount is None else amount.astype(np.float64)
+
+    @property
+    def squared(self) -> bool:
+        """True if sums of squared weights are known, from which errors follow."""
+        return self.binned is None or not self.weighted or self.binned.products is not None
+
+    def squares_at(self, units: Integers, group: int) -> Floats:
+        """The sum of squared weights at each score, of units in one group of an attribute."""
+        scores = self.predicted[None]
+        if self.binned is not None and self.binned.products is not None:
+            return self.binned.products.at(units, {group}, len(scores.values))
+        weight = self.amount[units]
+        return np.bincount(scores.place[units], weight**2, len(scores.values)).astype(np.float64)
 
     @property
     def probabilities(self) -> bool:
@@ -268,25 +281,32 @@ class GroupPair:
         right = (codes >= 0) & (codes != self.left) if self.right is None else codes == self.right
         return units[codes == self.left], units[right]
 
-    def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, Rows | None]:
-        """The scores of both sides; and their rows, if they have weights and are in memory."""
+    def two_samples(
+        self, sides: tuple[Integers, Integers], products: Products | None = None
+    ) -> tuple[TwoSamples, Rows | None]:
+        """The scores of both sides; and their rows, if they have weights and are in memory or have ``products``."""
         scores = self.part.scores
         left, right = (scores.at(units) for units in sides)
         used = (left > 0) | (right > 0)
         samples = TwoSamples(*(part[used].astype(np.float64) for part in (scores.values, left, right)))
+        if products is not None:
+            rest = {*range(len(self.attribute.groups))} - {self.left}
+            groups = {self.left}, rest if self.right is None else {self.right}
+            pairs = (0, 0), (1, 1), (0, 1)
+            sums = (products.at(sides[one], groups[other], len(used))[used] for one, other in pairs)
+            return samples, Rows(np.arange(len(samples.values)), samples.left, samples.right, *sums)
         if scores.amount is None or scores.starts is not None:
             return samples, None
         units, place, members = np.concatenate(sides), np.cumsum(used) - 1, self.problem.members
         on_left, amount = np.arange(len(units)) < len(sides[0]), scores.amount[units]
-        rows = Rows(place[scores.place[units]], amount * on_left, amount * ~on_left)
+        at, left, right = place[scores.place[units]], amount * on_left, amount * ~on_left
         if members is not None:  # a row may be on both sides
             row, count = members.row[units], len(members.rows.values)
-            left_weight, right_weight = (np.bincount(row, side, count).astype(np.float64) for side in rows[1:])
-            compared = np.flatnonzero(left_weight + right_weight)
-            at = np.zeros(count, np.int64)
-            at[row] = rows.place
-            rows = Rows(at[compared], left_weight[compared], right_weight[compared])
-        return samples, rows
+            left, right = (np.bincount(row, side, count).astype(np.float64) for side in (left, right))
+            compared, at_row = np.flatnonzero(left + right), np.zeros(count, np.int64)
+            at_row[row] = at
+            at, left, right = at_row[compared], left[compared], right[compared]
+        return samples, Rows.single(at, left, right)
 
 
 def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[GroupPair]:
@@ -315,7 +335,7 @@ class MeasuredPair(NamedTuple):
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
-    rows: Rows | None = None  # of both sides, where they have weights and are in memory
+    rows: Rows | None = None  # of both sides, where they have weights and are in memory, or groups have probabilities
     left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 
@@ -331,20 +351,26 @@ def measured_pairs(
         for left, right in (comparison.sides for comparison in compared)
     ]
     brackets = bracket_distances(sample.binned, sides, metrics)
-    return _bracketed_pairs(sample, compared, metrics, brackets), brackets.complete
+    return _bracketed_pairs(sample, compared, metrics, brackets, sample.binned.products), brackets.complete
 
 
 def _bracketed_pairs(
-    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str], brackets: Brackets
+    sample: AuditSample,
+    compared: Sequence[GroupPair],
+    metrics: Sequence[str],
+    brackets: Brackets,
+    products: Products | None,
 ) -> Iterator[MeasuredPair]:
     for comparison, bracketing in zip(compared, brackets.comparisons, strict=True):
-        pair, _ = comparison.two_samples(comparison.sides)
+        pair, rows = comparison.two_samples(comparison.sides, products)
         yield MeasuredPair(
-            _split_at(pair, bracketing.gap, counts=not sample.weighted),
+            # Bins with products are never refined: the gap is at the end of one.
+            pair if rows is not None else _split_at(pair, bracketing.gap, counts=not sample.weighted),
             partial(in_pooled_bins, pair),
             bracketing.gap,
             {metric: bracketing.value(metric, brackets.scale) for metric in metrics},
             {metric: bracketing.bracket(metric, brackets.scale) for metric in metrics},
+            rows,
         )
 
 

@@ -22,7 +22,6 @@ from metrifair.auditing.columns import (
     decode_columns,
     levels_for,
     numbers,
-    probabilities_in,
     score_precision,
     scores_in,
     used_rows,
@@ -188,10 +187,8 @@ class ColumnSource:
         check_some(self.name, roles, len(rows.scores))
         check_favorable(roles, rows.scores.max(), table[roles.score])
         arguments = decode_columns(roles, levels, rows.codes, is_text=self.is_text)
-        if roles.proxy is not None:
-            arguments["sensitive_features"] = probabilities_in(
-                roles.proxy, table if rows.used is None else table.filter(rows.used)
-            )
+        if rows.proxy is not None:
+            arguments["sensitive_features"] = rows.proxy
         return MemorySource(
             rows.scores,
             **arguments,

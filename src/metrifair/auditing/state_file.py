@@ -16,12 +16,13 @@ from msgspec import Meta
 
 from metrifair.auditing.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, BinnedScores, StateCounts, StateGrid
 from metrifair.auditing.columns import Roles, decode_columns, levels_for
-from metrifair.auditing.request import LONGEST_NAME, Request
+from metrifair.auditing.request import LONGEST_NAME, MOST_LEVELS, Request
 from metrifair.auditing.sample import UNUSABLE, WITHHELD
 from metrifair.auditing.source import BinnedSource, CellTable
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
+from metrifair.problem.proxies import GroupProbabilities, Labels, probability_columns, probability_name
 from metrifair.problem.values import place_among
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, record_of
@@ -36,10 +37,47 @@ _MOST_NAMES = 10_000
 _INTEGERS = ("cell", "bin", "rows", "within")
 _FLOATS = ("low", "high")
 _WEIGHTS = ("weight", "moment")
+_ROUNDING = 1 + 1e-9  # of sums
 
 
 Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
 Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
+
+
+class ProxyShape(Record):
+    """Groups with probabilities, and the assumption behind them."""
+
+    attribute: Name
+    groups: Annotated[tuple[Name, ...], Meta(min_length=2, max_length=MOST_LEVELS)]
+    source: Name | None = None
+    with_labels: Labels | None = None
+
+    @classmethod
+    def of(cls, proxy: GroupProbabilities, groups: Sequence[str]) -> ProxyShape:
+        """From group probabilities; a DataError for what needs rows in memory."""
+        for name in ("known_groups", "cells", "confusion"):
+            if getattr(proxy, name) is not None:
+                raise DataError(
+                    "needs rows in memory, and a state stores none",
+                    argument=name,
+                    remedy=[Remedy(name, leave_out=True), "audit all rows at once, with audit or audit_file"],
+                )
+        return cls(
+            attribute=proxy.attribute, groups=tuple(groups), source=proxy.source, with_labels=proxy.with_labels
+        )
+
+    @property
+    def column(self) -> str:
+        """The name of the groups in an audit."""
+        return probability_name(self.attribute)
+
+    def of_cells(self, groups: Sequence[Value]) -> GroupProbabilities:
+        """The probabilities of cells, each of which is in one group or in none (None)."""
+        is_missing = np.array([group is None for group in groups])
+        table = {
+            name: np.where(is_missing, np.nan, np.array([group == name for group in groups])) for name in self.groups
+        }
+        return GroupProbabilities(table, **{name: getattr(self, name) for name in ("attribute", "source", "with_labels")})
 
 
 class Shape(Record):
@@ -51,12 +89,20 @@ class Shape(Record):
     weighted: bool = False
     is_text: bool = False  # some values were read as text: the audit distinguishes numbers from names
     of_last: bool = False  # some scores were one of two columns of probabilities: that of the last label
+    proxy: ProxyShape | None = None  # None: groups are known
 
     @classmethod
     def of(cls, roles: Roles, *, is_text: bool = False) -> Shape:
         """The columns by their parts."""
-        weighted = roles.weight is not None
-        return cls(groups=roles.groups, controls=roles.controls, label=roles.label, weighted=weighted, is_text=is_text)
+        proxy = None if roles.proxy is None else ProxyShape.of(roles.proxy, list(probability_columns(roles.proxy)))
+        return cls(
+            groups=roles.groups if proxy is None else (proxy.column,),
+            controls=roles.controls,
+            label=roles.label,
+            weighted=roles.weight is not None,
+            is_text=is_text,
+            proxy=proxy,
+        )
 
     @property
     def roles(self) -> Roles:
@@ -65,7 +111,7 @@ class Shape(Record):
 
     def merged(self, other: Shape) -> Shape:
         """The shape of the rows of both; a DataError if their columns differ."""
-        if self.roles != other.roles:
+        if (self.roles, self.proxy) != (other.roles, other.proxy):
             raise DataError(
                 f"counts of different columns do not add up: {other}; and {self}; count the same ones in both"
             )
@@ -74,7 +120,10 @@ class Shape(Record):
 
     def __str__(self) -> str:
         label = [] if self.label is None else [f"label {self.label!r}"]
-        parts = [f"groups {list(self.groups)}", *([f"controls {list(self.controls)}"] if self.controls else []), *label]
+        groups = [f"groups {list(self.groups)}"]
+        if self.proxy is not None:
+            groups = [f"{name} {value!r}" for name, value in self.proxy.as_json().items()]
+        parts = [*groups, *([f"controls {list(self.controls)}"] if self.controls else []), *label]
         return ", ".join([*parts, *(["weights"] if self.weighted else [])])
 
 
@@ -96,14 +145,14 @@ class StateParts:
     @property
     def rows(self) -> int:
         """How many rows were counted."""
-        return 0 if self.counts is None else int(self.counts.rows.sum())
+        return 0 if self.counts is None else round(float(self.counts.size.sum()))
 
 
 def warn_of_equal_states(states: Sequence[StateParts]) -> None:
     """Warn if two states have the same counts, and enough of them to exclude chance."""
     names_by_counts: dict[tuple[object, ...], str] = {}
     for state in states:
-        if state.counts is None or (rows := int(state.counts.rows.sum())) < FEW:
+        if state.counts is None or (rows := state.rows) < FEW:
             continue
         counts = (*state.cells, *(part.tobytes() for part in (state.counts.cell, state.counts.low, state.counts.rows)))
         if counts in names_by_counts:
@@ -150,9 +199,16 @@ def state_content(parts: StateParts) -> Content:
     )
     arrays: dict[str, Any] = {}
     if counts is not None and shape is not None:
-        used = (*_INTEGERS, *_FLOATS, *(_WEIGHTS if shape.weighted else ()))
+        used = (*_INTEGERS, *_FLOATS, *_sums_of(shape))
         arrays = {name: getattr(counts, name) for name in used} | {"selected": parts.selected}
     return Content(STATE, record.as_json(), arrays)
+
+
+def _sums_of(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """The arrays of sums by cell and bin, and the length of each sum."""
+    proxy = shape.proxy
+    weights = {} if proxy is None and not shape.weighted else dict.fromkeys(_WEIGHTS, ())
+    return weights if proxy is None else {**weights, "share": (), "products": (len(proxy.groups),)}
 
 
 def read_parts(content: Content) -> StateParts:
@@ -195,6 +251,13 @@ def _cells(record: StateRecord, shape: Shape) -> list[tuple[Value, ...]]:
         raise ModelFileError("cells must be different combinations of one value for each column")
     if any(isinstance(value, float) and not math.isfinite(value) for cell in cells for value in cell):
         raise ModelFileError("a value of a cell is not finite")
+    proxy = shape.proxy
+    if proxy is not None and (
+        shape.groups != (proxy.column,)
+        or len(set(proxy.groups)) < len(proxy.groups)
+        or not {cell[0] for cell in cells} <= {None, *proxy.groups}
+    ):
+        raise ModelFileError("cells must be of different groups that have probabilities, or of a missing group")
     return cells
 
 
@@ -202,9 +265,9 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
     """The arrays, if they can be counts of rows."""
     arrays_by_name: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
     length = len(arrays_by_name["cell"])
-    for name in (*_INTEGERS[1:], *_FLOATS, *(_WEIGHTS if shape.weighted else ())):
+    for name, further in ({name: () for name in (*_INTEGERS[1:], *_FLOATS)} | _sums_of(shape)).items():
         kind = "int64" if name in _INTEGERS else "float64"
-        arrays_by_name[name] = arrays.take(name, (length,), kind)
+        arrays_by_name[name] = arrays.take(name, (length, *further), kind)
     selected: Floats = arrays.take("selected", (len(record.cells),))
     arrays.check_all_taken()
     none = np.zeros(0)
@@ -229,12 +292,14 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
     same = (np.diff(counts.cell) == 0) & (np.diff(counts.bin) == 0) & ((np.diff(counts.low) == 0) | (not counts.exact))
     if (order != np.arange(len(order))).any() or same.any():
         raise ModelFileError("counts must be in ascending order of cells and bins, each of them once")
-    _check_cells(counts, selected, len(record.cells), weighted=shape.weighted)
+    _check_cells(counts, selected, len(record.cells))
+    if shape.proxy is not None and length:
+        _check_probabilities(counts, [cell[0] for cell in record.cells], shape.proxy, weighted=shape.weighted)
     return counts, selected
 
 
-def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted: bool) -> None:
-    rows, rounding = counts.rows, 1 + 1e-9
+def _check_cells(counts: StateCounts, selected: Floats, cells: int) -> None:
+    rows, weighted = counts.rows, len(counts.weight) > 0
     if len(np.unique(counts.cell)) < cells or float(rows.sum(dtype=np.float64)) > 2.0**53:
         raise ModelFileError("a cell contains no rows, or all of them together too many")
     weight = counts.weight if weighted else rows
@@ -243,11 +308,31 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted:
         (weight > 0).all()
         and float(weight.sum()) < 1e300
         and (counts.moment >= 0).all()
-        and (counts.moment <= weight * rounding).all()
+        and (counts.moment <= weight * _ROUNDING).all()
     ):
         raise ModelFileError("sums of weights are none that rows could have")
-    if not ((selected >= 0).all() and (selected <= amount * rounding).all()):
+    if not ((selected >= 0).all() and (selected <= amount * _ROUNDING).all()):
         raise ModelFileError("a cell selects more rows than it contains")
+
+
+def _check_probabilities(
+    counts: StateCounts, groups: Sequence[Value], proxy: ProxyShape, *, weighted: bool
+) -> None:
+    """Raise a ModelFileError unless sums of probabilities and of products of weights can be those of rows."""
+    in_group = np.array([[group == name for name in proxy.groups] for group in groups])[counts.cell]
+    is_known, own = in_group.any(1), np.where(in_group, counts.products, 0.0).sum(1)
+    fits = [
+        (counts.share > 0) & (counts.share <= counts.rows * _ROUNDING),
+        (counts.share == counts.weight) | weighted,
+        np.where(is_known, own * counts.rows * _ROUNDING >= counts.weight**2, counts.share == counts.rows),
+        own <= counts.weight**2 * _ROUNDING,
+        counts.products >= 0,
+    ]
+    by_pair = in_group.T @ counts.products
+    fits.append(np.isclose(by_pair, by_pair.T, rtol=1e-9, atol=0.0))
+    fits.append(by_pair <= np.sqrt(np.outer(by_pair.diagonal(), by_pair.diagonal())) * _ROUNDING)
+    if not all(fit.all() for fit in fits):
+        raise ModelFileError("sums of probabilities, or of products of weights, are none that rows could have")
 
 
 def sort_key(value: Value) -> tuple[int, Any]:
@@ -336,13 +421,13 @@ class StateRows(BinnedSource):
 
     @property
     def weighted(self) -> bool:
-        """True if rows have weights."""
-        return self.shape.weighted
+        """True if rows have weights, or a share of their weight in each group."""
+        return self.shape.weighted or self.shape.proxy is not None
 
     def survey(self, threshold: float) -> CellTable:  # noqa: ARG002
         """The counts of the cells."""
         counts, cells = self.entries, len(self.parts.cells)
-        rows = np.bincount(counts.cell, counts.rows, cells).astype(np.int64)
+        rows = np.bincount(counts.cell, counts.size, cells).astype(counts.size.dtype)
         weight = (np.bincount(counts.cell, counts.weight, cells) if self.weighted else rows).astype(np.float64)
         table = np.array(self.parts.cells, dtype=object)
         levels, place = levels_for(self.shape.roles), []
@@ -351,12 +436,12 @@ class StateRows(BinnedSource):
             number = {value: code for code, value in enumerate(level.values, 1)}
             place.append(np.array([number.get(value, 0) for value in column]))
         arguments = decode_columns(self.shape.roles, levels, place, is_text=self.shape.is_text)
+        if self.shape.proxy is not None:
+            arguments["sensitive_features"] = self.shape.proxy.of_cells([cell[0] for cell in self.parts.cells])
         ends = float(counts.low.min()), float(counts.high.max())
         left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
         return CellTable(arguments, rows, weight, self.parts.selected, ends, left_out)
 
     def count(self) -> BinnedScores:
         """The bins, which cannot be refined."""
-        grid = StateGrid.between(*self.parts.score_range)
-        bins = self.entries.bins(grid, len(self.parts.cells), weighted=self.weighted)
-        return BinnedScores(bins, grid.scale, position_error=2.0 ** -(FINE + 1 + grid.power))
+        return self.entries.binned(StateGrid.between(*self.parts.score_range), len(self.parts.cells))

@@ -6,21 +6,22 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from metrifair.auditing.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.columns import ColumnLevels, Roles, check_some
+from metrifair.auditing.columns import ColumnLevels, Roles, check_favorable, check_some
 from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.counting import FileRows
 from metrifair.auditing.decisions import at_or_above, number_or_default
 from metrifair.auditing.files import open_files
 from metrifair.auditing.formats import AS_USUAL, ReadOptions
 from metrifair.auditing.records import AuditRecord
-from metrifair.auditing.request import Request
+from metrifair.auditing.request import AuditOptions, Request
 from metrifair.auditing.source import AuditedRows, ColumnSource, MemorySource, audit_source
 from metrifair.auditing.state_file import (
+    ProxyShape,
     Shape,
     StateParts,
     StateRows,
@@ -33,8 +34,8 @@ from metrifair.auditing.state_file import (
 )
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import predictions_of
-from metrifair.problem.problem import Given, problem_of
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.problem import Given, problem_with_shares
+from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
 from metrifair.problem.tables import codes, columns, levels
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats, Integers
@@ -46,64 +47,91 @@ if TYPE_CHECKING:
 def add_rows(parts: StateParts, source: MemorySource) -> None:
     """Count rows in memory."""
     y_true, y_pred, sensitive_features = source.y_true, source.y_pred, source.sensitive_features
-    control_features = source.control_features
+    control_features, proxy, probabilities = source.control_features, None, None
     if isinstance(sensitive_features, GroupProbabilities):
-        raise DataError(
-            "are probabilities, and a state counts each row in one group: intervals would need sums of products of "
-            "probabilities, which it does not store",
-            argument="sensitive_features",
-            remedy="audit all rows at once, with audit, audit_file or audit_table",
-        )
+        probabilities = row_probabilities(sensitive_features)
+        proxy = ProxyShape.of(sensitive_features, probabilities.groups)
     rows = {"y_pred": y_pred, "y_true": y_true}
     given = Given(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
-    problem = problem_of(given, continuous=False, compared=False)
+    problem = problem_with_shares(given, continuous=False, compared=False)
     score, _, precision = predictions_of(y_pred, problem)
     if score.ndim > 1:
         raise DataError(
             f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class at a time"
         )
-    groups = columns("sensitive_features", sensitive_features)
+    groups = {} if probabilities is not None else columns("sensitive_features", sensitive_features)
     controls = {} if control_features is None else columns("control_features", control_features)
     labels = {} if y_true is None else columns("y_true", y_true)
     keys = {**groups, **controls, **labels}
     if len(keys) < len(groups) + len(controls) + len(labels):
         raise DataError("y_true, sensitive_features and control_features must name different columns")
-    names = tuple(groups), tuple(controls), next(iter(labels), None)
-    shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
+    shape = Shape(
+        groups=tuple(groups) if proxy is None else (proxy.column,),
+        controls=tuple(controls),
+        label=next(iter(labels), None),
+        weighted=problem.weight is not None,
+        of_last=len(columns("y_pred", y_pred)) == 2,
+        proxy=proxy,
+    )
     coded = []
     for name, column in keys.items():
         distinct = levels(name, column)
         coded.append(([plain(value) for value in distinct], problem.of_kept(codes(name, column, distinct))))
-    left_out = sum(source.left_out.values())
-    precision = source.precision or precision
-    _add_coded(parts, shape, coded, score, problem.weight, precision=precision, left_out=left_out)
+    if probabilities is not None and problem.kept is not None:
+        probabilities = probabilities.take(problem.kept)
+    counted = CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)
+    _add_coded(parts, shape, counted, left_out=sum(source.left_out.values()))
 
 
-def _add_coded(
-    parts: StateParts,
-    shape: Shape,
-    coded: Sequence[tuple[Sequence[Value], Integers]],
-    scores: Floats,
-    weight: Floats | None,
-    *,
-    precision: np.dtype[Any],
-    left_out: int = 0,
-) -> None:
-    """Count rows whose groups, controls and labels are levels and codes (-1: missing); ``left_out`` were unusable."""
-    check_within(scores, parts.score_range)
-    if len(scores) == 0:
-        parts.left_out += left_out
+class CodedRows(NamedTuple):
+    """Rows whose groups, controls and labels are levels and codes (-1: missing)."""
+
+    coded: Sequence[tuple[Sequence[Value], Integers]]  # without the group if it has probabilities
+    scores: Floats
+    weight: Floats | None
+    probabilities: RowProbabilities | None
+    precision: np.dtype[Any]  # of the scores as they were passed
+
+
+def _add_coded(parts: StateParts, shape: Shape, rows: CodedRows, *, left_out: int) -> None:
+    """Count rows; ``left_out`` were unusable."""
+    check_within(rows.scores, parts.score_range)
+    parts.left_out += left_out
+    if len(rows.scores) == 0:
         return
+    coded, scores, weight = rows.coded, rows.scores, rows.weight
+    by_probability: dict[str, Floats] = {}
+    if rows.probabilities is not None:
+        members = Memberships.of(rows.probabilities)
+        coded = [(rows.probabilities.groups, members.group), *((values, code[members.row]) for values, code in coded)]
+        scores, share = scores[members.row], members.share
+        amounts = np.nan_to_num(rows.probabilities.values) * (1.0 if weight is None else weight[:, None])
+        weight = share if weight is None else share * weight[members.row]
+        by_probability = {"share": share, "products": _products(weight, amounts[members.row])}
     distinct, cell = np.unique(np.array([code for _, code in coded]).T, axis=0, return_inverse=True)
     check_few(len(distinct))
     cells = [
         tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
         for row in distinct.tolist()
     ]
-    selected = at_or_above(scores, number_or_default(parts.threshold), precision) * (1.0 if weight is None else weight)
-    counts = StateCounts.of_rows(StateGrid.between(*parts.score_range), scores + 0.0, cell.ravel(), weight)
+    threshold = number_or_default(parts.threshold)
+    selected = at_or_above(scores, threshold, rows.precision) * (1.0 if weight is None else weight)
+    grid = StateGrid.between(*parts.score_range)
+    counts = StateCounts.of_rows(grid, scores + 0.0, cell.ravel(), weight, **by_probability)
     add_counts(parts, shape, cells, np.bincount(cell.ravel(), selected, len(cells)).astype(np.float64), counts)
-    parts.left_out += left_out
+
+
+def _products(weight: Floats, amounts: Floats) -> Floats:
+    """The weight of each entry times those of its row in all groups; a DataError if they are beyond all numbers."""
+    with np.errstate(over="ignore"):
+        products = weight[:, None] * amounts
+    if not np.isfinite(products).all():
+        raise DataError(
+            "has squares beyond the range of floating-point numbers",
+            argument="sample_weight",
+            remedy="divide all weights by a constant",
+        )
+    return products
 
 
 def add_counts(
@@ -122,6 +150,12 @@ def parts_of_rows(rows: AuditedRows, score_digits: int | None = None, *, coarse:
     its length if ``coarse``.
     """
     source, request = rows.source, rows.request
+    if rows.sample.problem.members is not None:
+        raise DataError(
+            "the groups of this audit are probabilities: each row counts in several cells, and suppressing small cells "
+            "would not hide it",
+            remedy="write the report with to_html or to_json",
+        )
     if isinstance(source, StateRows):
         return source.parts
     if isinstance(source, ColumnSource):
@@ -191,8 +225,9 @@ def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, op
         for used in rows.batches():
             row_codes = [code.astype(np.int64) - 1 for code in used.codes]
             coded = list(zip(map(_values, rows.levels), row_codes, strict=True))
-            left_out = used.left_out.total()
-            _add_coded(state, shape, coded, used.scores, used.weight, precision=precision, left_out=left_out)
+            probabilities = None if used.proxy is None else row_probabilities(used.proxy)
+            counted = CodedRows(coded, used.scores, used.weight, probabilities, precision)
+            _add_coded(state, shape, counted, left_out=used.left_out.total())
         check_some(source.name, roles, state.rows - before)
 
 
@@ -201,6 +236,9 @@ def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missin
     from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
 
     rows = TableRows.of(place, roles, missing=missing)
+    if roles.proxy is not None:
+        _count_in_memory(state, place.name, rows)
+        return
     cells = rows.survey(number_or_default(state.threshold))
     check_within(np.array(cells.ends), state.score_range)
     grid = StateGrid.between(*state.score_range)
@@ -214,6 +252,19 @@ def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missin
     keys = [tuple(column[code] for column, code in zip(values, codes, strict=True)) for codes in rows.cells]
     add_counts(state, Shape.of(roles), keys, cells.selected, _counts(rows, grid))
     state.left_out += sum(cells.left_out.values())
+
+
+def _count_in_memory(state: StateParts, name: str, rows: TableRows) -> None:
+    """Add the rows of a table with group probabilities."""
+    if rows.rows > (most := AuditOptions().in_memory_rows):
+        raise DataError(
+            f"{name} has more than {most:,} rows, and group probabilities of a table are counted in memory",
+            remedy="count the table in parts, and merge the counts",
+        )
+    roles, table = rows.roles, rows.all_rows()
+    check_favorable(roles, float((table[roles.score] == 1).sum()))  # the engine made 0 and 1 of decisions
+    roles = roles._replace(favorable_decision=None)
+    add_rows(state, ColumnSource(name, roles, table, [roles.score]).in_memory())
 
 
 def _values(level: ColumnLevels) -> list[Value]:

@@ -393,18 +393,15 @@ def _most_probable(values: Floats) -> NDArray[Any]:
 def _by_membership(problem: Problem, probabilities: RowProbabilities, *, labels_unused: bool) -> Problem:
     """The same rows, once for each group of positive probability, with this share of their weight."""
     rows = probabilities.take(slice(None) if problem.kept is None else problem.kept)
-    missing = np.flatnonzero(np.isnan(rows.values[:, 0]))
-    row, code = np.nonzero(rows.values > 0)
-    share = np.append(rows.values[row, code], np.ones(len(missing)))
-    row, code = np.append(row, missing), np.append(code, np.full(len(missing), UNKNOWN))
-    entries = problem.take(row)
+    members = Memberships.of(rows, labels_unused=labels_unused)
+    entries = problem.take(members.row)
     return replace(
         entries,
         scheme=_probability_scheme(problem.scheme, probabilities),
-        groups=code[:, None],
-        weight=share if entries.weight is None else share * entries.weight,
-        kept=row if problem.kept is None else np.flatnonzero(problem.kept)[row],
-        members=Memberships(row, share, rows, labels_unused),
+        groups=members.group[:, None],
+        weight=members.share if entries.weight is None else members.share * entries.weight,
+        kept=members.row if problem.kept is None else np.flatnonzero(problem.kept)[members.row],
+        members=members,
     )
 
 

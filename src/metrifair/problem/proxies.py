@@ -176,14 +176,29 @@ class RowProbabilities(NamedTuple):
 class Memberships:
     """The row of each entry of a problem, and the probability of its group."""
 
-    row: Integers  # (entries,)
+    row: Integers  # (entries,), ascending
+    group: Integers  # (entries,): codes, -1 where the group is missing
     share: Floats  # (entries,); 1 where the group is missing
     rows: RowProbabilities
     labels_unused: bool = False  # labels were passed, but no assumption allows probabilities by label
 
+    @classmethod
+    def of(cls, rows: RowProbabilities, *, labels_unused: bool = False) -> Memberships:
+        """The groups of positive probability of each row, or that its group is missing.
+
+        >>> found = Memberships.of(row_probabilities(GroupProbabilities({"f": [0, None], "m": [1, None]}, attribute="sex")))
+        >>> found.row, found.group, found.share
+        (array([0, 1]), array([ 1, -1]), array([1., 1.]))
+        """
+        missing = np.isnan(rows.values[:, 0])
+        row, place = np.nonzero(np.column_stack([missing, rows.values > 0]))
+        share = np.where(place == 0, 1.0, rows.values[row, place - 1])
+        return cls(row, place - 1, share, rows, labels_unused)
+
     def take(self, entries: Any) -> Memberships:
         """Some of the entries, of the same rows."""
-        return replace(self, row=self.row[entries], share=self.share[entries])
+        row, group, share = (part[entries] for part in (self.row, self.group, self.share))
+        return replace(self, row=row, group=group, share=share)
 
 
 def row_probabilities(proxy: GroupProbabilities) -> RowProbabilities:
@@ -224,7 +239,7 @@ def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
             )
         inverse = _inverse(proxy.confusion, len(groups))
     return RowProbabilities(
-        f"P({proxy.attribute})",
+        probability_name(proxy.attribute),
         groups,
         values,
         None if proxy.known_groups is None else _true_groups(proxy.known_groups, groups),
@@ -233,6 +248,15 @@ def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
         proxy.with_labels,
         proxy.source,
     )
+
+
+def probability_name(attribute: str) -> str:
+    """How findings call an attribute whose groups have probabilities.
+
+    >>> probability_name("race")
+    'P(race)'
+    """
+    return f"P({attribute})"
 
 
 def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, Column]:
