@@ -1,19 +1,21 @@
 """How often intervals by probabilities of groups hold the truth: `python -m benchmarks.proxies [--sets 2000]`.
 
 Data sets are drawn whose groups and score distributions are known, and audited by the probabilities of groups. The
-table that it prints is the one of docs/results/group-probabilities.md.
+table that it prints is the one of docs/results/group-probabilities.md. With `--counted`, scores are rounded down to
+two digits, and a state of their counts is audited in place of the rows.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, softmax
 
-from metrifair import AuditOptions, GroupProbabilities, audit
+from metrifair import Audit, AuditOptions, AuditState, GroupProbabilities, audit
 
 FIGURES = (
     "kolmogorov",
@@ -32,6 +34,7 @@ _SCORES = np.linspace(0.0005, 0.9995, 1000)
 _KNOWN = 0.25  # of the rows
 _CELLS = 8
 _ROUNDING = 1e-9  # of a ratio of 1
+_OPTIONS = AuditOptions(resamples=200, permutations=1, min_group_size=5)
 
 
 class Setting(NamedTuple):
@@ -104,7 +107,19 @@ def drawn(setting: Setting, generator: np.random.Generator) -> dict[str, Any]:
     return {"y_pred": score, "sensitive_features": race, "sample_weight": weight}
 
 
-def held(setting: Setting, sets: int) -> dict[str, float]:
+def audit_rows(arguments: dict[str, Any], seed: int) -> Audit:
+    """The audit of rows in memory."""
+    return audit(None, **arguments, options=replace(_OPTIONS, score_range=(0.0, 1.0)), random_state=seed)
+
+
+def audit_counts(arguments: dict[str, Any], seed: int) -> Audit:
+    """The audit of the counts of the same rows. Known groups and cells need rows."""
+    race = replace(arguments["sensitive_features"], known_groups=None, cells=None)
+    rounded = arguments | {"y_pred": np.floor(100 * arguments["y_pred"]) / 100, "sensitive_features": race}
+    return AuditState().add(None, **rounded).audit(options=_OPTIONS, random_state=seed)
+
+
+def held(setting: Setting, sets: int, *, counted: bool = False) -> dict[str, float]:
     """The share of intervals that hold the truth; under "size", that of p-values up to 0.05 where there is no gap."""
     true, counts, of = truth(setting), Counter[str](), Counter[str]()
     ends = "g0", f"g{setting.groups - 1}"
@@ -115,8 +130,7 @@ def held(setting: Setting, sets: int) -> dict[str, float]:
             counts[figure] += interval.low - _ROUNDING <= value <= interval.high + _ROUNDING
 
     for seed in range(sets):
-        options = AuditOptions(resamples=200, permutations=1, min_group_size=5, score_range=(0.0, 1.0))
-        result = audit(None, **drawn(setting, np.random.default_rng(seed)), options=options, random_state=seed)
+        result = (audit_counts if counted else audit_rows)(drawn(setting, np.random.default_rng(seed)), seed)
         assert result.record.proxy is not None
         for one in result.findings:
             if one.groups == ends:
@@ -140,10 +154,11 @@ def main() -> None:
     """Print a table, one row for each setting."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=2000, help="data sets of each setting")
-    sets = parser.parse_args().sets
+    parser.add_argument("--counted", action="store_true", help="audit counts in place of rows")
+    asked = parser.parse_args()
     print(f"| setting | {' | '.join(FIGURES)} |\n|---|{'---|' * len(FIGURES)}")
     for name, setting in SETTINGS.items():
-        shares = held(setting, sets)
+        shares = held(setting, asked.sets, counted=asked.counted)
         cells = (f"{100 * shares[figure]:.1f}" if figure in shares else "–" for figure in FIGURES)
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

@@ -14,7 +14,14 @@ from metrifair.api.audit_result import Audit
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import MemorySource
-from metrifair.auditing.state_file import StateParts, Threshold, read_parts, state_content, warn_of_equal_states
+from metrifair.auditing.state_file import (
+    StateParts,
+    Threshold,
+    read_parts,
+    state_content,
+    warn_of_equal_states,
+    without_products,
+)
 from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
@@ -179,7 +186,8 @@ class AuditState(StateParts):
         Parameters
         ----------
         min_group_size : int
-            Minimum group size. Smaller cells are withheld, and their rows count as left out.
+            Minimum group size. Smaller cells are withheld, and their rows count as left out. With probabilities, rows
+            with a positive probability of the group count.
 
         Returns
         -------
@@ -199,6 +207,8 @@ class AuditState(StateParts):
         rows = state.rows
         state.cells, state.selected = list(compress(state.cells, is_large)), state.selected[is_large]
         state.counts = state.counts.renumbered(np.where(is_large, np.cumsum(is_large) - 1, -1))
+        if state.shape is not None and state.shape.proxy is not None:
+            state.counts = without_products(state.counts, state.cells, state.shape.proxy.groups)
         withheld = rows - state.rows
         state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
         return state

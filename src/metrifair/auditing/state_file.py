@@ -7,7 +7,7 @@ import math
 import reprlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -62,9 +62,7 @@ class ProxyShape(Record):
                     argument=name,
                     remedy=[Remedy(name, leave_out=True), "audit all rows at once, with audit or audit_file"],
                 )
-        return cls(
-            attribute=proxy.attribute, groups=tuple(groups), source=proxy.source, with_labels=proxy.with_labels
-        )
+        return cls(attribute=proxy.attribute, groups=tuple(groups), source=proxy.source, with_labels=proxy.with_labels)
 
     @property
     def column(self) -> str:
@@ -77,7 +75,9 @@ class ProxyShape(Record):
         table = {
             name: np.where(is_missing, np.nan, np.array([group == name for group in groups])) for name in self.groups
         }
-        return GroupProbabilities(table, **{name: getattr(self, name) for name in ("attribute", "source", "with_labels")})
+        return GroupProbabilities(
+            table, **{name: getattr(self, name) for name in ("attribute", "source", "with_labels")}
+        )
 
 
 class Shape(Record):
@@ -265,7 +265,7 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
     """The arrays, if they can be counts of rows."""
     arrays_by_name: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
     length = len(arrays_by_name["cell"])
-    for name, further in ({name: () for name in (*_INTEGERS[1:], *_FLOATS)} | _sums_of(shape)).items():
+    for name, further in (dict.fromkeys((*_INTEGERS[1:], *_FLOATS), ()) | _sums_of(shape)).items():
         kind = "int64" if name in _INTEGERS else "float64"
         arrays_by_name[name] = arrays.take(name, (length, *further), kind)
     selected: Floats = arrays.take("selected", (len(record.cells),))
@@ -315,9 +315,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int) -> None:
         raise ModelFileError("a cell selects more rows than it contains")
 
 
-def _check_probabilities(
-    counts: StateCounts, groups: Sequence[Value], proxy: ProxyShape, *, weighted: bool
-) -> None:
+def _check_probabilities(counts: StateCounts, groups: Sequence[Value], proxy: ProxyShape, *, weighted: bool) -> None:
     """Raise a ModelFileError unless sums of probabilities and of products of weights can be those of rows."""
     in_group = np.array([[group == name for name in proxy.groups] for group in groups])[counts.cell]
     is_known, own = in_group.any(1), np.where(in_group, counts.products, 0.0).sum(1)
@@ -392,6 +390,13 @@ def merge_counts(
     if int(merged.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts")
     return every, total, merged
+
+
+def without_products(counts: StateCounts, cells: Sequence[tuple[Value, ...]], groups: Sequence[str]) -> StateCounts:
+    """The counts without products of weights in the groups of cells that were withheld."""
+    present = set(cells)
+    kept = np.array([[(group, *cell[1:]) in present for group in groups] for cell in cells]).reshape(-1, len(groups))
+    return replace(counts, products=counts.products * kept[counts.cell])
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:

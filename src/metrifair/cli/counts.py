@@ -18,6 +18,7 @@ from metrifair.cli.audit import (
     table_at,
 )
 from metrifair.cli.help_sections import SectionedCommand
+from metrifair.cli.proxies import probabilities_asked
 from metrifair.cli.rules import LIMITS, RATES, Rates, by_standard
 
 
@@ -49,8 +50,9 @@ def count_command(
     Example:
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
+    proxy = probabilities_asked(columns)
     place = table_at(file, table, query, reading, [output])
-    check_columns(file, reading, **columns)
+    check_columns(file, reading, **columns | {**proxy.columns})
     from metrifair.api.state import AuditState
     from metrifair.auditing.columns import Roles
     from metrifair.auditing.state_rows import count_file, count_table
@@ -59,7 +61,7 @@ def count_command(
     state = AuditState(
         list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(**columns, cuts=options.cuts_asked(cuts))
+    roles = Roles.named(**columns | {**proxy.arguments}, cuts=options.cuts_asked(cuts))
     out = console()
     with working_with_notes(out, f"Counting {file if place is None else place.name}"):
         if place is None:

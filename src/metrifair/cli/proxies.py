@@ -16,10 +16,10 @@ class Proxy(NamedTuple):
 
 
 def probabilities_asked(asked: dict[str, Any]) -> Proxy:
-    """The options of probabilities in place of groups, which are taken out of ``asked``."""
+    """The options of probabilities in place of groups, which are taken out of ``asked``; a command may lack some."""
     given = asked.pop("group_probabilities")
     others = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
-    further = {argument: asked.pop(option) for argument, option in others.items()}
+    further = {argument: asked.pop(option, None) for argument, option in others.items()}
     if given is None:
         for option, value in zip(others.values(), further.values(), strict=True):
             if value is not None:

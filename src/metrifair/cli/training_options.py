@@ -56,7 +56,7 @@ class TrainingOptions:
     @cached_property
     def _proxy(self) -> Proxy:
         names = ("group", "group_probabilities", "known_group", "proxy_labels")
-        return probabilities_asked({name: getattr(self, name) for name in names} | {"proxy_cells": None})
+        return probabilities_asked({name: getattr(self, name) for name in names})
 
     @property
     def proxy(self) -> GroupProbabilities | None:

@@ -186,9 +186,10 @@ class Memberships:
     def of(cls, rows: RowProbabilities, *, labels_unused: bool = False) -> Memberships:
         """The groups of positive probability of each row, or that its group is missing.
 
-        >>> found = Memberships.of(row_probabilities(GroupProbabilities({"f": [0, None], "m": [1, None]}, attribute="sex")))
+        >>> sex = GroupProbabilities({"f": [0.25, np.nan, 0.0], "m": [0.75, np.nan, 1.0]}, attribute="sex")
+        >>> found = Memberships.of(row_probabilities(sex))
         >>> found.row, found.group, found.share
-        (array([0, 1]), array([ 1, -1]), array([1., 1.]))
+        (array([0, 0, 1, 2]), array([ 0,  1, -1,  1]), array([0.25, 0.75, 1.  , 1.  ]))
         """
         missing = np.isnan(rows.values[:, 0])
         row, place = np.nonzero(np.column_stack([missing, rows.values > 0]))
