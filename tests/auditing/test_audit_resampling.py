@@ -163,7 +163,7 @@ def test_four_samples_of_both_sides_are_added_to_the_spread_of_either() -> None:
     """Of 10 samples: 9 and 1 at two scores, and none at a third; each share has its unbiased variance."""
     counts, pooled = np.array([9.0, 1.0, 0.0]), np.array([0.5, 0.25, 0.25])
     own = counts / 10 / 9
-    for rows in (None, Rows.single(np.repeat([0, 1], [9, 1]), np.full(10, 7.0), np.zeros(10))):
+    for rows in (None, Rows.single(np.repeat([0, 1], [9, 1]), np.full(10, 7.0), np.ones(10))):
         side = _side(counts, pooled, rows, 0)
         assert side.size == pytest.approx(10)
         np.testing.assert_allclose(side.variance, (10 * own + 4 * pooled / 10) / 14)

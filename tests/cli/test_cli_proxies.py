@@ -1,4 +1,4 @@
-"""`--group-probabilities` of `audit`, `train` and `frontier`: columns of probabilities in place of groups."""
+"""`--group-probabilities` of `audit`, `count`, `train` and `frontier`: columns of probabilities in place of groups."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -91,9 +92,57 @@ def test_figures_by_label_are_shown_where_a_reason_is_stated(call: Callable[...,
 
 
 def test_commands_without_the_option_refuse_it(call: Callable[..., Result], scores: Path) -> None:
-    found = call("count", scores, "--score", "p", *RACE, "--output", scores.with_suffix(".state"))
-    assert found.exit_code == 2
-    assert "No such option" in found.stderr
+    asked = "--score", "p", *RACE, "--output", scores.with_suffix(".state")
+    for command in (("evidence", scores, "--score", "p", *RACE), ("count", scores, *asked, "--known-group", "race")):
+        found = call(*command)
+        assert found.exit_code == 2
+        assert "No such option" in found.stderr
+
+
+@pytest.mark.parametrize("written", ["csv", "duckdb"])
+def test_counts_by_probabilities_are_audited_as_their_rows_are(
+    call: Callable[..., Result], scores: Path, tmp_path: Path, written: str
+) -> None:
+    rows, states = pl.read_csv(scores), []
+    for name, part in (("may", rows[:100]), ("june", rows[100:])):
+        part.write_csv(tmp_path / f"{name}.csv")
+        place: tuple[object, ...] = (tmp_path / f"{name}.csv",)
+        if written == "duckdb":
+            with duckdb.connect(str(tmp_path / "scores.db")) as database:
+                database.sql(f"create table {name} as select * from part")
+            place = f"duckdb:{tmp_path / 'scores.db'}", "--table", name
+        states.append(tmp_path / f"{name}.state")
+        done = call("count", *place, "--score", "p", *RACE, "--name", name, "--output", states[-1])
+        assert done.exit_code == 0, done.output
+        assert f"AuditState of {name}: {len(part)} rows in 2 cells" in done.stdout
+    made = "--json", tmp_path / "merged.json", "--html", tmp_path / "merged.html", "--seed", 0
+    merged = call("merge", *states, *made, env={"COLUMNS": "140"})
+    assert merged.exit_code == 0, merged.output
+    assumption = "The figures weight each row by P(race). They are valid for the true groups only if score and group"
+    assert assumption in " ".join(merged.stdout.split())
+    assert assumption in (tmp_path / "merged.html").read_text(encoding="utf-8")
+    call("audit", scores, "--score", "p", *RACE, "--json", tmp_path / "audit.json", "--seed", 0)
+    found, exact = (json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")) for name in ("merged", "audit"))
+    assert found["proxy"]["assumption"] == exact["proxy"]["assumption"] == "scores"
+    for ours, theirs in zip(found["findings"], exact["findings"], strict=True):
+        assert (ours["groups"], ours["metric"], ours["sizes"]) == (theirs["groups"], theirs["metric"], theirs["sizes"])
+        assert ours["value"] == pytest.approx(theirs["value"], abs=1e-12)
+        for end in ("low", "high"):
+            assert ours["interval"][end] == pytest.approx(theirs["interval"][end], abs=0.01)
+    assert call("compare", *states).exit_code == 0
+    assert call("monitor", *states).exit_code == 0
+
+
+def test_counting_needs_groups_or_probabilities(call: Callable[..., Result], scores: Path) -> None:
+    for given, message in (
+        ((), "Missing option '--group', or '--group-probabilities'"),
+        ((*RACE, "--group", "tract"), "--group and --group-probabilities cannot be combined"),
+        (("--group", "tract", "--proxy-labels", "included"), "--proxy-labels needs --group-probabilities"),
+        (("--group-probabilities", "race=p_white,tract"), "the probabilities of race must lie in [0, 1]"),
+    ):
+        found = call("count", scores, "--score", "p", *given, "--output", scores.with_suffix(".state"))
+        assert found.exit_code == 2
+        assert message in " ".join(found.stderr.split())
 
 
 @pytest.fixture

@@ -46,6 +46,7 @@ NUMBER = X.sum(1) + RANDOM.normal(size=200)
 Y = (NUMBER > 0).astype(int)
 SCORE = 1 / (1 + np.exp(-NUMBER))
 RACE = GroupProbabilities({"a": P, "b": 1 - P}, attribute="race")
+KNOWN = GroupProbabilities({"a": P, "b": 1 - P}, attribute="race", known_groups=np.where(Y == 1, "a", "b"))
 COLUMNS = {"score": SCORE, "a": P, "b": 1 - P}
 NAMED = GroupProbabilities(["a", "b"], attribute="race")
 SMALL = {"n_estimators": 3, "n_jobs": 1}
@@ -68,6 +69,8 @@ TAKES: dict[str, Callable[..., Any]] = {
     "audit": lambda: audit(None, SCORE, sensitive_features=RACE, random_state=0),
     "audit_table": lambda: audit_table(pl.DataFrame(COLUMNS), score="score", group=NAMED, random_state=0),
     "monitor": lambda: monitor([audit(None, SCORE, sensitive_features=RACE, random_state=0)] * 2),
+    "AuditState": lambda: AuditState().add(None, SCORE, sensitive_features=RACE).audit(random_state=0),
+    "monitor, counts": lambda: monitor([AuditState().add(None, SCORE, sensitive_features=RACE)] * 2, random_state=0),
     "FairClassifier": fitted(FairClassifier(1.0, model="linear")),
     "FairRegressor": fitted(FairRegressor(1.0, model="linear"), NUMBER),
     "FairLGBMClassifier": fitted(metrifair.FairLGBMClassifier(1.0, **SMALL, verbose=-1)),
@@ -95,7 +98,8 @@ REFUSES: dict[str, Callable[..., Any]] = {
     "FairClassifier, stream of declared groups": lambda: FairClassifier().partial_fit(
         X, Y, sensitive_features=RACE, groups=["a", "b"]
     ),
-    "AuditState": lambda: AuditState().add(None, SCORE, sensitive_features=RACE),
+    "AuditState, known groups": lambda: AuditState().add(None, SCORE, sensitive_features=KNOWN),
+    "Audit.to_evidence": lambda: audit(None, SCORE, sensitive_features=RACE, random_state=0).to_evidence("evidence"),
     "audit, one of several attributes": lambda: audit(None, Y, sensitive_features={"race": RACE, "sex": Y}),
     "audit, cuts": lambda: audit(None, SCORE, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])),
     "BarycenterPostprocessor": fitted(BarycenterPostprocessor(LogisticRegression())),
@@ -112,7 +116,8 @@ REFUSES: dict[str, Callable[..., Any]] = {
 }
 WORDS = (
     r"probabilities of race, which this function does not accept|P\(race\) has probabilities"
-    "|are probabilities, and a state counts each row in one group"
+    "|known_groups needs rows in memory, and a state stores none"
+    "|the groups of this audit are probabilities: each row counts in several cells"
     "|predicts with the group of each row, and sensitive_features are probabilities"
 )
 ELSEWHERE = {

@@ -39,33 +39,33 @@ _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a max
 
 
 class Rows(NamedTuple):
-    """Weighted samples: sums of their weights on both sides, of the squares and of the products.
+    """Weighted samples: sums of their shares of both sides, of the squares and of the products.
 
-    An entry is one sample, or all samples in a bin. A sample with a known group has weight on one side only.
+    An entry is one sample, or all samples in a bin. A sample with a known group has a share of one side only.
     """
 
     place: Integers  # (n,): which score
-    left: Floats  # (n,): weights
+    left: Floats  # (n,)
     right: Floats  # (n,)
     left_squares: Floats  # (n,)
     right_squares: Floats  # (n,)
-    products: Floats  # (n,): of the weights on both sides
+    products: Floats  # (n,): of the shares of both sides
 
     @classmethod
     def single(cls, place: Integers, left: Floats, right: Floats) -> Rows:
-        """Samples one by one."""
+        """Samples one by one, from their weights."""
+        left, right = shares(left), shares(right)
         return cls(place, left, right, left**2, right**2, left * right)
 
     @property
     def shared(self) -> bool:
-        """Whether some samples have weight on both sides, so that the errors of the sides are correlated."""
+        """Whether some samples have a share of both sides, so that the errors of the sides are correlated."""
         return bool(self.products.any())
 
-    def shares(self, at: int) -> tuple[Floats, Floats]:
-        """Squared shares of the first or the second side, summed over each entry; and the mean share of its samples."""
+    def mean_shares(self, at: int) -> Floats:
+        """The mean share of the samples of each entry, on the first or the second side, weighted by the shares."""
         sums, squares = self[1 + at], self[3 + at]
-        mean = np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0)
-        return squares / sums.sum() ** 2, mean / sums.sum()
+        return np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
 def merge_scores(pair: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
@@ -179,8 +179,8 @@ def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
     """
     if rows is None:
         return float(pair.left.sum()), float(pair.right.sum())
-    left, right = (float(rows.shares(at)[0].sum()) for at in range(2))
-    return 1 / left if left > 0 else 0.0, 1 / right if right > 0 else 0.0  # tiny probabilities have no squares
+    left, right = (float(squares.sum()) for squares in (rows.left_squares, rows.right_squares))
+    return 1 / left if left > 0 else 0.0, 1 / right if right > 0 else 0.0  # squares of tiny weights are 0
 
 
 def _equal_score_intervals(pair: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
@@ -200,7 +200,7 @@ def _side(weights: Floats, pooled: Floats, rows: Rows | None, at: int) -> _Side:
         share = np.full(len(weights), 1 / weights.sum())
         place, squares = np.arange(len(weights)), weights * share**2
     else:
-        place, (squares, share) = rows.place, rows.shares(at)
+        place, squares, share = rows.place, rows[3 + at], rows.mean_shares(at)
     second = squares / (1 - share)
     variance, third = (
         np.bincount(place, moment, len(weights)).astype(np.float64) for moment in (second, second * _scale(share))
@@ -215,9 +215,9 @@ def _scale(share: Floats) -> Floats:
 
 def _common(sides: Sequence[_Side], rows: Rows) -> _Common:
     """The covariances of both sides; the added samples are independent, so ``factor`` reduces them."""
-    left, right = (rows.shares(at)[1] for at in range(2))
+    left, right = (rows.mean_shares(at) for at in range(2))
     factor = np.sqrt(np.prod([side.size / (side.size + _ADDED) for side in sides]))
-    product = rows.products / (rows.left.sum() * rows.right.sum() * np.sqrt((1 - left) * (1 - right)))
+    product = rows.products / np.sqrt((1 - left) * (1 - right))
     products = factor * product, product * _scale(left), product * _scale(right)
     return _Common(*(np.bincount(rows.place, product, len(sides[0].share)).astype(np.float64) for product in products))
 

@@ -25,6 +25,7 @@ from metrifair.auditing.distribution import (
     has_running_integrals,
     in_pooled_bins,
     largest_gap,
+    shares,
 )
 from metrifair.auditing.records import REST, Conditions, Favorable
 from metrifair.auditing.request import MOST_PAIRED
@@ -291,10 +292,12 @@ class GroupPair:
         samples = TwoSamples(*(part[used].astype(np.float64) for part in (scores.values, left, right)))
         if products is not None:
             rest = {*range(len(self.attribute.groups))} - {self.left}
-            groups = {self.left}, rest if self.right is None else {self.right}
-            pairs = (0, 0), (1, 1), (0, 1)
-            sums = (products.at(sides[one], groups[other], len(used))[used] for one, other in pairs)
-            return samples, Rows(np.arange(len(samples.values)), samples.left, samples.right, *sums)
+            groups, totals = ({self.left}, rest if self.right is None else {self.right}), (left.sum(), right.sum())
+            sums = (
+                products.at(sides[one], groups[other], len(used))[used] / totals[one] / totals[other]
+                for one, other in ((0, 0), (1, 1), (0, 1))
+            )
+            return samples, Rows(np.arange(len(samples.values)), *map(shares, samples[1:]), *sums)
         if scores.amount is None or scores.starts is not None:
             return samples, None
         units, place, members = np.concatenate(sides), np.cumsum(used) - 1, self.problem.members

@@ -184,8 +184,15 @@ def ratios_of(counts: Floats, rows: Sequence[int], all_rows: int, rule: RatioRul
 
 
 def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
-    """Effective counts (groups, 2) of equal samples, from sums of weights and of their squares."""
-    return np.asarray(weights * (weights.sum(1) / squares)[:, None])
+    """Effective counts (groups, 2) of equal samples, from sums of weights and of their squares.
+
+    >>> effective_counts(np.array([[1.0, 2.0], [1e-200, 0.0]]), np.array([3.0, 0.0]))
+    array([[1., 2.],
+           [1., 0.]])
+    """
+    total = weights.sum(1)
+    worth = np.divide(total, squares, out=1 / total, where=squares > 0)  # squares of tiny weights are 0: one sample
+    return np.asarray(weights * worth[:, None])
 
 
 def ratio_intervals(
