@@ -336,7 +336,7 @@ class StateCounts:
 
     @classmethod
     def of_rows(
-        cls, grid: StateGrid, scores: Floats, cell: Integers, weight: Floats | None, **by_probability: Floats
+        cls, grid: StateGrid, scores: Floats, cell: Integers, weight: Floats | None, **by_probability: Any
     ) -> StateCounts:
         """The counts of rows; with probabilities, ``share`` and ``products`` of each row in the group of its cell."""
         bins, within = grid.places(scores)

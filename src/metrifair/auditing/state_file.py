@@ -207,8 +207,8 @@ def state_content(parts: StateParts) -> Content:
 def _sums_of(shape: Shape) -> dict[str, tuple[int, ...]]:
     """The arrays of sums by cell and bin, and the length of each sum."""
     proxy = shape.proxy
-    weights = {} if proxy is None and not shape.weighted else dict.fromkeys(_WEIGHTS, ())
-    return weights if proxy is None else {**weights, "share": (), "products": (len(proxy.groups),)}
+    sums: dict[str, tuple[int, ...]] = dict.fromkeys(_WEIGHTS, ()) if shape.weighted or proxy is not None else {}
+    return sums if proxy is None else sums | {"share": (), "products": (len(proxy.groups),)}
 
 
 def read_parts(content: Content) -> StateParts:

@@ -96,11 +96,15 @@ class CodedRows(NamedTuple):
 def _add_coded(parts: StateParts, shape: Shape, rows: CodedRows, *, left_out: int) -> None:
     """Count rows; ``left_out`` were unusable."""
     check_within(rows.scores, parts.score_range)
+    if len(rows.scores):
+        add_counts(parts, shape, *_counts_by_cell(parts, rows))
     parts.left_out += left_out
-    if len(rows.scores) == 0:
-        return
+
+
+def _counts_by_cell(parts: StateParts, rows: CodedRows) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
+    """The cells, what is selected of each, and their counts. With probabilities, a row counts in several cells."""
     coded, scores, weight = rows.coded, rows.scores, rows.weight
-    by_probability: dict[str, Floats] = {}
+    by_probability: dict[str, Any] = {}
     if rows.probabilities is not None:
         members = Memberships.of(rows.probabilities)
         coded = [(rows.probabilities.groups, members.group), *((values, code[members.row]) for values, code in coded)]
@@ -108,17 +112,29 @@ def _add_coded(parts: StateParts, shape: Shape, rows: CodedRows, *, left_out: in
         amounts = np.nan_to_num(rows.probabilities.values) * (1.0 if weight is None else weight[:, None])
         weight = share if weight is None else share * weight[members.row]
         by_probability = {"share": share, "products": _products(weight, amounts[members.row])}
-    distinct, cell = np.unique(np.array([code for _, code in coded]).T, axis=0, return_inverse=True)
-    check_few(len(distinct))
-    cells = [
-        tuple(None if code < 0 else values[code] for (values, _), code in zip(coded, row, strict=True))
-        for row in distinct.tolist()
-    ]
+    cells, cell = _combinations(coded)
+    check_few(len(cells))
     threshold = number_or_default(parts.threshold)
     selected = at_or_above(scores, threshold, rows.precision) * (1.0 if weight is None else weight)
     grid = StateGrid.between(*parts.score_range)
-    counts = StateCounts.of_rows(grid, scores + 0.0, cell.ravel(), weight, **by_probability)
-    add_counts(parts, shape, cells, np.bincount(cell.ravel(), selected, len(cells)).astype(np.float64), counts)
+    counts = StateCounts.of_rows(grid, scores + 0.0, cell, weight, **by_probability)
+    return cells, np.bincount(cell, selected, len(cells)).astype(np.float64), counts
+
+
+def _combinations(coded: Sequence[tuple[Sequence[Value], Integers]]) -> tuple[list[tuple[Value, ...]], Integers]:
+    """The combinations of values that rows have, and the combination of each row.
+
+    >>> _combinations([(["f", "m"], np.array([1, 0, 1, 0])), ([3, 7], np.array([-1, 1, -1, 0]))])
+    ([('f', 3), ('f', 7), ('m', None)], array([2, 1, 2, 0]))
+    """
+    cells, place = list[tuple[Value, ...]]([()]), np.zeros(len(coded[0][1]), np.int64)
+    for values, code in coded:
+        size = len(values) + 1
+        numbers = place * size + code + 1
+        distinct = np.unique(numbers)
+        place = np.searchsorted(distinct, numbers)
+        cells = [(*cells[at // size], None if at % size == 0 else values[at % size - 1]) for at in distinct.tolist()]
+    return cells, place
 
 
 def _products(weight: Floats, amounts: Floats) -> Floats:
