@@ -163,7 +163,7 @@ def _check_in_memory(name: str, group: object, request: Request, *, in_memory: b
     if isinstance(group, GroupProbabilities) and not in_memory:
         raise DataError(
             f"{name} has more than {request.in_memory_rows:,} rows, and group probabilities are audited in memory",
-            remedy="audit a random sample of the rows, or raise AuditOptions.in_memory_rows",
+            remedy="count the rows in parts with AuditState or metrifair count, or raise AuditOptions.in_memory_rows",
         )
 
 

@@ -41,8 +41,8 @@ class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
     Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of ``FairClassifier``,
-    ``FairRegressor``, boosters and group-blind post-processors, as ``group`` to ``audit_file`` and ``audit_table``, or
-    to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its probability.
+    ``FairRegressor``, boosters and group-blind post-processors, to ``AuditState.add``, as ``group`` to ``audit_file``
+    and ``audit_table``, or to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its probability.
     The figures are valid for the true groups only if score and group are independent given the inputs of the
     probabilities. Reports state this assumption with the headline.
 
