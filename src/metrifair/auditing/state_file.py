@@ -38,6 +38,7 @@ _INTEGERS = ("cell", "bin", "rows", "within")
 _FLOATS = ("low", "high")
 _WEIGHTS = ("weight", "moment")
 _ROUNDING = 1 + 1e-9  # of sums
+_TINY = 1e-150  # squares of smaller weights are rounded to nothing
 
 
 Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
@@ -62,7 +63,8 @@ class ProxyShape(Record):
                     argument=name,
                     remedy=[Remedy(name, leave_out=True), "audit all rows at once, with audit or audit_file"],
                 )
-        return cls(attribute=proxy.attribute, groups=tuple(groups), source=proxy.source, with_labels=proxy.with_labels)
+        source = None if proxy.source is None else str(proxy.source)
+        return cls(attribute=proxy.attribute, groups=tuple(groups), source=source, with_labels=proxy.with_labels)
 
     @property
     def column(self) -> str:
@@ -183,7 +185,10 @@ class StateRecord(Record):
 def state_content(parts: StateParts) -> Content:
     """The file of a state."""
     shape, counts = parts.shape, parts.counts
-    for text in (*parts.names, *(value for cell in parts.cells for value in cell if isinstance(value, str))):
+    texts = [*parts.names, *(value for cell in parts.cells for value in cell if isinstance(value, str))]
+    if shape is not None and shape.proxy is not None:
+        texts += [shape.proxy.attribute, shape.proxy.source or "", *shape.proxy.groups]
+    for text in texts:
         if len(text) > LONGEST_NAME:
             raise DataError(f"names and values of a state have at most {LONGEST_NAME:,} characters, got {len(text):,}")
     record = StateRecord(
@@ -318,17 +323,22 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int) -> None:
 def _check_probabilities(counts: StateCounts, groups: Sequence[Value], proxy: ProxyShape, *, weighted: bool) -> None:
     """Raise a ModelFileError unless sums of probabilities and of products of weights can be those of rows."""
     in_group = np.array([[group == name for name in proxy.groups] for group in groups])[counts.cell]
-    is_known, own = in_group.any(1), np.where(in_group, counts.products, 0.0).sum(1)
+    root = np.sqrt(np.where(in_group, np.maximum(counts.products, 0.0), 0.0).sum(1))
+    by_pair = in_group.T @ counts.products
+    norm = np.sqrt(np.maximum(by_pair.diagonal(), 0.0)) + _TINY
     fits = [
         (counts.share > 0) & (counts.share <= counts.rows * _ROUNDING),
         (counts.share == counts.weight) | weighted,
-        np.where(is_known, own * counts.rows * _ROUNDING >= counts.weight**2, counts.share == counts.rows),
-        own <= counts.weight**2 * _ROUNDING,
+        np.where(
+            in_group.any(1),
+            counts.weight <= root * np.sqrt(counts.rows) * _ROUNDING + _TINY,
+            counts.share == counts.rows,
+        ),
+        root <= counts.weight * _ROUNDING + _TINY,
         counts.products >= 0,
+        by_pair <= np.outer(norm, norm) * _ROUNDING,
+        np.isclose(by_pair, by_pair.T, rtol=1e-9, atol=_TINY**2),
     ]
-    by_pair = in_group.T @ counts.products
-    fits.append(np.isclose(by_pair, by_pair.T, rtol=1e-9, atol=0.0))
-    fits.append(by_pair <= np.sqrt(np.outer(by_pair.diagonal(), by_pair.diagonal())) * _ROUNDING)
     if not all(fit.all() for fit in fits):
         raise ModelFileError("sums of probabilities, or of products of weights, are none that rows could have")
 

@@ -191,8 +191,8 @@ def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
            [1., 0.]])
     """
     total = weights.sum(1)
-    worth = np.divide(total, squares, out=1 / total, where=squares > 0)  # squares of tiny weights are 0: one sample
-    return np.asarray(weights * worth[:, None])
+    size = np.divide(total**2, squares, out=np.ones(len(total)), where=squares > 0)  # those of tiny weights are 0
+    return np.asarray(weights / total[:, None] * size[:, None])
 
 
 def ratio_intervals(

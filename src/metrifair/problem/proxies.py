@@ -42,9 +42,9 @@ class GroupProbabilities:
 
     Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of ``FairClassifier``,
     ``FairRegressor``, boosters and group-blind post-processors, to ``AuditState.add``, as ``group`` to ``audit_file``
-    and ``audit_table``, or to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its probability.
-    The figures are valid for the true groups only if score and group are independent given the inputs of the
-    probabilities. Reports state this assumption with the headline.
+    and ``audit_table``, or to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its
+    probability. The figures are valid for the true groups only if score and group are independent given the inputs of
+    the probabilities. Reports state this assumption with the headline.
 
     Parameters
     ----------
