@@ -40,7 +40,7 @@ class AuditState(StateParts):
 
     The grid is fixed: at most 2^16 bins of equal width over ``score_range``. Each bin keeps its smallest and largest
     score. Up to 4,096 distinct scores are kept as they are: such a state is as exact as its rows. Counts of rows are
-    integers, so merging in any order gives the same state. Sums of weights are rounded.
+    integers, so merging in any order gives the same state. Sums of weights and probabilities are rounded.
 
     Parameters
     ----------

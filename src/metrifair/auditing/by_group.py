@@ -84,7 +84,7 @@ def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]
     sides = [units[positive[units]], units[~positive[units]]]
     weights = [scores.at(side).astype(np.float64) for side in sides]
     squares = weights
-    if sample.weighted and sample.squared:
+    if sample.weighted and sample.has_squares:
         squares = [sample.squares_at(side, group) for side in sides]
     used = (weights[0] > 0) | (weights[1] > 0)
     low = scores.values if sample.binned is None else sample.binned.bins.low
@@ -94,7 +94,7 @@ def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]
         weights[0][used],
         weights[1][used],
         (squares[0][used], squares[1][used]),
-        sampled=sample.squared,
+        sampled=sample.has_squares,
     )
 
 

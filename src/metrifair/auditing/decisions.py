@@ -294,7 +294,7 @@ def _group_counts(
     squares = None
     if weight is not None and sample.binned is None:
         squares = np.bincount(codes, weight**2, shape[0])[present]
-    elif weight is not None and sample.squared:
+    elif weight is not None and sample.has_squares:
         squares = np.array([sample.squares_at(units[codes == code], code).sum() for code in present])
     return counts, np.rint(np.bincount(codes, rows, shape[0])[present]), squares
 

@@ -74,7 +74,7 @@ def audit_record(
         for place, attribute in enumerate(scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
-    plan = _plan(request, compared, dependent, sampled=sample.squared)
+    plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     results = [
         finding
         for comparison, measured_pair in zip(compared, measured, strict=True)

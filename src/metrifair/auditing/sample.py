@@ -37,7 +37,7 @@ from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 UNUSABLE = "unusable"
 """The reason why rows are left out, if the reasons were not distinguished."""
@@ -87,7 +87,7 @@ class AuditSample:
         return np.ones(len(self.problem)) if amount is None else amount.astype(np.float64)
 
     @property
-    def squared(self) -> bool:
+    def has_squares(self) -> bool:
         """True if sums of squared weights are known, from which errors follow."""
         return self.binned is None or not self.weighted or self.binned.products is not None
 
@@ -291,13 +291,7 @@ class GroupPair:
         used = (left > 0) | (right > 0)
         samples = TwoSamples(*(part[used].astype(np.float64) for part in (scores.values, left, right)))
         if products is not None:
-            rest = {*range(len(self.attribute.groups))} - {self.left}
-            groups, totals = ({self.left}, rest if self.right is None else {self.right}), (left.sum(), right.sum())
-            sums = (
-                products.at(sides[one], groups[other], len(used))[used] / totals[one] / totals[other]
-                for one, other in ((0, 0), (1, 1), (0, 1))
-            )
-            return samples, Rows(np.arange(len(samples.values)), *map(shares, samples[1:]), *sums)
+            return samples, self._rows_in_bins(samples, used, sides, products)
         if scores.amount is None or scores.starts is not None:
             return samples, None
         units, place, members = np.concatenate(sides), np.cumsum(used) - 1, self.problem.members
@@ -310,6 +304,21 @@ class GroupPair:
             at_row[row] = at
             at, left, right = at_row[compared], left[compared], right[compared]
         return samples, Rows.single(at, left, right)
+
+    def _rows_in_bins(
+        self, samples: TwoSamples, used: Booleans, sides: tuple[Integers, Integers], products: Products
+    ) -> Rows:
+        """One entry for each of the ``used`` bins."""
+        rest = {*range(len(self.attribute.groups))} - {self.left}
+        groups, totals = (
+            ({self.left}, rest if self.right is None else {self.right}),
+            [side.sum() for side in samples[1:]],
+        )
+        sums = (
+            products.at(sides[one], groups[other], len(used))[used] / totals[one] / totals[other]
+            for one, other in ((0, 0), (1, 1), (0, 1))
+        )
+        return Rows(np.arange(len(samples.values)), *map(shares, samples[1:]), *sums)
 
 
 def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[GroupPair]:

@@ -79,11 +79,11 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
         coded.append(([plain(value) for value in distinct], problem.of_kept(codes(name, column, distinct))))
     if probabilities is not None and problem.kept is not None:
         probabilities = probabilities.take(problem.kept)
-    counted = CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)
+    counted = _CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)
     _add_coded(parts, shape, counted, left_out=sum(source.left_out.values()))
 
 
-class CodedRows(NamedTuple):
+class _CodedRows(NamedTuple):
     """Rows whose groups, controls and labels are levels and codes (-1: missing)."""
 
     coded: Sequence[tuple[Sequence[Value], Integers]]  # without the group if it has probabilities
@@ -93,7 +93,7 @@ class CodedRows(NamedTuple):
     precision: np.dtype[Any]  # of the scores as they were passed
 
 
-def _add_coded(parts: StateParts, shape: Shape, rows: CodedRows, *, left_out: int) -> None:
+def _add_coded(parts: StateParts, shape: Shape, rows: _CodedRows, *, left_out: int) -> None:
     """Count rows; ``left_out`` were unusable."""
     check_within(rows.scores, parts.score_range)
     if len(rows.scores):
@@ -101,7 +101,7 @@ def _add_coded(parts: StateParts, shape: Shape, rows: CodedRows, *, left_out: in
     parts.left_out += left_out
 
 
-def _counts_by_cell(parts: StateParts, rows: CodedRows) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
+def _counts_by_cell(parts: StateParts, rows: _CodedRows) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
     """The cells, what is selected of each, and their counts. With probabilities, a row counts in several cells."""
     coded, scores, weight = rows.coded, rows.scores, rows.weight
     by_probability: dict[str, Any] = {}
@@ -242,7 +242,7 @@ def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, op
             row_codes = [code.astype(np.int64) - 1 for code in used.codes]
             coded = list(zip(map(_values, rows.levels), row_codes, strict=True))
             probabilities = None if used.proxy is None else row_probabilities(used.proxy)
-            counted = CodedRows(coded, used.scores, used.weight, probabilities, precision)
+            counted = _CodedRows(coded, used.scores, used.weight, probabilities, precision)
             _add_coded(state, shape, counted, left_out=used.left_out.total())
         check_some(source.name, roles, state.rows - before)
 
