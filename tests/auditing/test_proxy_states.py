@@ -298,6 +298,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: AuditState().add(None, SCORE, sensitive_features=race(source="x" * 10_001)).save("x"),
         "names and values of a state have at most 10,000 characters",
     ),
+    "a control of the same name": (
+        lambda: AuditState().add(None, SCORE, sensitive_features=race(), control_features={"P(race)": REGION}),
+        r"must name different columns, got \['P\(race\)', 'P\(race\)'\]",
+    ),
     "huge weights": (
         lambda: AuditState().add(None, SCORE, sensitive_features=race(), sample_weight=np.full(ROWS, 1e200)),
         "sample_weight has squares beyond the range of floating-point numbers; divide all weights by a constant",

@@ -75,6 +75,10 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
         (("count", days[0], "--score", "q", "--group", "sex", "--output", out), "has no column 'q' (given as score)"),
         (("count", days[0], *ASKED, "--output", days[0]), "cannot be written, as it is read too"),
         (
+            ("count", days[0], *ASKED, "--control", "sex", "--output", out),
+            "must name different columns, got ['sex', 'sex', 'y']",
+        ),
+        (
             ("count", days[0], *ASKED, "--score-range", "0", "0.5", "--output", out),
             "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that holds all scores",
         ),

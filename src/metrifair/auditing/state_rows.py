@@ -62,9 +62,6 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
     groups = {} if probabilities is not None else columns("sensitive_features", sensitive_features)
     controls = {} if control_features is None else columns("control_features", control_features)
     labels = {} if y_true is None else columns("y_true", y_true)
-    keys = {**groups, **controls, **labels}
-    if len(keys) < len(groups) + len(controls) + len(labels):
-        raise DataError("y_true, sensitive_features and control_features must name different columns")
     shape = Shape(
         groups=tuple(groups) if proxy is None else (proxy.column,),
         controls=tuple(controls),
@@ -74,7 +71,7 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
         proxy=proxy,
     )
     coded = []
-    for name, column in keys.items():
+    for name, column in (*groups.items(), *controls.items(), *labels.items()):
         distinct = levels(name, column)
         coded.append(([plain(value) for value in distinct], problem.of_kept(codes(name, column, distinct))))
     if probabilities is not None and problem.kept is not None:
@@ -154,6 +151,12 @@ def add_counts(
     parts: StateParts, shape: Shape, cells: Sequence[tuple[Value, ...]], selected: Floats, counts: StateCounts
 ) -> None:
     """Add counts of cells."""
+    if len(set(shape.roles.keys)) < len(shape.roles.keys):
+        raise DataError(
+            "must name different columns",
+            argument=("sensitive_features", "control_features", "y_true"),
+            received=list(shape.roles.keys),
+        )
     parts.shape = shape if parts.shape is None else shape.merged(parts.shape)
     existing = [] if parts.counts is None else [(parts.cells, parts.selected, parts.counts)]
     parts.cells, parts.selected, parts.counts = merge_counts([*existing, (cells, selected, counts)])
