@@ -17,7 +17,7 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
-from metrifair.cli.audit import metrics_asked
+from metrifair.cli.audit import metrics_argument
 from metrifair.cli.rules import Limit, broken
 from metrifair.errors import DataError
 from tests.flat_options import flat
@@ -281,7 +281,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
         )
     )
     assert "--fail-certain-above kolmogorov: it has no bounds that are valid for all comparisons at once" in said
-    assert "the smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+    assert "smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
     assert "Of sex, everyone: Nobody is selected, so there is no impact ratio." in said
@@ -344,10 +344,10 @@ def test_files_are_written_even_where_the_verdict_is_unfair(scores: Path, tmp_pa
 
 
 def test_limits_add_their_metric_to_the_usual_ones() -> None:
-    assert metrics_asked([], []) is None
-    assert metrics_asked([], [Limit("energy", 0.1)]) is None
-    assert metrics_asked([], [Limit("mmd", 0.1)]) == ["kolmogorov", "wasserstein", "energy", "mmd"]
-    assert metrics_asked(["mmd"], [Limit("selection_difference", 0.1)]) == ["mmd"]
+    assert metrics_argument([], []) is None
+    assert metrics_argument([], [Limit("energy", 0.1)]) is None
+    assert metrics_argument([], [Limit("mmd", 0.1)]) == ["kolmogorov", "wasserstein", "energy", "mmd"]
+    assert metrics_argument(["mmd"], [Limit("selection_difference", 0.1)]) == ["mmd"]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------

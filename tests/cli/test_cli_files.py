@@ -368,7 +368,7 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
                 "--decimal", ",",
             )  # fmt: skip
             assert done.exit_code == 2
-            assert "a database is not read as a file is: leave out --decimal, --no-header" in " ".join(
+            assert "these options read files, not databases: leave out --decimal, --no-header" in " ".join(
                 done.output.split()
             )
         done = call(command, tmp_path / "p.csv", *asked, *replaced, "--missing", "NAY")

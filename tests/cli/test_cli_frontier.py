@@ -85,7 +85,7 @@ def test_a_certified_model_is_kept_as_it_was_judged_unless_that_is_asked_for(
     more = ["--strengths", "0,3", "--max-unfairness", "0.9", "--certified", "--json", tmp_path / "f.json"]
     done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
-    assert "Proven, with 95 % confidence: its unfairness is at most 0.9." in done.output
+    assert "Certified, with 95 % confidence: its unfairness is at most 0.9." in done.output
     assert "trained again" not in done.output
     figures = json.loads((tmp_path / "f.json").read_text())
     assert (figures["certified"], figures["refitted"]) == (True, False)
@@ -213,7 +213,7 @@ def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp
     alone = ["--families", "barycenter", "--model", "linear", "--max-unfairness", "1", "--output", tmp_path / "model"]
     done = call("frontier", csv, *TRAIN, *alone, "--id", "number", "--no-refit")
     assert done.exit_code == 0, done.output
-    assert "(new rows must come with their groups: 'sex')" in done.output
+    assert "(new rows need their groups: 'sex')" in done.output
     people = pl.read_csv(csv)
     model = load(tmp_path / "model")
     assert model.predict_proba(people).shape == (800, 2)
@@ -227,7 +227,7 @@ def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp
     ("arguments", "words"),
     [
         (["--families", "linear,forest"], "--families"),
-        (["--families", "barycenter", "--criterion", "equal_opportunity"], "take threshold instead"),
+        (["--families", "barycenter", "--criterion", "equal_opportunity"], "use threshold instead"),
         (["--without-group"], "--without-group needs --max-unfairness"),
     ],
 )

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import energy_dependence
-from metrifair.cli.options import continuous_asked
+from metrifair.cli.options import continuous_argument
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def test_an_audit_takes_a_number_as_it_is_or_cut(people: Path, tmp_path: Path, c
     assert findings(done, out)[0]["cuts"] > 20
     found = findings(call(*asked, "--cuts", "60,25"), out)
     assert {group for one in found for group in one["groups"]} == {"≤25", "(25,60]", ">60"}
-    assert continuous_asked(("none",), ["age"]) is False
-    assert continuous_asked(("none",), ["none"]) == ["none"]
+    assert continuous_argument(("none",), ["age"]) is False
+    assert continuous_argument(("none",), ["none"]) == ["none"]
 
 
 def test_independence_asks_of_all_groups_together(people: Path, tmp_path: Path, call: Any) -> None:

@@ -74,7 +74,7 @@ def test_frontier_chooses_without_each_fold(call: Callable[..., Result], csv: Pa
     assert done.exit_code == 0, done.output
     assert done.output.startswith("Learned 'hired'")
     assert "Chosen: strength " in done.output
-    assert f"The model that is kept was trained on all {N} rows" in done.output
+    assert f"The saved model was trained on all {N} rows" in done.output
     found, table = json.loads(figures.read_text()), pl.read_csv(held_out)
     assert len(table) == N
     assert found["chosen"]["unfairness"] == pytest.approx(gap_in(table), abs=1e-9)
@@ -91,7 +91,7 @@ def test_frontier_chooses_without_each_fold(call: Callable[..., Result], csv: Pa
             ("--test-folds", 3, "--certified", "--max-unfairness", "0.9"),
             "--certified needs one split; leave --test-folds out",
         ),
-        ("frontier", ("--test-folds", 3, "--strengths", "auto"), "does not go with"),
+        ("frontier", ("--test-folds", 3, "--strengths", "auto"), "cannot be combined with"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

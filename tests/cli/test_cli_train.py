@@ -204,7 +204,7 @@ def test_refit_keeps_a_model_of_all_rows_and_the_figures_of_the_held_out_fit(
     assert model.encoder.coders_ == TableEncoder().fit(people.drop("number", "sex", "hired", "wage")).coders_
     assert model.encoder.coders_ != load(tmp_path / "plain").encoder.coders_
     done = call("train", csv, *TRAIN, "--refit", "--output", tmp_path / "m", "--held-out", tmp_path / "h.csv")
-    assert "The model that is kept was trained again on all 240 rows (--refit): the figures above are" in done.stdout
+    assert "The saved model was trained again on all 240 rows (--refit): the figures above are" in done.stdout
     held = pl.read_csv(tmp_path / "h.csv")  # what is written is what the model without these rows says of them
     own = people[held_out_rows(people)]
     np.testing.assert_allclose(held["probability"], load(tmp_path / "plain").predict_proba(own)[:, 1], rtol=1e-12)
@@ -259,7 +259,7 @@ def test_figures_by_group_the_noise_floor_and_training_rows_are_told(
             }
         )
         assert f"sex: {one['group']}" in done.stdout
-    for heading in ("base rate", "mean score", "decided for", "AUC", "on training rows"):
+    for heading in ("base rate", "mean score", "decision rate", "AUC", "on training rows"):
         assert heading in done.stdout
     assert f"would show an unfairness of about {figures['chance']:.3f} by chance alone" in done.stdout
     taught = people[np.setdiff1d(np.arange(240), held_out_rows(people))]
@@ -320,7 +320,7 @@ def test_a_useful_model_with_a_bad_threshold_is_told_to_move_it(
     assert any("its scores do rank people (AUC 0." in text for text in said)
     # moved, it is judged by what it was moved for, and not told to move it again
     moved = figures_of(call("train", tmp_path / "people.csv", *asked, "--choose-threshold", "parity"))
-    bad = ("the same for everyone", "a constant predictor", "move the threshold")
+    bad = ("the same for everyone", "a constant predictor", "choose another threshold")
     assert not any(words in text for words in bad for text in moved["warnings"])
 
 
@@ -335,7 +335,7 @@ def test_training_that_has_not_converged_is_warned_of(
     assert done.exit_code == 0, done.output
     said = [text for text in json.loads((tmp_path / "f.json").read_text())["warnings"] if "converged" in text]
     assert len(said) == (0 if finished else 1)
-    assert ("Warning: training has not converged: where outputs alone were rescaled" in done.stdout) is not finished
+    assert ("Warning: training has not converged: rescaling the outputs would lower" in done.stdout) is not finished
 
 
 # --- thresholds -------------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_training_that_has_not_converged_is_warned_of(
 def test_a_threshold_is_kept_in_the_model_and_decides_in_predict(csv: Path, tmp_path: Path, call: Any) -> None:
     done = call("train", csv, *TRAIN, "--threshold", "0.8", "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
-    assert "Decisions: “yes” from a probability of 0.8 on, as requested; predict uses it too." in done.stdout
+    assert "Decisions: “yes” at a probability of at least 0.8, as requested; predict uses it too." in done.stdout
     done = call("predict", tmp_path / "m", csv, "--output", tmp_path / "p.csv")
     assert done.exit_code == 0, done.output
     assert "which is the prediction from 0.8 on (audit: --threshold 0.8)" in done.stderr
@@ -403,20 +403,20 @@ def test_a_threshold_can_be_chosen_where_no_row_is_measured(csv: Path, tmp_path:
     figures = json.loads((tmp_path / "f.json").read_text())
     assert figures["rows"] == {"train": 120, "validation": 120, "test": 0}
     assert load(tmp_path / "m").threshold == figures["threshold"]
-    assert "The model that is kept was trained again on all 240 rows (--refit).\n" in done.stdout
+    assert "The saved model was trained again on all 240 rows (--refit).\n" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--test", "0", "--held-out", "h.csv"], "--held-out needs held-out rows; leave --test 0 out"),
-        (["--refit"], "--refit trains the model that is kept: name a file with --output"),
+        (["--refit"], "--refit trains the model that is saved: name a file with --output"),
         (
             ["--threshold", "0.4", "--choose-threshold", "parity"],
             "--threshold and --choose-threshold exclude each other",
         ),
-        (["--choose-threshold", "cost"], "--cost and --choose-threshold cost belong together"),
-        (["--cost", "0,1;1,0"], "--cost and --choose-threshold cost belong together"),
+        (["--choose-threshold", "cost"], "--cost and --choose-threshold cost must be combined"),
+        (["--cost", "0,1;1,0"], "--cost and --choose-threshold cost must be combined"),
         (["--choose-threshold", "cost", "--cost", "0,1"], "'0,1' is not a square of numbers such as '0,1;5,0'"),
         (["--choose-threshold", "cost", "--cost", "0,nan;1,0"], "is not a square of numbers"),
         (["--choose-threshold", "cost", "--cost", "0,1,2;1,0,2;1,1,0"], "--cost must be 2 rows of 2 costs"),

@@ -66,7 +66,7 @@ def test_a_file_of_any_format_trains_a_model_that_predicts_it(
     done = call("train", source, *TRAIN, "--strength", "0.1", "--output", model)
     assert done.exit_code == 0, done.output
     assert "Learned 'hired': no, yes (groups: sex: men, women)." in done.stdout
-    assert "Trained on 180 rows with strength 0.1, measured on 60 others." in done.stdout
+    assert "Trained on 180 rows with strength 0.1, evaluated on 60 others." in done.stdout
     done = call("predict", model, source, "--output", predictions)
     assert done.exit_code == 0, done.output
     assert "240 predictions of 'hired', with the probability of yes:" in done.stderr
@@ -412,7 +412,7 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
             ["--label", "hired", "--group", "wage", "--continuous", "none"],
             "--group 'wage' takes 240 values, more than 50; cut a number with --cuts",
         ),
-        (["--label", "hired", "--group", "sex", "--regression"], "--label 'hired' is not a number, but such as"),
+        (["--label", "hired", "--group", "sex", "--regression"], "--label 'hired' is not a number, but contains"),
         (["--label", "wage", "--group", "sex", "--classification"], "--label 'wage' takes 240 values, too many"),
         (["--label", "hired", "--group", "sex", "--positive", "si"], "--positive must be one of 'no', 'yes'"),
         (["--label", "hired", "--group", "sex", "--metric", "enery"], "did you mean 'energy'?"),
@@ -445,7 +445,7 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
                     for part in ("--ignore", name)
                 ),
             ],
-            "no column is left to learn from",
+            "no column is left as a feature",
         ),
     ],
 )

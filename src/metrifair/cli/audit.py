@@ -16,7 +16,7 @@ from metrifair.auditing.formats import is_utf8
 from metrifair.cli import options, rules
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.proxies import probabilities_asked
+from metrifair.cli.proxies import take_probabilities
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def audit_command(
     reading: ReadOptions,
     table: str | None,
     query: str | None,
-    **asked: Any,
+    **arguments: Any,
 ) -> None:
     """Measure the gaps between the score distributions of groups in FILE, a table with one row for each person.
 
@@ -94,9 +94,9 @@ def audit_command(
             f"audit reads one FILE, got {[file, *ctx.args]}; write an audit of each with --json and run metrifair "
             "compare, or read files of one table with a pattern such as 'scores-*.csv'"
         )
-    proxy = probabilities_asked(asked)
+    proxy = take_probabilities(arguments)
     place = table_at(file, table, query, reading, [*written, rates])
-    check_columns(file, reading, score=score, **{**asked, **proxy.columns})
+    check_columns(file, reading, score=score, **{**arguments, **proxy.columns})
     from metrifair.api.audit_columns import audit_file, audit_table
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
@@ -109,36 +109,36 @@ def audit_command(
     )
     with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
         scores = score[0] if len(score) == 1 else list(score)
-        audited = audit(score=scores, **audit_arguments(ctx, asked, asked["group"]) | {**proxy.arguments})
-        found = rules.by_standard(audited, standard, asked["group"])
-    write_rates(out, found, rates)
-    hand_over(ctx, out, found, written, about=about, details=standard.details)
+        audited = audit(score=scores, **audit_arguments(ctx, arguments, arguments["group"]) | {**proxy.arguments})
+        result = rules.with_rates(audited, standard, arguments["group"])
+    write_rates(out, result, rates)
+    report_audit(ctx, out, result, written, about=about, details=standard.details)
 
 
-def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+def audit_arguments(ctx: click.Context, values: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Options as arguments of an audit of these columns, under the same names."""
     from metrifair.auditing.request import AuditOptions
 
-    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
+    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
     for name in {"control", "criteria"} & set(arguments):
         arguments[name] = arguments[name] or None
-    if "continuous" in asked:
-        arguments["continuous"] = options.continuous_asked(asked["continuous"], columns)
-    if "cuts" in asked:
-        arguments["cuts"] = options.cuts_asked(asked["cuts"])
-    if "threshold" in asked:
-        arguments["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
-    arguments["metrics"] = metrics_asked(asked["metrics"], rules.limits_of(ctx))
-    further: dict[str, Any] = {
+    if "continuous" in values:
+        arguments["continuous"] = options.continuous_argument(values["continuous"], columns)
+    if "cuts" in values:
+        arguments["cuts"] = options.cuts_argument(values["cuts"])
+    if "threshold" in values:
+        arguments["threshold"] = "auto" if values["threshold"] is None else values["threshold"]
+    arguments["metrics"] = metrics_argument(values["metrics"], rules.typed_limits(ctx))
+    extra: dict[str, Any] = {
         field.name: arguments.pop(field.name) for field in fields(AuditOptions) if field.name in arguments
     }
-    return arguments | {"options": AuditOptions(**further)}
+    return arguments | {"options": AuditOptions(**extra)}
 
 
-def hand_over(
+def report_audit(
     ctx: click.Context,
     out: Console,
-    found: Audit | AuditDifference,
+    result: Audit | AuditDifference,
     written: Written,
     *,
     about: options.About,
@@ -147,41 +147,47 @@ def hand_over(
 ) -> None:
     """Show the audit, write the requested files, and exit with code 1 if a limit is broken.
 
-    The report names its command, and ``files`` if the audit does not record them. Of an audit by a
-    standard it shows the tables of rates, and ``details`` behind them.
+    The report names its command, and ``files`` if the audit does not record them. For an audit by a standard it shows
+    the tables of rates, and on request ``details``.
     """
     from metrifair.api.audit_result import Audit, RateTable
-    from metrifair.cli.console import command_text, say
+    from metrifair.cli.console import say
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits = rules.limits_of(ctx)
-    if not isinstance(found, Audit):
-        record = with_origin(ctx, found.record, files, about)
+    limits = rules.typed_limits(ctx)
+    if not isinstance(result, Audit):
+        record = with_origin(ctx, result.record, files, about)
         audits = {
             name: replace(audit, record=replace(audit.record, provenance=origin))
-            for (name, audit), origin in zip(found.audits.items(), record.provenance, strict=True)
+            for (name, audit), origin in zip(result.audits.items(), record.provenance, strict=True)
         }
-        found = replace(found, audits=audits, record=record)
+        result = replace(result, audits=audits, record=record)
         verdict = [
-            f"{name}: {line}" for name, audit in found.audits.items() for line in rules.broken(audit.record, limits)
+            f"{name}: {line}" for name, audit in result.audits.items() for line in rules.broken(audit.record, limits)
         ]
-        show_differences(out, found)
+        show_differences(out, result)
     else:
-        origin = replace(found.provenance, call=command_text(ctx)).described(*about)
-        origin = replace(origin, files=source_files(files)) if files else origin
-        found = replace(found, record=replace(found.record, provenance=origin))
-        verdict = rules.broken(found.record, limits)
-        show_audit(out, found.record, details=details)
+        result = with_provenance(ctx, result, about, **({"files": source_files(files)} if files else {}))
+        verdict = rules.broken(result.record, limits)
+        show_audit(out, result.record, details=details)
     page = (
-        partial(RateTable(found).to_html, details=details)
-        if isinstance(found, Audit) and found.record.settings.standard is not None
-        else found.to_html
+        partial(RateTable(result).to_html, details=details)
+        if isinstance(result, Audit) and result.record.settings.standard is not None
+        else result.to_html
     )
-    write_asked(out, found, written, page)
+    write_results(out, result, written, page)
     say(out, *(f"Unfair: {line}" for line in verdict))
     if verdict:
         ctx.exit(_UNFAIR)
+
+
+def with_provenance(ctx: click.Context, audit: Audit, about: options.About, **sources: Any) -> Audit:
+    """The audit with its command, its title and facts, and these sources in its provenance."""
+    from metrifair.cli.console import command_text
+
+    origin = replace(audit.provenance, call=command_text(ctx), **sources).described(*about)
+    return replace(audit, record=replace(audit.record, provenance=origin))
 
 
 def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
@@ -194,23 +200,23 @@ def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: op
     return replace(record, origin=origin, provenance=origins)
 
 
-def write_asked(
+def write_results(
     out: Console,
-    found: Audit | AuditDifference | AuditSeries,
+    result: Audit | AuditDifference | AuditSeries,
     written: Written,
     to_html: Callable[[Path], None],
 ) -> None:
-    """Write the files of the options, and print where they are; ``to_html`` writes the page."""
+    """Write the files of the options and print their paths; ``to_html`` writes the page."""
     from metrifair.cli.console import say, write_pages, write_text
 
     write_pages(out, to_html, written.html, written.pdf)
     if written.output is not None:
         from metrifair.cli.tables import write_table
 
-        write_table(found.to_frame("polars"), written.output)
+        write_table(result.to_frame("polars"), written.output)
         say(out, f"Table: {written.output}")
     if written.json_to is not None:
-        write_text(found.to_json(), written.json_to)
+        write_text(result.to_json(), written.json_to)
 
 
 def table_at(
@@ -231,12 +237,12 @@ def table_at(
     changed = reading.changed.keys() - {"missing"}
     if changed:
         names = sorted(OPTION_NAMES.argument(name) for name in changed)
-        raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
+        raise DataError(f"these options read files, not databases: leave out {', '.join(names)}")
     options.check_paths([], outputs)
     return open_table(file, table, query)
 
 
-def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
+def check_columns(file: str, reading: ReadOptions, **columns: Any) -> None:
     """Raise an error for an unknown column before heavy imports, if the columns can be read without a copy."""
     if (
         is_address(file)
@@ -246,15 +252,15 @@ def check_columns(file: str, reading: ReadOptions, **named: Any) -> None:
         or ".xls" in file.lower()
     ):
         return
-    roles = {role: named[role] for role in ("score", "label", "weight", "group", "control")}
+    roles = {role: columns[role] for role in ("score", "label", "weight", "group", "control")}
     with open_files(file, reading) as source:
-        source.check({role: [given] if isinstance(given, str) else given or () for role, given in roles.items()})
+        source.check({role: [names] if isinstance(names, str) else names or () for role, names in roles.items()})
 
 
-def metrics_asked(metrics: Sequence[str], limits: Iterable[rules.Limit]) -> list[str] | None:
-    """The metrics to measure: those that were named, or the usual ones, and those with a limit; None: the usual ones.
+def metrics_argument(metrics: Sequence[str], limits: Iterable[rules.Limit]) -> list[str] | None:
+    """The metrics to compute: those that were named, or the usual ones, and those with a limit; None: the usual ones.
 
-    >>> metrics_asked(["energy"], [rules.Limit("kolmogorov", 0.1), rules.Limit("accuracy_difference", 0.1)])
+    >>> metrics_argument(["energy"], [rules.Limit("kolmogorov", 0.1), rules.Limit("accuracy_difference", 0.1)])
     ['energy', 'kolmogorov']
     """
     from metrifair.metrics.registry import USUAL

@@ -98,7 +98,7 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
         head = table.head(_SHOWN_ROWS).rows()
         content = {
             "rows": len(table),
-            "columns": [asdict(one) | {"reason": one.reason} for one in facts],
+            "columns": [asdict(fact) | {"reason": fact.reason} for fact in facts],
             "head": [[None if value is None else _text(value) for value in row] for row in head],
             "notes": notes,
             "spellings": [asdict(spelling) for spelling in spellings],
@@ -107,26 +107,26 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     out = console(stderr=json_to == STANDARD_OUTPUT)
     say(out, f"{len(table):,} rows, {len(facts):,} columns.")
     headings = ["column", "type", "missing", "distinct", "suggested role", "because"]
-    rows = [[one.name, one.kind, f"{one.missing:,}", f"{one.distinct:,}", one.role or "", one.reason] for one in facts]
+    rows = [[it.name, it.kind, f"{it.missing:,}", f"{it.distinct:,}", it.role or "", it.reason] for it in facts]
     show_table(out, headings, rows, left=2)
     say(out, *(f"Note: {note}" for note in (*(spelling.note for spelling in spellings), *notes)))
 
 
 def _facts(column: pl.Series) -> ColumnFacts:
-    """What is known of a column."""
-    known, kind = column.drop_nulls(), _kind(column.dtype)
+    """Facts about a column, and a suggested role."""
+    present, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
         return ColumnFacts(column.name, kind, column.null_count(), 0, [], *[None] * 6)
-    counts = known.sort().rle().struct.unnest()  # faster than value_counts where most values differ
-    most = counts.top_k(_SHOWN_VALUES, by=["len", "value"], reverse=[False, True])
-    shown = most.sort("len", "value", descending=[True, False]).rows()
-    values = [(_text(value), int(count)) for count, value in shown]
-    is_number = kind == "number" and len(known) > 0
-    low, high = (_finite(known.min()), _finite(known.max())) if is_number else (None, None)
+    counts = present.sort().rle().struct.unnest()  # faster than value_counts where most values differ
+    frequent = counts.top_k(_SHOWN_VALUES, by=["len", "value"], reverse=[False, True])
+    ordered = frequent.sort("len", "value", descending=[True, False]).rows()
+    values = [(_text(value), int(count)) for count, value in ordered]
+    is_number = kind == "number" and len(present) > 0
+    low, high = (_finite(present.min()), _finite(present.max())) if is_number else (None, None)
     role, word = _role(column, kind, len(counts))
-    target = "number" if kind == "number" and not _is_classes(known, len(counts)) else "classes"
-    found = column.name, kind, column.null_count(), len(counts), values, low, high, role, word
-    return ColumnFacts(*found, None if kind == "date" else target, _positive(counts.get_column("value")))
+    target = "number" if kind == "number" and not _is_classes(present, len(counts)) else "classes"
+    facts = column.name, kind, column.null_count(), len(counts), values, low, high, role, word
+    return ColumnFacts(*facts, None if kind == "date" else target, _positive(counts.get_column("value")))
 
 
 def _positive(values: pl.Series) -> str | None:
@@ -163,8 +163,8 @@ def _text(value: object) -> str:
     """A value as text; whole numbers without a point."""
     from metrifair.cli.console import printable, shortened
 
-    whole = isinstance(value, float) and value.is_integer()
-    return shortened(printable(f"{value:.0f}" if whole else value), _LONGEST)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return shortened(printable(f"{value:.0f}" if is_whole else value), _LONGEST)
 
 
 def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str | None]:
@@ -182,31 +182,31 @@ def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str 
         word = next((word for word in words if word in names), None)
         if word is not None and fits[role]:
             return role, word
-    whole = kind == "text" or (kind == "number" and bool((column == column.round()).all()))
-    return ("id", None) if whole and distinct == len(column) > 1 else (None, None)
+    is_whole = kind == "text" or (kind == "number" and bool((column == column.round()).all()))
+    return ("id", None) if is_whole and distinct == len(column) > 1 else (None, None)
 
 
 def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
     """Caveats about duplicate rows, small groups, decimal commas, and columns that encode the suggested label."""
     from metrifair.auditing.typed_tables import comma_number
 
-    flat = table.select(one.name for one in facts if one.kind != "list")
-    distinct = any(one.distinct == len(table) for one in facts)  # and so are all rows
+    flat = table.select(fact.name for fact in facts if fact.kind != "list")
+    distinct = any(fact.distinct == len(table) for fact in facts)  # and so are all rows
     duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
     if duplicates:
         yield f"{duplicates:,} of {len(table):,} rows repeat an earlier row in every column."
-    for one in facts:
-        if one.role == "group" and one.distinct <= _SHOWN_VALUES:
-            small = [f"{value} ({count:,})" for value, count in one.values if count < FEW]
+    for fact in facts:
+        if fact.role == "group" and fact.distinct <= _SHOWN_VALUES:
+            small = [f"{value} ({count:,})" for value, count in fact.values if count < FEW]
             if small:
-                yield f"Column {one.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
+                yield f"Column {fact.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
     for column in flat:
         if (number := comma_number(column)) is not None:
             yield (
                 f"Column {column.name!r} contains numbers with a decimal comma, such as {number!r}, and is read as "
                 "text. Use --decimal , to read numbers."
             )
-    label = next((one for one in facts if one.role == "label" and one.distinct <= _SHOWN_VALUES), None)
+    label = next((fact for fact in facts if fact.role == "label" and fact.distinct <= _SHOWN_VALUES), None)
     if label is not None:
         yield from _leakage_notes(flat, label.name)
 
@@ -216,11 +216,11 @@ def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
     from metrifair.auditing.notes import naming_notes
     from metrifair.wording.numbers import quoted
 
-    for one in facts:
-        if one.kind != "text" or one.distinct > _SHOWN_VALUES:
+    for fact in facts:
+        if fact.kind != "text" or fact.distinct > _SHOWN_VALUES:
             continue
-        names = [value for value, _ in one.values if "=" not in value]  # which joins the two values of an option
-        for note in naming_notes(one.name, names):
+        names = [value for value, _ in fact.values if "=" not in value]  # which joins the two values of an option
+        for note in naming_notes(fact.name, names):
             if note.kind == "name_like_missing":
                 name, option = note.facts["group"], "missing"
                 text, values = f"{quoted(name)} may mark missing values", [name]
@@ -228,9 +228,12 @@ def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
             else:
                 name, *others = note.facts["groups"]  # the most frequent is the first
                 option, values = "replace", [f"{other}={name}" for other in others]
-                named = " and ".join(map(quoted, others))
-                text, offer = f"{named} may mean the same as {quoted(name)}", f"Read {named} as {quoted(name)}"
-            yield Spelling(f"Column {one.name!r}: {text}.", offer, option, values)
+                quotes = " and ".join(map(quoted, others))
+                text, offer = (
+                    f"{quotes} may mean the same as {quoted(name)}",
+                    f"Read {quotes} as {quoted(name)}",
+                )
+            yield Spelling(f"Column {fact.name!r}: {text}.", offer, option, values)
 
 
 def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:

@@ -14,9 +14,9 @@ from metrifair.cli.audit import (
     WRITTEN,
     Written,
     audit_arguments,
-    hand_over,
+    report_audit,
     with_origin,
-    write_asked,
+    write_results,
 )
 from metrifair.cli.help_sections import SectionedCommand
 
@@ -64,7 +64,7 @@ def compare_command(
         }
         origin = Provenance(seed=seed, **made_now())
         compared = compare_named(audits, origin=origin)
-    hand_over(ctx, out, compared, written, about=about, files=files)
+    report_audit(ctx, out, compared, written, about=about, files=files)
     if fail_worse and any(difference.verdict == "worse" for difference in compared.differences):
         ctx.exit(_CHANGED)
 
@@ -114,7 +114,7 @@ def monitor_command(
     written: Written,
     about: options.About,
     fail_worse: bool,
-    **asked: Any,
+    **arguments: Any,
 ) -> None:
     """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
 
@@ -133,9 +133,9 @@ def monitor_command(
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
     with working_with_notes(out, f"Looking at {len(files)} files"):
-        series = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
+        series = monitor(audits_in("monitor", files), **audit_arguments(ctx, arguments, ()))
     series = replace(series, record=with_origin(ctx, series.record, files, about))
     show_alarms(out, series)
-    write_asked(out, series, written, series.to_html)
+    write_results(out, series, written, series.to_html)
     if fail_worse and any(alarm.alarm == "worse" for alarm in series.alarms):
         ctx.exit(_CHANGED)

@@ -21,7 +21,7 @@ from metrifair.auditing.connections import is_address
 from metrifair.cli.closed_pipe import discard_output
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
-from metrifair.cli.rules import limits_of
+from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
 
@@ -126,7 +126,7 @@ def command_text(ctx: click.Context) -> str:
             words += (param.secondary_opts if item is False and param.secondary_opts else param.opts)[:is_option]
             if not getattr(param, "is_flag", False):
                 words += [_shown(part, is_file=not is_option) for part in (item if param.nargs > 1 else (item,))]
-    words += [part for limit in limits_of(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
+    words += [part for limit in typed_limits(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
     return shlex.join(words)
 
 

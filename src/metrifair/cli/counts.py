@@ -14,12 +14,12 @@ from metrifair.cli.audit import (
     Written,
     audit_arguments,
     check_columns,
-    hand_over,
+    report_audit,
     table_at,
 )
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.proxies import probabilities_asked
-from metrifair.cli.rules import LIMITS, RATES, Rates, by_standard
+from metrifair.cli.proxies import take_probabilities
+from metrifair.cli.rules import LIMITS, RATES, Rates, with_rates
 
 
 @click.command(cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together.")
@@ -50,7 +50,7 @@ def count_command(
     Example:
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
-    proxy = probabilities_asked(columns)
+    proxy = take_probabilities(columns)
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns | {**proxy.columns})
     from metrifair.api.state import AuditState
@@ -61,7 +61,7 @@ def count_command(
     state = AuditState(
         list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(**columns | {**proxy.arguments}, cuts=options.cuts_asked(cuts))
+    roles = Roles.named(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
     out = console()
     with working_with_notes(out, f"Counting {file if place is None else place.name}"):
         if place is None:
@@ -91,7 +91,7 @@ def merge_command(
     written: Written,
     about: options.About,
     save_to: Path | None,
-    **asked: Any,
+    **arguments: Any,
 ) -> None:
     """Merge the counts in FILES, the output of metrifair count, and audit all rows together.
 
@@ -109,9 +109,9 @@ def merge_command(
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
-        result = by_standard(state.audit(**audit_arguments(ctx, asked, columns)), standard, columns)
+        result = with_rates(state.audit(**audit_arguments(ctx, arguments, columns)), standard, columns)
     if save_to is not None:
         state.save(save_to)
         say(out, f"Counts: {save_to}")
     write_rates(out, result, rates)
-    hand_over(ctx, out, result, written, about=about, files=files, details=standard.details)
+    report_audit(ctx, out, result, written, about=about, files=files, details=standard.details)

@@ -59,13 +59,13 @@ def _overview(out: Console) -> None:
     from metrifair import datasets
     from metrifair.cli.console import show_table
 
-    listed = []
+    shown = []
     for name in datasets.names():
         lines = datasets.describe(name).splitlines()
         (citation,) = (line.removeprefix("Citation: ") for line in lines if line.startswith("Citation: "))
         title, year = re.split(r"[:(]", lines[0])[0].strip(), re.search(r"^.*?\(\d{4}\)", citation)
-        listed.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
-    show_table(out, ["name", "what", "citation", "rows"], listed, left=3)
+        shown.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
+    show_table(out, ["name", "what", "citation", "rows"], shown, left=3)
     out.print("metrifair datasets NAME describes a data set. --output NAME.csv writes it to a file.")
 
 
@@ -95,7 +95,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     from metrifair import FairClassifier, SearchOptions, datasets, frontier
     from metrifair.cli.console import console, say
-    from metrifair.cli.training import selected, show_strengths
+    from metrifair.cli.training import select_model, show_strengths
     from metrifair.wording.frontier import story
 
     out = console()
@@ -111,7 +111,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         random_state=0,
         search=SearchOptions(test_folds=5),
     )
-    model = selected(front, max_unfairness=max_unfairness)
+    model = select_model(front, max_unfairness=max_unfairness)
     say(out, *story(front.view()))
     files = {
         "Report": output / "demo-report.html",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 from metrifair.auditing.files import matching_files
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options, rules
-from metrifair.cli.audit import audit_arguments, check_columns
+from metrifair.cli.audit import audit_arguments, check_columns, with_provenance
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.errors import DataError
 from metrifair.support.provenance import source_files
@@ -42,7 +42,7 @@ def evidence_command(
     out: Path,
     sign: str | None,
     no_pdf: bool,
-    **asked: Any,
+    **arguments: Any,
 ) -> None:
     """Audit the scores in FILE and write evidence: report, tables, all figures, counts and a manifest.
 
@@ -57,32 +57,27 @@ def evidence_command(
     options.check_paths([file], [out])
     if not matching_files(file):
         raise DataError("evidence records the sha256 of its input, so FILE must be a file or a pattern of files")
-    named = {name: asked.pop(name) for name in ("score", "group", "label", "control", "weight")}
-    check_columns(file, reading, **named)
+    columns = {name: arguments.pop(name) for name in ("score", "group", "label", "control", "weight")}
+    check_columns(file, reading, **columns)
     from metrifair.api.evidence_writer import write_evidence
     from metrifair.api.state import AuditState
     from metrifair.auditing.columns import Roles
     from metrifair.auditing.state_rows import count_file
-    from metrifair.cli.console import command_text, console, say, working_with_notes
+    from metrifair.cli.console import console, say, working_with_notes
     from metrifair.cli.show import show_audit
 
-    released = {name: asked.pop(name) for name in ("min_cell", "score_digits", "crosswalks")}
-    of_rows: dict[str, Any] = {"cuts": options.cuts_asked(cuts), "favorable_decision": favorable_decision}
+    released = {name: arguments.pop(name) for name in ("min_cell", "score_digits", "crosswalks")}
+    of_rows: dict[str, Any] = {"cuts": options.cuts_argument(cuts), "favorable_decision": favorable_decision}
     screen = console()
     with working_with_notes(screen, f"Auditing {file}"):
         state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
-        roles = Roles.named(**named, **of_rows)
+        roles = Roles.named(**columns, **of_rows)
         count_file(state, file, roles, reading)
-        result = state.audit(**audit_arguments(ctx, asked, named["group"]))
-        reference = rules.reference_asked(references, named["group"])
+        result = state.audit(**audit_arguments(ctx, arguments, columns["group"]))
+        reference = rules.reference_argument(references, columns["group"])
         result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
-        known: dict[str, Any] = {
-            "files": source_files(matching_files(file)),
-            "columns": roles.by_role,
-            "reading": reading.changed,
-        }
-        origin = replace(result.provenance, call=command_text(ctx), **known).described(*about)
-        result = replace(result, record=replace(result.record, provenance=origin))
+        sources = {"files": source_files(matching_files(file)), "columns": roles.by_role}
+        result = with_provenance(ctx, result, about, reading=reading.changed, **sources)
         published = write_evidence(result, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
     show_audit(screen, published.record, details=True)
     say(screen, f"Evidence: {out}")
@@ -121,7 +116,7 @@ def verify_command(
 
 @click.command(short_help="Plan how many rows an audit needs.")
 @options.command_options("plan")
-def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **asked: Any) -> None:
+def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **test: Any) -> None:
     """Print how many rows of two groups detect a gap of --gap, or the smallest gap that --rows of two groups detect.
 
     \b
@@ -136,9 +131,9 @@ def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json
     if (gap is None) == (len(rows) == 0) or len(rows) not in (0, 2):
         raise click.UsageError("pass either --gap, or --rows twice, once for each group")
     if gap is None:
-        gap = detectable_gap(*rows, **asked)
+        gap = detectable_gap(*rows, **test)
     else:
-        rows = rows_needed(gap, ratio=ratio, **asked)
-    say(console(stderr=json_to == options.STANDARD_OUTPUT), plan_text(gap, rows, asked["power"]))
+        rows = rows_needed(gap, ratio=ratio, **test)
+    say(console(stderr=json_to == options.STANDARD_OUTPUT), plan_text(gap, rows, test["power"]))
     if json_to is not None:
-        write_json({"gap": gap, "rows": rows, **asked}, json_to)
+        write_json({"gap": gap, "rows": rows, **test}, json_to)

@@ -34,9 +34,9 @@ def finite_numbers(text: str) -> list[float]:
 
 def parse_cuts(text: str) -> tuple[str, list[float]]:
     """COLUMN=NUMBERS: the column, "" if it is not named, and its cuts; or a usage error."""
-    column, _, listed = text.rpartition("=")
+    column, _, numbers = text.rpartition("=")
     try:
-        return column, finite_numbers(listed)
+        return column, finite_numbers(numbers)
     except ValueError:
         raise click.BadParameter(f"{text!r} is not a list of numbers, such as 25,40,60 or age=25,40,60") from None
 
@@ -47,14 +47,14 @@ def cuts_text(column: str, cuts: Sequence[float]) -> str:
     >>> cuts_text("age", [25.0, 40.5]), cuts_text("", [0.1])
     ('age=25,40.5', '0.1')
     """
-    listed = ",".join(repr(float(cut)).removesuffix(".0") for cut in cuts)
-    return f"{column}={listed}" if column else listed
+    numbers = ",".join(repr(float(cut)).removesuffix(".0") for cut in cuts)
+    return f"{column}={numbers}" if column else numbers
 
 
-def cuts_asked(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[str, list[float]] | None:
+def cuts_argument(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[str, list[float]] | None:
     """The cuts, by column where it is named; None: nothing is cut.
 
-    >>> cuts_asked([("", [25.0, 60.0])]), cuts_asked([("age", [25.0])]), cuts_asked([])
+    >>> cuts_argument([("", [25.0, 60.0])]), cuts_argument([("age", [25.0])]), cuts_argument([])
     ([25.0, 60.0], {'age': [25.0]}, None)
     """
     return cuts[0][1] if len(cuts) == 1 and not cuts[0][0] else dict(cuts) or None
@@ -66,15 +66,15 @@ def parse_probabilities(text: str) -> tuple[str, dict[str, str]]:
     >>> parse_probabilities("race=white:p_white,p_black")
     ('race', {'white': 'p_white', 'p_black': 'p_black'})
     """
-    attribute, _, listed = text.partition("=")
-    named = [(part.partition(":"), part) for part in listed.split(",") if part]
-    columns = {group: column or part for (group, _, column), part in named}
-    if not attribute or len(columns) < 2 or len(columns) < len(named):
+    attribute, _, columns_text = text.partition("=")
+    parts = [(part.partition(":"), part) for part in columns_text.split(",") if part]
+    columns = {group: column or part for (group, _, column), part in parts}
+    if not attribute or len(columns) < 2 or len(columns) < len(parts):
         raise click.BadParameter(f"must be NAME=COLUMNS, such as race=p_white,p_black, got {text!r}")
     return attribute, columns
 
 
-def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
+def continuous_argument(columns: Sequence[str], group: Sequence[str]) -> Any:
     """The value of ``continuous``: names of columns, False for none of them, or "auto"."""
     if columns == ("none",) and "none" not in group:
         return False
@@ -121,7 +121,7 @@ Option: TypeAlias = Callable[[Any], Any]
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
-# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, known here without importing them.
+# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, listed here without importing them.
 METRIC_NAMES = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
 CRITERION_NAMES = (
     "statistical_parity",
@@ -151,11 +151,11 @@ _LISTS = {
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
     """Raise an error if a command reads or writes a file twice, would write over one that it reads, or lacks one."""
-    names = [str(one) for one in inputs]
+    names = list(map(str, inputs))
     if len(set(map(os.path.realpath, names))) < len(names):
         raise click.UsageError("one of these files is named twice; name different ones")
-    matches = {one: matching_files(one) for one in names}
-    uses = {os.path.realpath(name): "read" for found in matches.values() for name in found}
+    matches = {name: matching_files(name) for name in names}
+    uses = {os.path.realpath(name): "read" for files in matches.values() for name in files}
     for path in outputs:
         if path is not None and path != STANDARD_OUTPUT:
             target = os.path.realpath(path)  # unlike Path.resolve, also of a link to itself
@@ -164,12 +164,13 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
                     f"{str(path)!r} cannot be written, as it is {uses[target]} too; name another file"
                 )
             uses[target] = "written"
-    for one, found in matches.items():
-        if not found and one != "-" and not (Path(one).exists() or has_magic(one)):  # other paths have their own errors
-            raise DataError(f"there is no file {one}")
+    for name, files in matches.items():
+        # Other paths have their own errors.
+        if not files and name != "-" and not (Path(name).exists() or has_magic(name)):
+            raise DataError(f"there is no file {name}")
 
 
-def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def check_names(names: Sequence[str], others: Sequence[str] = ()) -> Callable[..., Any]:
     """A callback that raises an error for other names; ``others`` are accepted but not listed."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
@@ -212,7 +213,7 @@ class NumberOrMedian(Number):
 
 
 class Output(click.Path):
-    """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
+    """A file to write: its folder exists, its ending is valid, and only a plain file may be overwritten."""
 
     def __init__(self, *endings: str, stdout: bool = False) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -235,19 +236,19 @@ class Output(click.Path):
 
 
 def pair(metavar: str, example: str, split: Callable[[str, str], Any]) -> Callable[[str], tuple[str, str]]:
-    """A parser of two texts, of which ``split`` decides at which "=" one ends; or a usage error."""
+    """A parser of two texts around the "=" at which ``split`` separates them; or a usage error."""
 
-    def parse(given: str) -> tuple[str, str]:
-        left, _, right = (part.strip() for part in split(given, "="))
+    def parse(text: str) -> tuple[str, str]:
+        left, _, right = (part.strip() for part in split(text, "="))
         if not left or not right:
-            raise click.BadParameter(f"{given!r} is not {metavar}, such as {example!r}")
+            raise click.BadParameter(f"{text!r} is not {metavar}, such as {example!r}")
         return left, right
 
     return parse
 
 
 def _problem(path: Path) -> str:
-    """Why no file can be put there, as far as that is known without trying."""
+    """The reason why no file can be written there, as far as it is known without trying."""
     try:
         if path.parent.exists() and not path.parent.is_dir():
             return f"{str(path.parent)!r} is not a folder"
@@ -278,9 +279,9 @@ def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Opt
 
     def decorate(function: Any) -> Any:
         @wraps(function)
-        def command(*given: Any, **named: Any) -> Any:
-            record = kind(**{option: named.pop(option) for option in options})
-            return function(*given, **{name: record}, **named)
+        def command(*args: Any, **kwargs: Any) -> Any:
+            record = kind(**{option: kwargs.pop(option) for option in options})
+            return function(*args, **{name: record}, **kwargs)
 
         return command
 
@@ -317,14 +318,14 @@ def _reading(
     olds = [old for old, _ in replace]
     if twice := next((old for old in olds if olds.count(old) > 1), None):
         raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
-    words = tuple(word for listed in missing for word in listed.split(","))
+    words = tuple(word for text in missing for word in text.split(","))
     return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
 READING = gathered(
-    "reading", _reading, ["no_header", *(one.name for one in fields(ReadOptions) if one.name != "header")]
+    "reading", _reading, ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")]
 )
-"""A command gets how to read FILE as ``reading``."""
+"""A command gets the reading options of FILE as ``reading``."""
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "costs": parse_costs,
@@ -336,8 +337,8 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "strengths": parse_strengths,
 }
 _CALLBACKS = {
-    "criterion": known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    "metric": known(METRIC_NAMES),
+    "criterion": check_names(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    "metric": check_names(METRIC_NAMES),
     "pdf": _with_browser,
 }
 

@@ -9,28 +9,28 @@ import click
 
 
 class Proxy(NamedTuple):
-    """What probabilities of groups change: which columns the groups are, and what takes their place."""
+    """Group probabilities: the columns that they are in, and the arguments that replace groups."""
 
     columns: Mapping[str, Any] = {}
     arguments: Mapping[str, Any] = {}
 
 
-def probabilities_asked(asked: dict[str, Any]) -> Proxy:
-    """The options of probabilities in place of groups, which are taken out of ``asked``; a command may lack some."""
-    given = asked.pop("group_probabilities")
-    others = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
-    further = {argument: asked.pop(option, None) for argument, option in others.items()}
-    if given is None:
-        for option, value in zip(others.values(), further.values(), strict=True):
+def take_probabilities(arguments: dict[str, Any]) -> Proxy:
+    """The options of probabilities in place of groups, which are removed from ``arguments``; some may be missing."""
+    probabilities = arguments.pop("group_probabilities")
+    option_names = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
+    settings = {argument: arguments.pop(option, None) for argument, option in option_names.items()}
+    if probabilities is None:
+        for option, value in zip(option_names.values(), settings.values(), strict=True):
             if value is not None:
                 raise click.UsageError(f"--{option.replace('_', '-')} needs --group-probabilities")
-        if not asked["group"]:
+        if not arguments["group"]:
             raise click.UsageError("Missing option '--group', or '--group-probabilities'.")
         return Proxy()
-    if asked["group"]:
+    if arguments["group"]:
         raise click.UsageError("--group and --group-probabilities cannot be combined; use one of them")
     from metrifair.problem.proxies import GroupProbabilities, proxy_columns
 
-    attribute, columns = given
-    found = GroupProbabilities(columns, attribute=attribute, **further)
-    return Proxy({"group": proxy_columns(found)}, {"group": found})
+    attribute, columns = probabilities
+    proxy = GroupProbabilities(columns, attribute=attribute, **settings)
+    return Proxy({"group": proxy_columns(proxy)}, {"group": proxy})

@@ -23,7 +23,7 @@ GAPS = ("selection_difference", "true_positive_difference", "false_positive_diff
 RATIOS = ("selection_ratio",)
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
-_KEPT = "metrifair.limits"
+_META_KEY = "metrifair.limits"
 _SHOWN = 12  # lines for one limit
 
 
@@ -37,12 +37,12 @@ class Limit(NamedTuple):
 
     @property
     def option(self) -> str:
-        """How it is typed."""
+        """The option that sets it."""
         return f"--fail-{'certain-' if self.certain else ''}{'above' if self.above else 'below'}"
 
 
 class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """METRIC=VALUE, of a metric or of a gap between decisions; or of a ratio, which is not to be below it."""
+    """METRIC=VALUE: the largest value of a metric or of a gap between decisions, or the smallest of a ratio."""
 
     name = "metric=value"
 
@@ -59,13 +59,13 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         except ValueError:
             limit = math.nan
         if not sign or not metric or not (0 <= limit < math.inf):
-            such = f"{self.kind.metric}={self.kind.value:g}"
-            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {such}", param, ctx)
+            example = f"{self.kind.metric}={self.kind.value:g}"
+            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {example}", param, ctx)
         opposite = RATIOS if self.kind.above else (*METRIC_NAMES, *GAPS)
         if metric.strip() in opposite:
             turned = self.kind._replace(above=not self.kind.above).option
             self.fail(
-                f"{metric.strip()} is the better the {'larger' if self.kind.above else 'smaller'}: use {turned}",
+                f"{metric.strip()} is better when it is {'larger' if self.kind.above else 'smaller'}: use {turned}",
                 param,
                 ctx,
             )
@@ -88,7 +88,7 @@ LIMITS = together(
             multiple=True,
             type=Limited(kind),
             expose_value=False,
-            callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
+            callback=lambda ctx, _param, value: ctx.meta.setdefault(_META_KEY, []).extend(value),
             help=f"Exit with code 1 if {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
         )
         for kind, what in (
@@ -102,20 +102,20 @@ LIMITS = together(
         )
     )
 )
-"""A condition under which an audit fails; ``limits_of`` has all of them."""
+"""Conditions under which an audit fails; ``typed_limits`` returns them."""
 
 
-def limits_of(ctx: click.Context) -> list[Limit]:
-    """The limits that were typed."""
-    limits: list[Limit] = ctx.meta.get(_KEPT, [])
+def typed_limits(ctx: click.Context) -> list[Limit]:
+    """The limits of this command."""
+    limits: list[Limit] = ctx.meta.get(_META_KEY, [])
     return limits
 
 
 def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
-    """A line for each figure that breaks a limit, the worst first; of many, how many more there are."""
+    """A line for each figure that breaks a limit, the worst first; of many, the number of further ones."""
     lines = []
     for limit in limits:
-        figures = _measured(record, limit)
+        figures = _limited_figures(record, limit)
         undefined = [decision for decision in record.decisions if decision.selection_ratio is None]
         if not figures and not record.findings:
             raise DataError(
@@ -126,7 +126,7 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
             from metrifair.wording.rates import ratio_text
 
             why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
-            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. Of {why}")
+            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. {why}")
         if not figures and limit.certain:
             raise DataError(
                 f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons at once; use "
@@ -145,8 +145,8 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     return lines
 
 
-def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
-    """The figures that a limit is about, values or bounds, each with the name of its comparison or table."""
+def _limited_figures(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
+    """The figures of a limit, values or bounds, each with the name of its comparison or table."""
     from metrifair.auditing.ranking import lowest_rate
 
     figures: list[tuple[float | None, str]] = []
@@ -165,9 +165,9 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             high = None if interval is None else interval.high
             value = high if limit.certain else getattr(decisions, limit.metric)
             where = f"{decisions.attribute}, {decisions.within}"
-            if limit.metric in RATIOS and (least := lowest_rate(decisions)) is not None:
-                few = "; too few rows" if least.few else ""
-                where = f"{least.group} against {decisions.reference} ({where}{few})"
+            if limit.metric in RATIOS and (lowest := lowest_rate(decisions)) is not None:
+                few = "; too few rows" if lowest.few else ""
+                where = f"{lowest.group} against {decisions.reference} ({where}{few})"
             figures.append((value, where))
     return [(value, where) for value, where in figures if value is not None]
 
@@ -188,28 +188,30 @@ RATES = gathered("standard", Rates, Rates._fields)
 """A command gets the options of rates and ratios as ``standard``."""
 
 
-def by_standard(found: Audit | AuditDifference, asked: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
+def with_rates(result: Audit | AuditDifference, rates: Rates, columns: Sequence[str]) -> Audit | AuditDifference:
     """The audit of these columns, or the comparison of several, with the rates of the options."""
     from metrifair.api.audit import only_or_comparison
     from metrifair.api.audit_result import Audit
 
-    reference = reference_asked(asked.references, columns)
-    options: dict[str, Any] = {"reference": reference, "min_group_share": asked.min_group_share}
-    audits_by_name = {"": found} if isinstance(found, Audit) else found.audits
-    audits = {name: audit.rates(asked.standard, **options).audit for name, audit in audits_by_name.items()}
-    return only_or_comparison(audits, several=not isinstance(found, Audit))
+    reference = reference_argument(rates.references, columns)
+    options: dict[str, Any] = {"reference": reference, "min_group_share": rates.min_group_share}
+    audits_by_name = {"": result} if isinstance(result, Audit) else result.audits
+    audits = {name: audit.rates(rates.standard, **options).audit for name, audit in audits_by_name.items()}
+    return only_or_comparison(audits, several=not isinstance(result, Audit))
 
 
-def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:
-    """What others are divided by, as an argument of an audit of these columns.
+def reference_argument(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:
+    """The reference group, as an argument of an audit of these columns.
 
-    >>> reference_asked(["sex=male"], ["sex", "race"]), reference_asked(["a=b"], ["sex"]), reference_asked([], ["sex"])
-    ({'sex': 'male'}, 'a=b', 'highest')
+    >>> reference_argument(["sex=male"], ["sex", "race"]), reference_argument(["a=b"], ["sex"])
+    ({'sex': 'male'}, 'a=b')
+    >>> reference_argument([], ["sex"])
+    'highest'
     """
     parts = [reference.partition("=") for reference in references]
-    named = {name: rest for name, sign, rest in parts if sign and name in (*columns, " x ".join(columns))}
-    if not named and len(references) <= 1:
+    by_column = {name: rest for name, sign, rest in parts if sign and name in (*columns, " x ".join(columns))}
+    if not by_column and len(references) <= 1:
         return references[0] if references else "highest"
-    if len(named) < len(references):
+    if len(by_column) < len(references):
         raise DataError(f"--reference must be COLUMN=CATEGORY for each of several columns, got {list(references)}")
-    return named
+    return by_column

@@ -83,10 +83,10 @@ def _show_comparisons(out: Console, record: AuditRecord) -> None:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
 
 
-def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
+def _comparison(shown: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
     """A row of the table; joint interval, p-value and significance are those of the first metric."""
-    first = next(iter(own.values()))
-    values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
+    first = next(iter(shown.values()))
+    values = [number_text(shown[metric].value if metric in shown else None) for metric in metrics]
     return [
         f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
@@ -139,18 +139,17 @@ def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
             "of positives": figure_text(rate.true_positive_rate),
             "of negatives": figure_text(rate.false_positive_rate),
         }
-    further = {
+    columns = {
         "below": ("below 4/5", "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING),
         "p": ("p", p_text(rate.p_value)),
         "shortfall": ("short of", MISSING if rate.shortfall is None else f"{rate.shortfall:,}"),
         "difference": ("mean", figure_text(rate.mean_difference, digits=2)),
     }
-    return texts | dict(further[name] for name in STANDARDS[table.standard].columns if name in further)
+    return texts | dict(columns[name] for name in STANDARDS[table.standard].columns if name in columns)
 
 
 def show_by_group(out: Console, record: AuditRecord) -> None:
-    """What else is known of each group: how well scores rank and fit it."""
-
+    """Further figures of each group: how well scores rank and fit it."""
     if not record.by_group:
         return
     figures = [
@@ -163,15 +162,13 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
     show_table(out, headings, figures[:_MOST_ROWS], left=2)
 
 
-def show_differences(out: Console, found: AuditDifference) -> None:
-    """Sentences first, then the differences, the most certain on top."""
-    say(out, *found.summary)
-    ordered = sorted(
-        found.differences, key=lambda difference: 2.0 if difference.p_value is None else difference.p_value
-    )
+def show_differences(out: Console, difference: AuditDifference) -> None:
+    """Sentences first, then the differences, the most significant on top."""
+    say(out, *difference.summary)
+    ordered = sorted(difference.differences, key=lambda row: 2.0 if row.p_value is None else row.p_value)
     rows: Sequence[Sequence[object]] = [
         [
-            (f"{row.model}, " if len(found.audits) > 2 else "")
+            (f"{row.model}, " if len(difference.audits) > 2 else "")
             + ": ".join(filter(None, (row.attribute, ", ".join(row.groups)))),
             f"{row.within}: {row.criterion.replace('_', ' ')}",
             row.metric.replace("_", " "),
@@ -184,7 +181,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
         ]
         for row in ordered[:_DIFFERENCES]
     ]
-    names = list(found.audits)
+    names = list(difference.audits)
     after = names[1] if len(names) == 2 else "after"
     headings = ["groups", "compared", "figure", names[0], after, "difference", "joint interval", "p", "verdict"]
     show_table(out, headings, rows, left=3)
@@ -192,9 +189,9 @@ def show_differences(out: Console, found: AuditDifference) -> None:
         out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")
 
 
-def show_alarms(out: Console, found: AuditSeries) -> None:
+def show_alarms(out: Console, series: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
-    say(out, *found.summary)
+    say(out, *series.summary)
     rows = [
         [
             f"{change.attribute}: {', '.join(change.groups)}",
@@ -206,20 +203,20 @@ def show_alarms(out: Console, found: AuditSeries) -> None:
             p_text(change.p_value),
             change.alarm,
         ]
-        for change in sorted(found.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
+        for change in sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
     ]
     if rows:
         headings = ["groups", "compared", "look", "distance", "value", "since baseline", "p-value", "alarm"]
         show_table(out, headings, rows, left=4)
 
 
-def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
+def write_rates(out: Console, result: Audit | AuditDifference, path: Path | None) -> None:
     """Write the table of rates and ratios, if a file is named."""
     if path is None:
         return
     from metrifair.cli.tables import write_table
 
-    if not isinstance(found, Audit):
+    if not isinstance(result, Audit):
         raise DataError(SEVERAL_RATES)
-    write_table(RateTable(found).to_frame("polars"), path)
+    write_table(RateTable(result).to_frame("polars"), path)
     say(out, f"Rates: {path}")

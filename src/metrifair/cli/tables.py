@@ -135,20 +135,20 @@ class PredictionTable(NamedTuple):
 
 
 def with_predictions(
-    shown: pl.DataFrame, model: TableScorer, frame: pl.DataFrame, unseen: Predictions | None = None
+    shown: pl.DataFrame, model: TableScorer, frame: pl.DataFrame, predictions: Predictions | None = None
 ) -> PredictionTable:
     """These columns with the predictions for the rows of ``frame`` and, of classes, probabilities.
 
-    Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``unseen`` are
-    predictions to use in place of the model's.
+    Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``predictions``
+    replace the model's.
     """
     first = shown.width
-    if unseen is None:
+    if predictions is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
-        columns = {"prediction": unseen.decision if model.classes is None else model.classes[unseen.decision]}
+        columns = {"prediction": predictions.decision if model.classes is None else model.classes[predictions.decision]}
     if model.classes is not None and model.has_probabilities:
-        probability = model.predict_proba(frame) if unseen is None else unseen.score
+        probability = model.predict_proba(frame) if predictions is None else predictions.score
         if len(model.classes) == 2:
             columns["probability"] = probability[:, model.positive] if probability.ndim == 2 else probability
         else:
@@ -170,7 +170,7 @@ def free_name(name: str, taken: list[str]) -> str:
 
 
 _FIRST_ROWS = 1_000
-_CHANCE = 1e-4  # that any column of a file is so by chance, below which it is called leakage
+_CHANCE = 1e-4  # largest probability of such a column by chance that counts as leakage
 
 
 def check_leakage(features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool) -> list[str]:

@@ -41,7 +41,7 @@ _OF_ONE_MODEL = {
 @READING
 @TRAINING
 @REPORTS
-@gathered("asked", Training, Training._fields)
+@gathered("training", Training, Training._fields)
 @gathered("sweep", Sweep, _OF_MANY_MODELS)
 @click.pass_context
 def train_command(
@@ -51,7 +51,7 @@ def train_command(
     options: TrainingOptions,
     strength: float,
     max_unfairness: float | None,
-    asked: Training,
+    training: Training,
     sweep: Sweep,
     held_out: Path | None,
     output: Path | None,
@@ -75,52 +75,52 @@ def train_command(
       metrifair train people.csv --label income --group sex --output model.metrifair --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
-    _check_training(asked, {"--held-out": held_out, "--html": reports.html, "--pdf": reports.pdf}, output)
+    _check_training(training, {"--held-out": held_out, "--html": reports.html, "--pdf": reports.pdf}, output)
     check_paths([options.file], [held_out, output, *reports])
     _check_limit(ctx, max_unfairness)
     if max_unfairness is not None:
         choice = Choice(max_unfairness, output=output, held_out=held_out)
-        _sweep(ctx, options, sweep._replace(test_folds=asked.test_folds), choice, reports)
+        _sweep(ctx, options, sweep._replace(test_folds=training.test_folds), choice, reports)
         return
     table, files = options.table()
+    from metrifair.cli import training as steps
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
-    from metrifair.cli.training import figures, provenance_of, show_trained, trained, write_held_out, write_model_page
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=reports.json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=strength)
-    found = trained(source, asked)
+    result = steps.train_model(source, training)
     if output is not None:
-        found.model.save(output)
+        result.model.save(output)
     written = []
     if held_out is not None:
-        unseen = found.unseen
-        written = write_held_out(source, found.measured, found.parts.test, held_out, kept=found.model, unseen=unseen)
-    show_trained(out, source, found, written)
-    say(out, "The model is not kept: name a file with --output." if output is None else f"Model: {output}")
-    origin = provenance_of(source, command_text(ctx))
-    write_pages(out, partial(write_model_page, source, found, origin), reports.html, reports.pdf)
+        model, rows, predictions = result.evaluated, result.parts.test, result.predictions
+        written = steps.write_held_out(source, model, rows, held_out, final=result.model, predictions=predictions)
+    steps.show_model(out, source, result, written)
+    say(out, "The model is not saved: name a file with --output." if output is None else f"Model: {output}")
+    origin = steps.training_provenance(source, command_text(ctx))
+    write_pages(out, partial(steps.write_model_page, source, result, origin), reports.html, reports.pdf)
     if reports.json_to is not None:
-        write_json(figures(source, found) | {"provenance": asdict(origin)}, reports.json_to)
+        write_json(steps.figures(source, result) | {"provenance": asdict(origin)}, reports.json_to)
 
 
-def _check_training(asked: Training, unseen: Mapping[str, Path | None], output: Path | None) -> None:
+def _check_training(training: Training, outputs: Mapping[str, Path | None], output: Path | None) -> None:
     """Raise a usage error if options of ``train`` exclude each other."""
-    if asked.test is not None and asked.test_folds is not None:
+    if training.test is not None and training.test_folds is not None:
         raise click.UsageError("--test and --test-folds exclude each other; leave one of them out")
-    for option, path in unseen.items():
-        if path is not None and asked.test == 0:
+    for option, path in outputs.items():
+        if path is not None and training.test == 0:
             raise click.UsageError(f"{option} needs held-out rows; leave --test 0 out")
-    if asked.refit and output is None:
-        raise click.UsageError("--refit trains the model that is kept: name a file with --output")
-    if asked.threshold is not None and asked.rule is not None:
+    if training.refit and output is None:
+        raise click.UsageError("--refit trains the model that is saved: name a file with --output")
+    if training.threshold is not None and training.rule is not None:
         raise click.UsageError("--threshold and --choose-threshold exclude each other; leave one of them out")
-    if (asked.costs is None) == (asked.rule == "cost"):
-        raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
+    if (training.costs is None) == (training.rule == "cost"):
+        raise click.UsageError("--cost and --choose-threshold cost must be combined; use both or neither")
 
 
 def _check_limit(ctx: click.Context, limit: float | None) -> None:
-    """Raise a usage error for options of ``train`` that do not go with an unfairness limit, or need one."""
+    """Raise a usage error for options of ``train`` that exclude an unfairness limit, or need one."""
     many = {name: name for name in _OF_MANY_MODELS}
     for name, option in (many if limit is None else _OF_ONE_MODEL).items():
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -174,10 +174,10 @@ def frontier_command(
 
 
 def _sweep(ctx: click.Context, options: TrainingOptions, sweep: Sweep, choice: Choice, reports: Reports) -> None:
-    """Train the models of a frontier, show them, and keep the one that is chosen."""
+    """Train the models of a frontier, show them, and save the chosen one."""
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_json, write_pages
-    from metrifair.cli.training import provenance_of, selected, show_frontier
+    from metrifair.cli.training import select_model, show_frontier, training_provenance
     from metrifair.cli.training_file import training_file
     from metrifair.tradeoff.portfolio import AUTO
 
@@ -185,34 +185,34 @@ def _sweep(ctx: click.Context, options: TrainingOptions, sweep: Sweep, choice: C
     source = training_file(options, table, files, strength=1.0)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
-    encoder, front = source.frontier(sweep, test=0.25 if choice.certified else None)  # nothing is proven of test folds
-    front = replace(front, provenance=provenance_of(source, command_text(ctx)))
+    encoder, front = source.frontier(sweep, test=0.25 if choice.certified else None)  # test folds have no certificate
+    front = replace(front, provenance=training_provenance(source, command_text(ctx)))
     say(out, *source.description(encoder))
     try:
         if choice.max_unfairness is not None:
             names = ("max_unfairness", "confidence", "certified")
             limits = {name: getattr(choice, name) for name in names}
-            best = selected(front, **limits, needs_group=False if choice.without_group else None)
+            best = select_model(front, **limits, needs_group=False if choice.without_group else None)
             chosen = source.model(*(step for _, step in best.steps))
-    finally:  # where no model keeps the limit, the report still shows what is possible
+    finally:  # if no model is within the limit, the report still shows what is possible
         show_frontier(out, front)
         if sweep.costs is not None and front.chosen is not None and not front.parameters:
             say(
                 out,
-                "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
+                "Costs are those of decisions at a probability of 0.5. To choose another threshold: metrifair "
                 f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
             )
         write_pages(out, partial(front.to_html, title=source.title), reports.html, reports.pdf)
         if reports.json_to is not None:
             write_json(_frontier_figures(front, refitted=choice.is_refitted), reports.json_to)
     if choice.max_unfairness is not None:
-        _keep(out, source, front, chosen, choice)
+        _save(out, source, front, chosen, choice)
 
 
 def _check_choice(choice: Choice, test_folds: int | None) -> None:
-    """Raise a usage error if options of the choice do not go together."""
+    """Raise a usage error if options of the choice cannot be combined."""
     if choice.refit is not None and choice.output is None:
-        raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
+        raise click.UsageError("--refit and --no-refit apply to the model that is saved: name a file with --output")
     if choice.certified and test_folds is not None:
         raise click.UsageError("--certified needs one split; leave --test-folds out")
     for name in ("output", "held_out", "without_group", "confidence", "certified"):
@@ -238,7 +238,7 @@ def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
     }
 
 
-def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:
+def _save(out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: Choice) -> None:
     """Write the chosen model's predictions of test rows, and the model itself, refitted if requested."""
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
@@ -247,36 +247,35 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if front.chosen is None or front.source is None:
         return
     if choice.certified:
-        rows = front.source.evaluator.validation
-        among = " between groups that were not left out" if len(rows.comparisons) < len(rows.all_comparisons) else ""
-        say(out, f"Proven, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
-    kept, notes, unseen = model, [], front.chosen_predictions if front.test_folds else None
+        part = front.source.evaluator.validation
+        among = " between groups that were not left out" if len(part.comparisons) < len(part.all_comparisons) else ""
+        say(out, f"Certified, with 95 % confidence: its unfairness{among} is at most {choice.max_unfairness:g}.")
+    final, notes, predictions = model, [], front.chosen_predictions if front.test_folds else None
     if front.test_folds and choice.output is not None:
         count = f"{len(source.data.rows):,}"
-        notes = [
-            f"The model that is kept was trained on all {count} rows; the figures are of models without each fold."
-        ]
+        notes = [f"The saved model was trained on all {count} rows; the figures are of models without each fold."]
     elif choice.is_refitted:
         job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
-        family = next(one for one in front.source.families if one.name == job.family)
-        kept, warned = source.fitted(source.data.rows, job, family)
+        family = next(member for member in front.source.families if member.name == job.family)
+        final, warned = source.fit(source.data.rows, job, family)
         notes = [*warned.notes, *warned.unfinished, *_refit_sentences(source, certified=choice.certified)]
     if choice.held_out is not None:
-        say(out, *write_held_out(source, model, front.source.test, choice.held_out, kept=kept, unseen=unseen))
+        rows, path = front.source.test, choice.held_out
+        say(out, *write_held_out(source, model, rows, path, final=final, predictions=predictions))
     say(out, *notes)
     if choice.output is None:
         return
-    kept.save(choice.output)
-    named = ", ".join(map(repr, kept.sensitive)) if kept.needs_group else ""
-    needed = f" (new rows must come with their groups: {named})" if named else ""
+    final.save(choice.output)
+    columns = ", ".join(map(repr, final.sensitive)) if final.needs_group else ""
+    needed = f" (new rows need their groups: {columns})" if columns else ""
     say(out, f"Model: {choice.output}{needed}")
 
 
 def _refit_sentences(source: TrainingFile, *, certified: bool) -> Iterator[str]:
-    """What training again changes for the figures and the certificate."""
+    """Sentences on figures and certificate after a refit."""
     yield (
-        f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are those "
-        "of the fit on training rows only."
+        f"The saved model was trained again, on all {len(source.data.rows):,} rows: the figures above are those of the "
+        "fit on training rows only."
     )
     if certified:
-        yield "The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept."
+        yield "The certificate is withdrawn: it is of that fit, not of the saved model."

@@ -49,15 +49,15 @@ _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  
 class TrainedModel:
     """A model, its figures on held-out rows, and the caveats."""
 
-    model: TableModel  # the one to keep
-    measured: TableModel  # the one whose figures these are: the same, unless it was trained again
+    model: TableModel  # to save
+    evaluated: TableModel  # the model of the figures: the same, unless it was trained again
     parts: Split  # validation, on which the threshold is chosen, and test may be empty
     evaluation: Evaluation | None  # None: no rows are held out
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
     unfinished: tuple[str, ...]  # warnings that training has not converged
     test_folds: int = 0  # 0: one split
-    unseen: Predictions | None = None  # with test folds: predictions for all rows
+    predictions: Predictions | None = None  # with test folds: for all rows
 
     @property
     def utility(self) -> Utility:
@@ -65,50 +65,51 @@ class TrainedModel:
         return _utility(self.chosen) or UTILITIES["accuracy"]
 
 
-def trained(source: TrainingFile, asked: Training) -> TrainedModel:
-    """The model that was asked for."""
+def train_model(source: TrainingFile, training: Training) -> TrainedModel:
+    """Train and evaluate the model of the options."""
     data, seed = source.data, source.options.seed
-    if len(data.problem.scheme.classes) != 2 and (asked.rule is not None or asked.threshold is not None):
+    if len(data.problem.scheme.classes) != 2 and (training.rule is not None or training.threshold is not None):
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
-    if asked.costs is not None and len(asked.costs) != 2:
+    if training.costs is not None and len(training.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    automatic = 0 if asked.test is not None else automatic_test_folds(data, _TEST)
-    if count := asked.test_folds or automatic:
-        return _cross_fitted(source, asked, count)
-    asked = asked._replace(test=_TEST if asked.test is None else asked.test)
-    parts = _parts(source, asked)
-    # Rows that lack a group are refused here.
-    both = (data.held_out(parts.test), data.held_out(parts.train)) if len(parts.test) else ()
-    apart = with_common_comparisons(*both) if both else []
-    measured, warned, chosen = _fitted(source, asked, parts)
+    automatic = 0 if training.test is not None else automatic_test_folds(data, _TEST)
+    if count := training.test_folds or automatic:
+        return _cross_fit(source, training, count)
+    training = training._replace(test=_TEST if training.test is None else training.test)
+    parts = _parts(source, training)
+    # This raises an error if a group has no rows.
+    both = [parts.test, parts.train] if len(parts.test) else []
+    held_out = with_common_comparisons(*map(data.held_out, both))
+    evaluated, warned, chosen = _fit(source, training, parts)
     evaluation = None
-    if apart:
-        outside, inside = (predict(measured, part) for part in apart)
+    if held_out:
+        outside, inside = (predict(evaluated, part) for part in held_out)
         job = Job(source.estimator.strength, seed)
-        evaluation = evaluate_predictions(outside, inside, apart[0], apart[1], job=job, utility=_utility(chosen))
-    model = measured
-    if asked.refit and len(parts.train) < len(data.rows):
-        again, more = source.fitted(data.rows)
-        model = replace(again, threshold=measured.threshold)
+        evaluation = evaluate_predictions(outside, inside, *held_out, job=job, utility=_utility(chosen))
+    model = evaluated
+    if training.refit and len(parts.train) < len(data.rows):
+        again, more = source.fit(data.rows)
+        model = replace(again, threshold=evaluated.threshold)
         warned = warned.with_others(more)
     test_part = np.isin(data.rows, parts.test) - 1
-    notes = _notes(source, warned, dict(zip(("test", "training"), apart, strict=False)), test_part)
-    return TrainedModel(model, measured, parts, evaluation, chosen, notes, tuple(warned.unfinished))
+    notes = _notes(source, warned, dict(zip(("test", "training"), held_out, strict=False)), test_part)
+    return TrainedModel(model, evaluated, parts, evaluation, chosen, notes, tuple(warned.unfinished))
 
 
-def _fitted(
-    source: TrainingFile, asked: Training, parts: Split
+def _fit(
+    source: TrainingFile, training: Training, parts: Split
 ) -> tuple[TableModel, TrainingWarnings, ChosenThreshold | None]:
-    """A model of the training rows, with its threshold, which validation rows choose where a rule is given."""
-    (model, warned), chosen = source.fitted(parts.train), None
-    if asked.rule is not None:
+    """A model of the training rows, with its threshold; with a rule, it is chosen on validation rows."""
+    (model, warned), chosen = source.fit(parts.train), None
+    if training.rule is not None:
         part = source.data.held_out(parts.validation)
-        chosen = _chosen(asked, predict(model, part).score, part)
-    return replace(model, threshold=asked.threshold if chosen is None else chosen.threshold), warned, chosen
+        chosen = _choose(training, predict(model, part).score, part)
+    return replace(model, threshold=training.threshold if chosen is None else chosen.threshold), warned, chosen
 
 
-def _chosen(asked: Training, score: Any, part: HeldOut) -> ChosenThreshold | None:
-    return None if asked.rule is None else choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
+def _choose(training: Training, score: Any, part: HeldOut) -> ChosenThreshold | None:
+    rule, costs = training.rule, training.costs
+    return None if rule is None else choose_threshold(score, part.problem, rule=rule, costs=costs)
 
 
 def _notes(
@@ -121,36 +122,36 @@ def _notes(
     return tuple(dict.fromkeys(filter(None, texts)))
 
 
-def _cross_fitted(source: TrainingFile, asked: Training, count: int) -> TrainedModel:
-    """A model of all rows; its figures, and its threshold, are by models that were trained without each fold."""
+def _cross_fit(source: TrainingFile, training: Training, count: int) -> TrainedModel:
+    """A model of all rows; its figures and its threshold come from models that were trained without each fold."""
     data, seed = source.data, source.options.seed
-    (everyone,) = with_common_comparisons(data.held_out(data.rows))
-    splits = [split for split, _ in outer_splits(data, count, asked.validation, seed, folds=None)]
-    if asked.rule is None:
-        splits = [Split(np.sort(np.concatenate(one[:2])), data.rows[:0], one.test) for one in splits]
+    (part,) = with_common_comparisons(data.held_out(data.rows))
+    splits = [split for split, _ in outer_splits(data, count, training.validation, seed, folds=None)]
+    if training.rule is None:
+        splits = [Split(np.sort(np.concatenate(split[:2])), data.rows[:0], split.test) for split in splits]
     parts, warned = [], TrainingWarnings([], [])
     for split in splits:
-        model, more, _ = _fitted(source, asked, split)
+        model, more, _ = _fit(source, training, split)
         parts.append(predict(model, data.held_out(split.test)))
         warned = warned.with_others(more)
-    unseen = in_row_order(parts, [split.test for split in splits])
-    model, more = source.fitted(data.rows)
-    warned, chosen = warned.with_others(more), _chosen(asked, unseen.score, everyone)
-    model = replace(model, threshold=asked.threshold if chosen is None else chosen.threshold)
+    predictions = in_row_order(parts, [split.test for split in splits])
+    model, more = source.fit(data.rows)
+    warned, chosen = warned.with_others(more), _choose(training, predictions.score, part)
+    model = replace(model, threshold=training.threshold if chosen is None else chosen.threshold)
     fold = np.repeat(np.arange(count), [len(split.test) for split in splits])
     fold = fold[np.argsort(np.concatenate([split.test for split in splits]))]
     evaluation = evaluate_predictions(
-        unseen,
-        predict(model, everyone),
-        everyone,
-        everyone,
+        predictions,
+        predict(model, part),
+        part,
+        part,
         job=Job(source.estimator.strength, seed),
         utility=_utility(chosen),
         test_fold=fold,
     )
-    notes = _notes(source, warned, {"test": everyone}, fold)
+    notes = _notes(source, warned, {"test": part}, fold)
     used = splits[-1]._replace(validation=splits[0].validation, test=data.rows)
-    return TrainedModel(model, model, used, evaluation, chosen, notes, tuple(warned.unfinished), count, unseen)
+    return TrainedModel(model, model, used, evaluation, chosen, notes, tuple(warned.unfinished), count, predictions)
 
 
 def _utility(chosen: ChosenThreshold | None) -> Utility | None:
@@ -158,27 +159,27 @@ def _utility(chosen: ChosenThreshold | None) -> Utility | None:
     return None if chosen is None else chosen.utility
 
 
-def _parts(source: TrainingFile, asked: Training) -> Split:
-    """All three parts have the same mix of groups and labels where their numbers allow it."""
+def _parts(source: TrainingFile, training: Training) -> Split:
+    """Training, validation and test rows, with the same mix of groups and labels where possible."""
     data, seed = source.data, source.options.seed
     none = data.rows[:0]
-    validation = 0.0 if asked.rule is None else asked.validation
-    if validation and asked.test:
-        if validation + asked.test >= 1:
-            raise DataError(f"--test {asked.test:g} and --validation {validation:g} leave no rows to train on")
-        return data.split(validation, asked.test, seed)
-    apart = validation or asked.test
-    if not apart:
+    validation = 0.0 if training.rule is None else training.validation
+    if validation and training.test:
+        if validation + training.test >= 1:
+            raise DataError(f"--test {training.test:g} and --validation {validation:g} leave no rows to train on")
+        return data.split(validation, training.test, seed)
+    share = validation or training.test
+    if not share:
         return Split(data.rows, none, none)
-    _, train, others = data.split(1 - apart, apart, seed, train=False)
-    return Split(train, others, none) if validation else Split(train, none, others)
+    _, train, rest = data.split(1 - share, share, seed, train=False)
+    return Split(train, rest, none) if validation else Split(train, none, rest)
 
 
 _HEADINGS = {
     "base_rate": "base rate",
     "mean_score": "mean score",
-    "decision_rate": "decided for",
-    "accuracy": "right",
+    "decision_rate": "decision rate",
+    "accuracy": "accuracy",
     "auc": "AUC",
     "mean_outcome": "mean outcome",
     "mean_prediction": "mean prediction",
@@ -186,86 +187,86 @@ _HEADINGS = {
 }
 
 
-def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
-    """Print the file, the model's figures on held-out rows, the caveats, and what was ``written``."""
-    say(out, *source.description(found.measured.encoder), *(f"Note: {note}" for note in found.notes))
-    say(out, _rows_sentence(source, found))
-    evaluation = found.evaluation
+def show_model(out: Console, source: TrainingFile, result: TrainedModel, written: Sequence[str]) -> None:
+    """Print the file, the model's figures on held-out rows, the caveats, and the lines ``written``."""
+    say(out, *source.description(result.evaluated.encoder), *(f"Note: {note}" for note in result.notes))
+    say(out, _rows_sentence(source, result))
+    evaluation = result.evaluation
     if evaluation is not None:
-        _show_point(out, found, evaluation, source.accuracy_name)
+        _show_point(out, result, evaluation, source.accuracy_name)
         say(out, wording.chance_text(evaluation.chance, evaluation.comparisons))
         if evaluation.with_small is not None:
             gap, chance = map(figure_text, evaluation.with_small.values())
             say(
                 out,
-                f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}.",
+                f"With the groups that were left out, unfairness would be {gap}, and expected by chance {chance}.",
             )
         _show_groups(out, evaluation)
-    say(out, *_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found)), *written)
-    if found.model is not found.measured:
-        whose = "" if evaluation is None else ": the figures above are those of the held-out fit, not its own"
-        say(out, f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit){whose}.")
+    say(out, *_threshold_sentences(result), *(f"Warning: {text}" for text in warnings(source, result)), *written)
+    if result.model is not result.evaluated:
+        fit = "" if evaluation is None else ": the figures above are those of the fit without held-out rows"
+        say(out, f"The saved model was trained again on all {len(source.data.rows):,} rows (--refit){fit}.")
 
 
-def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
+def figures(source: TrainingFile, result: TrainedModel) -> dict[str, Any]:
     """All figures for JSON; those of the point only if rows are held out."""
-    parts, evaluation = found.parts._asdict(), found.evaluation
-    rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
-    measured: dict[str, Any] = {}
+    parts, evaluation = result.parts._asdict(), result.evaluation
+    rows = {name: len(numbers) for name, numbers in parts.items() if len(numbers) or name != "validation"}
+    values: dict[str, Any] = {}
     if evaluation is not None:
-        measured = asdict(evaluation)
-        measured["with_small_groups"] = measured.pop("with_small")
-        del measured["comparisons"]
-        measured = measured.pop("point") | measured
-    chosen = found.chosen
-    return measured | {
+        values = asdict(evaluation)
+        values["with_small_groups"] = values.pop("with_small")
+        del values["comparisons"]
+        values = values.pop("point") | values
+    chosen = result.chosen
+    return values | {
         "rows": rows,
-        "threshold": found.model.threshold,
+        "threshold": result.model.threshold,
         "chosen_by": None if chosen is None else chosen.utility.name,
-        "refit": len(source.data.rows) if found.model is not found.measured else None,
-        "test_folds": found.test_folds or None,
-        "notes": list(found.notes),
-        "warnings": list(warnings(source, found)),
+        "refit": len(source.data.rows) if result.model is not result.evaluated else None,
+        "test_folds": result.test_folds or None,
+        "notes": list(result.notes),
+        "warnings": list(warnings(source, result)),
     }
 
 
-def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
-    parts, strength = found.parts, source.estimator.strength
-    if found.test_folds:
+def _rows_sentence(source: TrainingFile, result: TrainedModel) -> str:
+    parts, strength = result.parts, source.estimator.strength
+    if result.test_folds:
         chosen = " and choose its threshold" if len(parts.validation) else ""
         return (
             f"Trained on all {len(parts.test):,} rows with strength {strength:g}. Figures are of all rows, in "
-            f"{found.test_folds} folds: models that train{chosen} without a fold evaluate it."
+            f"{result.test_folds} folds: models that train{chosen} without a fold evaluate it."
         )
-    trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
+    sentence = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
     if len(parts.validation):
-        trained += f", threshold chosen on {len(parts.validation):,} others"
-    if found.evaluation is None:
-        return f"{trained}. No rows were held out (--test 0), so the model has no figures."
-    return f"{trained}, measured on {len(parts.test):,} others."
+        sentence += f", threshold chosen on {len(parts.validation):,} others"
+    if result.evaluation is None:
+        return f"{sentence}. No rows were held out (--test 0), so the model has no figures."
+    return f"{sentence}, evaluated on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, found: TrainedModel, evaluation: Evaluation, accuracy_name: str) -> None:
+def _show_point(out: Console, result: TrainedModel, evaluation: Evaluation, accuracy_name: str) -> None:
     """Figures on held-out rows, with intervals, next to those on training rows."""
-    point, utility = evaluation.point, found.utility
-    view, taught = (
-        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, evaluation.training)
+    point, utility = evaluation.point, result.utility
+    view, training_view = (
+        FrontierView([item], accuracy_name=accuracy_name, utility=utility) for item in (point, evaluation.training)
     )
-    ((row,), (own,)) = view.rows, taught.rows
+    ((row,), (training_row,)) = view.rows, training_view.rows
     show_table(
         out,
         ["on held-out rows", "value", "95 % interval", "on training rows"],
         [
-            [view.label(key), row.figures[key].text, row.figures[key].bounds_text, own.figures[key].text]
+            [view.label(key), row.figures[key].text, row.figures[key].bounds_text, training_row.figures[key].text]
             for key in view.keys
         ],
     )
     say(out, wording.interval_note(view, point))
 
 
-def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenance, path: Path) -> None:
+def write_model_page(source: TrainingFile, result: TrainedModel, origin: Provenance, path: Path) -> None:
     """Write the report of one model: the page of a frontier with one point."""
-    evaluation = found.evaluation
+    evaluation = result.evaluation
     if evaluation is None:
         return
     view = FrontierView(
@@ -273,8 +274,8 @@ def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenan
         chosen=evaluation.point,
         title=source.title,
         accuracy_name=source.accuracy_name,
-        notes=[_rows_sentence(source, found), *found.notes, *warnings(source, found)],
-        utility=found.utility,
+        notes=[_rows_sentence(source, result), *result.notes, *warnings(source, result)],
+        utility=result.utility,
         floor=evaluation.chance,
         constant=evaluation.constant,
         constant_value=evaluation.constant_value,
@@ -285,32 +286,32 @@ def write_model_page(source: TrainingFile, found: TrainedModel, origin: Provenan
 
 
 def _show_groups(out: Console, evaluation: Evaluation) -> None:
-    several = len({one.attribute for one in evaluation.groups}) > 1
-    keys = list(dict.fromkeys(key for one in evaluation.groups for key in one.figures))
+    several = len({group.attribute for group in evaluation.groups}) > 1
+    keys = list(dict.fromkeys(key for group in evaluation.groups for key in group.figures))
     keys = [key for key in _HEADINGS if key in keys]
     show_table(
         out,
         ["held-out rows of", "rows", *(_HEADINGS[key] for key in keys)],
         [
             [
-                one.group if several else f"{one.attribute}: {one.group}",
-                f"{one.rows:,}",
-                *(figure_text(one.figures.get(key)) for key in keys),
+                group.group if several else f"{group.attribute}: {group.group}",
+                f"{group.rows:,}",
+                *(figure_text(group.figures.get(key)) for key in keys),
             ]
-            for one in evaluation.groups
+            for group in evaluation.groups
         ],
     )
 
 
-def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
+def warnings(source: TrainingFile, result: TrainedModel) -> Iterator[str]:
     """Warnings about the figures, each with a remedy."""
-    yield from found.unfinished
-    evaluation = found.evaluation
+    yield from result.unfinished
+    evaluation = result.evaluation
     if evaluation is None:
         return
     point, constant = evaluation.point, evaluation.constant
     # A threshold that was chosen by another utility than accuracy is evaluated by that utility.
-    utility = found.utility
+    utility = result.utility
     name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
@@ -324,35 +325,34 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
         constant_text = wording.constant_text(evaluation.constant_value)
         yield (
             f"by {name}, {figure_text(point.figure(utility.key))}, the model {wording.mark_text(NO_BETTER)}: "
-            f"{constant_text} reaches {figure_text(constant.figure(utility.key))}."
+            f"{constant_text} has {figure_text(constant.figure(utility.key))}."
         )
     if ranked:
         yield (
-            f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
-            "--strength, or find features that bear on the outcome."
+            f"its scores rank people no better than chance ({auc}): small gaps between groups are then no sign of "
+            "fairness. Lower --strength, or add features that are related to the outcome."
         )
-    elif decided and "auc" in point.more and found.model.threshold is None:
-        yield f"its scores do rank people ({auc}): move the threshold with --choose-threshold."
+    elif decided and "auc" in point.more and result.model.threshold is None:
+        yield f"its scores do rank people ({auc}): choose another threshold with --choose-threshold."
     if point.overfit:
         yield (
             f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
-            f"{figure_text(evaluation.training.unfairness)} on those that it was trained on, which is more than chance"
-            ": it has learned the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
-            "strength help."
+            f"{figure_text(evaluation.training.unfairness)} on training rows, a significant difference: the model is "
+            "overfit. Use fewer leaves, a smaller network, more rows or a larger strength."
         )
 
 
-def _threshold_sentences(found: TrainedModel) -> list[str]:
-    chosen, threshold = found.chosen, found.model.threshold
-    if threshold is None or found.model.classes is None:
+def _threshold_sentences(result: TrainedModel) -> list[str]:
+    chosen, threshold = result.chosen, result.model.threshold
+    if threshold is None or result.model.classes is None:
         return []
-    label = found.model.classes[found.model.positive]
-    rule = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
+    label = result.model.classes[result.model.positive]
+    rule = f"Decisions: “{label}” at a probability of at least {threshold:.4g}"
     if chosen is None:
         return [f"{rule}, as requested; predict uses it too."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
-    reached = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
-    return [f"{rule}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
+    figures = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
+    return [f"{rule}, chosen on {len(result.parts.validation):,} other rows ({figures} there); predict uses it too."]
 
 
 def write_held_out(
@@ -361,45 +361,45 @@ def write_held_out(
     rows: Rows,
     path: Path,
     *,
-    kept: TableModel | None,
-    unseen: Predictions | None = None,
+    final: TableModel | None,
+    predictions: Predictions | None = None,
 ) -> list[str]:
-    """Write predictions of held-out rows. Return where they are, and the command that audits them.
+    """Write predictions of held-out rows. Return lines with their file and the command that audits them.
 
-    ``kept`` is the model that is written, None where none is. ``unseen`` are predictions by models that were trained
-    without each test fold, in place of the model's.
+    ``final`` is the saved model, if any. ``predictions`` are by models that were trained without each test fold, in
+    place of the model's.
     """
-    options, found = source.options, source.predictions(model, rows, unseen)
-    table = found.table
-    again = kept is not None and (kept is not model or unseen is not None)
-    refit = fingerprint(kept._content()) if again and kept is not None else None
-    own = fingerprint(model._content()) if unseen is None else f"{len(rows)} rows of test folds"
-    found.write(path, model=own, rows="held_out", sources=source.files, refit=refit)
-    seen = "that the model has not seen" if unseen is None else "by models that have not seen them"
-    lines = [f"Held-out predictions: {path} ({len(rows):,} rows {seen})."]
+    options, shown = source.options, source.predictions(model, rows, predictions)
+    table = shown.table
+    again = final is not None and (final is not model or predictions is not None)
+    refit = fingerprint(final._content()) if again and final is not None else None
+    model_hash = fingerprint(model._content()) if predictions is None else f"{len(rows)} rows of test folds"
+    shown.write(path, model=model_hash, rows="held_out", sources=source.files, refit=refit)
+    which = "that the model has not seen" if predictions is None else "by models that have not seen them"
+    lines = [f"Held-out predictions: {path} ({len(rows):,} rows {which})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:
         return lines
     place = model.positive - len(model.classes) if several and model.classes is not None else -1
-    stated = several or options.positive is not None or model.positive == 0
-    given = {
+    is_stated = several or options.positive is not None or model.positive == 0
+    audit_options = {
         "--score": [table.columns[place]],
         "--group": options.group,
         **_proxy_words(options),
-        # Of fewer rows, fewer values: what is a number here might be taken for groups there.
+        # With fewer rows, a number might be classified as groups.
         "--continuous": options.continuous or source.estimator.continuous or (),
         "--cuts": [cuts_text(column, cuts) for column, cuts in options.cuts],
         **{f"--{role}": options.roles[role] for role in ("control", "weight", "label")},
-        "--positive": [str(model.classes[model.positive])] if model.classes is not None and stated else [],
+        "--positive": [str(model.classes[model.positive])] if model.classes is not None and is_stated else [],
         "--threshold": [] if model.threshold is None else [repr(model.threshold)],
     }
-    words = [part for option, values in given.items() for value in values for part in (option, value)]
+    words = [part for option, values in audit_options.items() for value in values for part in (option, value)]
     likewise = " (and the other classes likewise)" if several else ""
     return [*lines, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *words]))}"]
 
 
 def _proxy_words(options: TrainingOptions) -> dict[str, list[str]]:
-    """Options of probabilities in place of groups, as an audit takes them."""
+    """Options of an audit for probabilities in place of groups."""
     if options.group_probabilities is None:
         return {}
     name, columns = options.group_probabilities
@@ -410,7 +410,7 @@ def _proxy_words(options: TrainingOptions) -> dict[str, list[str]]:
     }
 
 
-def selected(front: Frontier, **limits: Any) -> Any:
+def select_model(front: Frontier, **limits: Any) -> Any:
     """The selected model, without warnings: ``show_frontier`` prints them."""
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore", MetrifairWarning)
@@ -433,7 +433,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
         for place, row in enumerate(view.rows)
         if row.place == chosen or (row.on_front if view.parameters else place % step == 0)
     ]
-    worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
+    keys = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
     parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
     if out.width < _NARROW:  # room for the most important ones only
@@ -442,7 +442,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
             *(["needed" if row.needs_group else ""] if view.parameters else []),
-            *(row.figures[key].text for key in (*worth, "unfairness")),
+            *(row.figures[key].text for key in (*keys, "unfairness")),
             *(row.parts[name].text for name in parts),
             *(row.figures[key].text for key in gaps),
         ]
@@ -450,16 +450,16 @@ def show_strengths(out: Console, front: Frontier) -> None:
     ]
     if view.baseline is not None:
         texts = figure_texts(view, replace(view.baseline, intervals={}))
-        own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *([""] if view.parameters else []), *own])
-    headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
+        cells = [*(texts[key] for key in (*keys, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
+        rows.append(["constant", *([""] if view.parameters else []), *cells])
+    headings = [*(view.label(key) for key in (*keys, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
     first = ["on the Pareto front", "group"] if view.parameters else [front.parameter]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
 
 
-def provenance_of(source: TrainingFile, call: str) -> Provenance:
+def training_provenance(source: TrainingFile, call: str) -> Provenance:
     """The provenance of the figures: the files, their rows and columns, and the command."""
     options = source.options
     return Provenance(

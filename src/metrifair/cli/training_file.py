@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.typed_tables import typed_text
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.options import FAMILIES, continuous_asked, cuts_asked
+from metrifair.cli.options import FAMILIES, continuous_argument, cuts_argument
 from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
@@ -62,7 +63,7 @@ from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
 
-_MOST_LEVELS = 50  # more different values are neither groups nor classes
+_MOST_LEVELS = 50  # more distinct values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
 _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbosity": -1}), "xgboost": ("XGB", {})}
 
@@ -76,7 +77,7 @@ class TrainingFile:
     numbers: NDArray[np.int64]  # of these rows in the file, from 1
     features: pl.DataFrame
     data: DataSet  # X contains the features unencoded
-    given: dict[str, Any]  # further arguments of ``fit``
+    arguments: dict[str, Any]  # further arguments of ``fit``
     estimator: Any
     left_out: int  # rows without a label
     files: tuple[SourceFile, ...] = ()
@@ -103,81 +104,81 @@ class TrainingFile:
         return "accuracy" if self.data.problem.scheme.classes else "R2"
 
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
-        """An encoder that has seen these rows only."""
+        """An encoder fitted to these rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes contain it, for all rows
             return TableEncoder().fit(self.features[rows])
 
-    def fitted(
+    def fit(
         self, rows: NDArray[np.int64], job: Job | None = None, family: Family | None = None
     ) -> tuple[TableModel, TrainingWarnings]:
-        """A model, with its encoder, that has seen these rows only; and what its training warned of.
+        """A model, with its encoder, fitted to these rows; and the warnings of its training.
 
-        With the options' strength and seed, or those of a job of a frontier's family.
+        Strength and seed are those of the options, or of a job of a frontier's family.
         """
         encoder = self.encoder(rows)
-        _, own_estimator, parameter = family or Family("", self.estimator, "strength")
-        own_estimator = last_step(own_estimator)
-        estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
-        own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        _, template, parameter = family or Family("", self.estimator, "strength")
+        template = last_step(template)
+        estimator = clone(template) if job is None else estimator_at(template, parameter, job)
+        arguments = {name: rows_of(table, rows) for name, table in self.arguments.items()}
         if self.clusters is not None:
-            own |= argument_if_asked(estimator.fit, "clusters", self.clusters[rows])
+            arguments |= argument_if_asked(estimator.fit, "clusters", self.clusters[rows])
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as warned:
-            estimator.fit(X, y, **own)
-        # A stack's last model is trained on predictions for held-out rows, which are not at hand here.
+            estimator.fit(X, y, **arguments)
+        # A stack's last model is trained on predictions for held-out rows, which are not available here.
         plain = type(estimator) in (FairClassifier, FairRegressor) and self.options.proxy is None
-        if plain and (slack := slack_of(estimator, X, y, **own)).unfinished:
+        if plain and (slack := slack_of(estimator, X, y, **arguments)).unfinished:
             warned.unfinished.append(
-                f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
-                f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
+                "training has not converged: rescaling the outputs would lower the objective on training rows from "
+                f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has {slack.constant:.4g}). "
                 "Lower --strength, or train longer in Python, with more epochs."
             )
         return self.model(encoder, estimator), warned
 
     def predictions(
-        self, model: TableModel, rows: NDArray[np.int64], unseen: Predictions | None = None
+        self, model: TableModel, rows: NDArray[np.int64], predictions: Predictions | None = None
     ) -> PredictionTable:
         """Predictions for these rows, beside their ids (or numbers in the file) and the columns that an audit needs.
 
-        They are those of the model, or ``unseen`` ones of models like it that were trained without the rows.
+        The model makes them, unless ``predictions`` of models without the rows are passed.
         """
-        options, own = self.options, self.table[rows]
+        options, frame = self.options, self.table[rows]
         shown_roles = ("id", "group", "control", "weight", "label")
         names = list(dict.fromkeys(name for role in shown_roles for name in options.roles[role]))
         # As the model names them: in csv the label 1 is read as 1.0.
-        shown = own.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
+        shown = frame.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
         if not options.ids:
             numbers = pl.Series(free_name("row", names), self.numbers[rows])
             shown = shown.select(numbers, pl.all())
-        found = with_predictions(shown, model, own, unseen)
+        result = with_predictions(shown, model, frame, predictions)
         if model.classes is None or len(model.classes) > 2 or model.has_probabilities:
-            return found
-        decided = found.table.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
-        name = free_name("decision", found.table.columns)
-        table = found.table.with_columns(pl.Series(name, decided.astype(np.int64)))
-        return PredictionTable(table, (*found.columns, name))
+            return result
+        decided = result.table.get_column(result.columns[-1]).to_numpy() == model.classes[model.positive]
+        name = free_name("decision", result.table.columns)
+        table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
+        return PredictionTable(table, (*result.columns, name))
 
     def frontier(self, sweep: Sweep, *, test: float | None) -> tuple[TableEncoder, Frontier]:
-        """The frontier of families, or of the options' model, and an encoder of the rows that taught its models."""
+        """The frontier of families, or of the options' model, and an encoder of the training rows."""
         names = ("seeds", "folds", "test_folds", "budget", "ledger")
         search = SearchOptions(**{name: getattr(sweep, name) for name in names})
         families, strengths = sweep.families or (), sweep.strengths
         automatic = bool(families) and families[0] == AUTO
         if automatic:
-            named, search = self._portfolio(families[1:], search)
+            by_name, search = self._portfolio(families[1:], search)
             strengths = strengths or STRENGTHS
         else:
-            named = {name: self._family(name) for name in families} if families else {"": self.estimator}
+            by_name = {name: self._family(name) for name in families} if families else {"": self.estimator}
         # Each model has an encoder of its own training rows.
-        swept = {name: Pipeline([("encoder", TableEncoder()), ("estimator", own)]) for name, own in named.items()}
+        pipelines = {key: Pipeline([("encoder", TableEncoder()), ("estimator", one)]) for key, one in by_name.items()}
         with _training(self.options.model) as warned:
             warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes have it
             front = metrifair.frontier(
-                swept if families else swept[""],
+                pipelines if families else pipelines[""],
                 self.features,
                 self.labels,
-                **self.given,
+                **self.arguments,
                 strengths=strengths,
                 test=test,
                 utility=sweep.costs or sweep.utility,
@@ -195,11 +196,10 @@ class TrainingFile:
         texts = (*front.view().notes, *repeated, *self.notes, *warned.notes, *warned.unfinished)
         front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
+            needing = partial(replace, needs_group=True)
             front.outcomes = [
-                replace(
-                    one, validation=replace(one.validation, needs_group=True), test=replace(one.test, needs_group=True)
-                )
-                for one in front.outcomes
+                replace(outcome, validation=needing(outcome.validation), test=needing(outcome.test))
+                for outcome in front.outcomes
             ]
         return encoder, front
 
@@ -219,7 +219,7 @@ class TrainingFile:
             numeric_groups=bool(self.estimator.continuous),
             strata=bool(self.options.control),
             saved=True,
-            by_probabilities=isinstance(self.given["sensitive_features"], GroupProbabilities),
+            by_probabilities=isinstance(self.arguments["sensitive_features"], GroupProbabilities),
         )
         return portfolio.chosen(names, search)
 
@@ -228,14 +228,14 @@ class TrainingFile:
         options, regression = self.options, not self.data.problem.scheme.classes
         positive = None if regression else self.estimator.pos_label
         numbers = self.estimator.continuous or ()
-        own: dict[str, Any] = {"regression": regression, "positive": positive, "continuous": numbers}
+        settings: dict[str, Any] = {"regression": regression, "positive": positive, "continuous": numbers}
         if name not in FAMILIES[:2]:
-            return _estimator(replace(options, model=name), strength=1.0, **own)
+            return _estimator(replace(options, model=name), strength=1.0, **settings)
         if numbers:
             raise DataError(f"--families {name} needs groups, and {numbers[0]!r} is a number; cut it with --cuts")
-        base = _estimator(options, strength=0.0, **own)
+        base = _estimator(options, strength=0.0, **settings)
         if not regression and len(self.data.problem.scheme.classes) > 2:
-            raise DataError(f"--families {name} is of two classes or a number; leave it out")
+            raise DataError(f"--families {name} is for two classes or a number; leave it out")
         if name == "threshold":
             if regression:
                 raise DataError(
@@ -244,7 +244,7 @@ class TrainingFile:
             return metrifair.ThresholdPostprocessor(base, criterion=options.criterion, pos_label=positive)
         if criterion_named(options.criterion).name != "statistical_parity":
             raise DataError(
-                f"--families barycenter is for statistical_parity, not for {options.criterion}; take threshold instead"
+                f"--families barycenter is for statistical_parity, not for {options.criterion}; use threshold instead"
             )
         return metrifair.BarycenterPostprocessor(base)
 
@@ -278,42 +278,43 @@ class TrainingFile:
 def training_file(
     options: TrainingOptions, table: pl.DataFrame, files: Sequence[SourceFile], *, strength: float
 ) -> TrainingFile:
-    """Find out what is to be learned from a table, and how."""
+    """Read labels, groups and features of a table, and make the estimator."""
     with_words = with_plain_words(table, options.label)
     numbers = 1 + np.flatnonzero(with_words.get_column(options.label).is_not_null().to_numpy())
-    known = with_words.drop_nulls(options.label)
-    labels, regression = _labels(options, known)
+    labeled = with_words.drop_nulls(options.label)
+    labels, regression = _labels(options, labeled)
     positive = None if regression else _positive(options, labels)
-    sensitive, continuous, of_numbers = _sensitive(options, known)
-    given: dict[str, Any] = {"sensitive_features": sensitive}
+    sensitive, continuous, of_numbers = _sensitive(options, labeled)
+    arguments: dict[str, Any] = {"sensitive_features": sensitive}
     if options.control:
-        given["control_features"] = {name: _groups("--control", known.get_column(name)) for name in options.control}
+        controls = {name: _groups("--control", labeled.get_column(name)) for name in options.control}
+        arguments["control_features"] = controls
     if options.weight is not None:
-        given["sample_weight"] = _weights(known.get_column(options.weight))
+        arguments["sample_weight"] = _weights(labeled.get_column(options.weight))
     groups = () if options.use_group else options.roles["group"]
     roles = ("label", "weight", "cluster", "ignore", "id")
-    features = known.drop({*groups, *(name for role in roles for name in options.roles[role])})
+    features = labeled.drop({*groups, *(name for role in roles for name in options.roles[role])})
     if not features.columns:
-        raise DataError("no column is left to learn from; ignore fewer of them")
+        raise DataError("no column is left as a feature; ignore fewer columns")
     data = data_set(
         features,
         {options.label: labels},
-        given["sensitive_features"],
-        given.get("control_features"),
+        arguments["sensitive_features"],
+        arguments.get("control_features"),
         regression=regression,
         criterion=options.criterion,
         contrast=options.contrast,
         continuous=continuous,
         pos_label=positive,
-        sample_weight=given.get("sample_weight"),
-        clusters=None if options.cluster is None else known.get_column(options.cluster),
+        sample_weight=arguments.get("sample_weight"),
+        clusters=None if options.cluster is None else labeled.get_column(options.cluster),
     )
-    label = known.get_column(options.label)
+    label = labeled.get_column(options.label)
     leaks = check_leakage(features, label, keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
     notes = (*leaks, *of_numbers, *_notes(options, data, features))
-    left_out = len(table) - len(known)
-    return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, tuple(files), notes)
+    left_out = len(table) - len(labeled)
+    return TrainingFile(options, labeled, numbers, features, data, arguments, estimator, left_out, tuple(files), notes)
 
 
 def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
@@ -348,24 +349,24 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
     """The labels, and whether they are numbers; `problem` decides where the user does not."""
-    name, wanted = options.label, options.classification
+    name, classification = options.label, options.classification
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
         raise DataError(f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers")
     different = levels(name, values)
     if kind == "number":
-        whole = bool((values == values.round()).all())
-        if wanted is False or (wanted is None and not (whole and classes_in("y", different))):
+        is_whole = bool((values == values.round()).all())
+        if classification is False or (classification is None and not (is_whole and classes_in("y", different))):
             return values, True
-        if not whole or len(different) > _MOST_LEVELS:
+        if not is_whole or len(different) > _MOST_LEVELS:
             raise DataError(f"--label {name!r} takes {len(different):,} values, too many for classes; use --regression")
         return values.astype(np.int64), False
     strays = strays_in(values)
-    if wanted is False:
+    if classification is False:
         example = values[0] if strays is None else strays.example
-        raise DataError(f"--label {name!r} is not a number, but such as {example!r}; leave --regression out")
-    if strays is not None and wanted is None and len(different) > MOST_CLASSES:
+        raise DataError(f"--label {name!r} is not a number, but contains {example!r}; leave --regression out")
+    if strays is not None and classification is None and len(different) > MOST_CLASSES:
         raise DataError(
             f"--label {name!r} contains numbers, except for {strays.cells:,} of its {strays.known:,} values, such as "
             f"{strays.example!r}; correct or empty these cells, or use --classification"
@@ -404,46 +405,46 @@ def _sensitive(
     """The groups; which of them are numeric; and a note where that was decided automatically."""
     if options.proxy is not None:
         return probabilities_in(options.proxy, frame), [], []
-    cuts = cuts_by_column(cuts_asked(options.cuts), options.group)
-    asked = continuous_asked(options.continuous, options.group)
-    found, values = dict[str, Column](), dict[str, Column]()
+    cuts = cuts_by_column(cuts_argument(options.cuts), options.group)
+    continuous = continuous_argument(options.continuous, options.group)
+    groups, values = dict[str, Column](), dict[str, Column]()
     for name in options.group:
-        meant = typed_text(frame.get_column(name))
-        if meant.dtype.is_numeric():
-            values[name] = meant.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        elif name in cuts or (isinstance(asked, list) and name in asked):
+        column = typed_text(frame.get_column(name))
+        if column.dtype.is_numeric():
+            values[name] = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        elif name in cuts or (isinstance(continuous, list) and name in continuous):
             raise DataError(
-                f"--group {name!r} holds {meant.drop_nulls()[0]!r}, and is to be a number; correct its values"
+                f"--group {name!r} must be a number, and contains {column.drop_nulls()[0]!r}; correct its values"
             )
-    numbers = [name for name in numbers_among(values, asked) if name not in cuts]
+    numbers = [name for name in numbers_among(values, continuous) if name not in cuts]
     for name in options.group:
         if name in numbers:
-            found[name] = values[name]
+            groups[name] = values[name]
         elif name in cuts:
-            found |= in_groups({name: values[name]}, cuts[name])
+            groups |= in_groups({name: values[name]}, cuts[name])
         else:
-            found[name] = _groups("--group", frame.get_column(name))
-    notes = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and asked == "auto" else []
-    return found, numbers, notes
+            groups[name] = _groups("--group", frame.get_column(name))
+    notes = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and continuous == "auto" else []
+    return groups, numbers, notes
 
 
 def _groups(option: str, series: pl.Series) -> Column:
-    """The name of each row's group, None if it is not known."""
+    """The name of each row's group; None if it is missing."""
     (column,) = columns(series.name, series).values()
     missing = is_missing(column)
-    found = np.full(len(column), None, dtype=object)
-    found[~missing] = [level_name(value) for value in column[~missing].tolist()]
-    different = len(set(found[~missing].tolist()))
+    names = np.full(len(column), None, dtype=object)
+    names[~missing] = [level_name(value) for value in column[~missing].tolist()]
+    different = len(set(names[~missing].tolist()))
     if different > _MOST_LEVELS:
         raise DataError(
             f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; "
             f"{'cut a number with --cuts' if option == '--group' else 'cut it into ranges first'}"
         )
-    return found
+    return names
 
 
 def _weights(series: pl.Series) -> NDArray[np.float64]:
-    """How often each row counts."""
+    """The weight of each row."""
     (column,) = columns(series.name, series).values()
     kind, values = typed(series.name, column)
     if kind != "number" or is_missing(column).any() or not (np.isfinite(values) & (values >= 0)).all():
@@ -455,24 +456,24 @@ def _estimator(
     options: TrainingOptions, *, regression: bool, strength: float, positive: object, continuous: Sequence[str]
 ) -> Any:
     words = ("criterion", "metric", "contrast", "combine", "estimate")
-    asked: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
-    asked["continuous"] = list(continuous) or False
+    settings: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
+    settings["continuous"] = list(continuous) or False
     if not regression:
-        asked["pos_label"] = positive
+        settings["pos_label"] = positive
     family, more = _BOOSTERS.get(options.model, ("", {"model": options.model, "verbose": True}))
     kind = getattr(metrifair, f"Fair{family}{'Regressor' if regression else 'Classifier'}")
-    return kind(strength, **asked, **more)
+    return kind(strength, **settings, **more)
 
 
 class TrainingWarnings(NamedTuple):
     """The warnings of training, as sentences."""
 
-    notes: list[str]  # columns and rows that it left out
+    notes: list[str]  # columns and rows that were left out
     unfinished: list[str]  # convergence warnings
 
     def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
         """These sentences and those of another training, each once."""
-        return TrainingWarnings(*(list(dict.fromkeys([*one, *other])) for one, other in zip(self, more, strict=True)))
+        return TrainingWarnings(*(list(dict.fromkeys([*old, *new])) for old, new in zip(self, more, strict=True)))
 
 
 @contextmanager
@@ -492,4 +493,4 @@ def _training(model: str) -> Iterator[TrainingWarnings]:
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(f"--model {model} cannot learn this: {error}") from error
+        raise DataError(f"--model {model} cannot be trained on this: {error}") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from metrifair.auditing.formats import ReadOptions
 from metrifair.cli import options
-from metrifair.cli.proxies import Proxy, probabilities_asked
+from metrifair.cli.proxies import Proxy, take_probabilities
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TrainingOptions:
     @cached_property
     def _proxy(self) -> Proxy:
         names = ("group", "group_probabilities", "known_group", "proxy_labels")
-        return probabilities_asked({name: getattr(self, name) for name in names})
+        return take_probabilities({name: getattr(self, name) for name in names})
 
     @property
     def proxy(self) -> GroupProbabilities | None:
