@@ -1,6 +1,6 @@
 """``python -m metrifair.studio.child BYTES ARGUMENT...``: a command of metrifair with a memory limit.
 
-The studio holds the other end of standard input. When the studio ends, even by a kill, this process ends too.
+Standard input is a pipe from the studio. When the studio ends, even by a kill, this process ends too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ def _end_with_studio() -> None:
     os._exit(1)
 
 
-def _limit_memory(most: int) -> None:
+def _limit_memory(size: int) -> None:
     """Limit the memory that the process can write to. Windows has no such limit."""
     if sys.platform != "win32":
         import resource  # noqa: PLC0415 (only Unix has it)
 
         # Not the address space: Polars, PyTorch and CUDA reserve far more than they use.
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Choices: TypeAlias = Mapping[str, Any]
-"""What the page sends: text, numbers, flags and lists of text by name."""
+"""The choices that the page sends: text, numbers, flags and lists of text by name."""
 
 READING = ("separator", "decimal", "encoding", "sheet", "missing", "replace", "day_first")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file to read: where it is, and how a person names it."""
+    """A file to read: its path, and its name in commands."""
 
     path: Path
     name: str
@@ -24,9 +24,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Command:
-    """Words of a command without ``metrifair``. Files are tables or paths, which a person sees by their names.
+    """Words of a command without ``metrifair``. Files are tables or paths; ``text`` shows their names.
 
-    ``is_optional`` marks a command whose refusal is a note: the results of the others count all the same.
+    ``is_optional`` marks a command whose refusal is a note: the results of the others remain valid.
     """
 
     words: tuple[str | Table | Path, ...]
@@ -34,12 +34,12 @@ class Command:
 
     @property
     def arguments(self) -> list[str]:
-        """The words as a process takes them."""
+        """The words as arguments of a process."""
         return [str(word.path) if isinstance(word, Table) else str(word) for word in self.words]
 
     @property
     def text(self) -> str:
-        """The command as a person types it.
+        """The command for a terminal.
 
         >>> Command(("columns", Table(Path("/tmp/x/a b.csv"), "a b.csv"), "--json", Path("/tmp/columns.json"))).text
         "metrifair columns 'a b.csv' --json columns.json"
@@ -62,13 +62,13 @@ def _options(choices: Choices, names: Iterable[str]) -> Iterator[str]:
         if value is True:
             yield option
         elif isinstance(value, list):
-            yield from (f"{option}={one}" for one in value)
+            yield from (f"{option}={item}" for item in value)
         elif value not in (None, "", False):
             yield f"{option}={value}"
 
 
 def columns_command(table: Table, reading: Choices) -> Command:
-    """Show what is in a file."""
+    """List the columns of a file."""
     return Command(("columns", table, *_options(reading, READING), "--json=columns.json"))
 
 
@@ -102,7 +102,7 @@ TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "u
 
 
 def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
-    """Train families of models; the ledger keeps the models that are finished."""
+    """Train families of models; the ledger stores finished models."""
     options = _options({**choices, "ignore": _ignored(choices)}, (*TRAIN, "families", "budget", *READING))
     return Command(("frontier", table, *options, "--ledger", ledger, *outputs))
 
@@ -113,7 +113,7 @@ def _ignored(choices: Choices) -> list[str]:
 
 
 def not_features(choices: Choices) -> list[str]:
-    """All columns that models do not learn from.
+    """All columns that are not features.
 
     >>> not_features({"label": "repaid", "group": ["sex"], "id": "", "ignore": ["decision"], "score": "score"})
     ['repaid', 'sex', 'decision', 'score']

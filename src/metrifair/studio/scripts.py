@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from metrifair.studio.commands import AUDIT, READING, Choices, Table, not_features
 
 Columns: TypeAlias = Sequence[Mapping[str, Any]]
-"""What ``metrifair columns`` writes of each column."""
+"""The facts of each column that ``metrifair columns`` writes."""
 
 
 def audit_python(table: Table, choices: Choices) -> str:
@@ -25,8 +25,8 @@ def pdf_python(table: Table, choices: Choices) -> str:
 
 def evidence_python(table: Table, choices: Choices) -> str:
     """Python that writes evidence as ``evidence_command`` does."""
-    least = f", min_cell={choices['min_cell']}" if choices.get("min_cell") else ""
-    return _audit_script(table, choices, f"to_evidence('evidence.zip'{least})")
+    min_cell = f", min_cell={choices['min_cell']}" if choices.get("min_cell") else ""
+    return _audit_script(table, choices, f"to_evidence('evidence.zip'{min_cell})")
 
 
 def _audit_script(table: Table, choices: Choices, call: str) -> str:
@@ -102,7 +102,7 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     kinds = {column["name"]: column["kind"] for column in columns}
     texts = [name for name in choices["group"] if kinds[name] != "number"]
     label, weight = choices["label"], choices.get("weight")
-    named = ", ".join(map(repr, not_features(choices)))
+    dropped = ", ".join(map(repr, not_features(choices)))
     families = choices["families"].split(",")[1:]
     weights = [f"sample_weight=table[{weight!r}]"] if weight else []
     text = [f"text={texts!r}"] if texts else []
@@ -110,7 +110,7 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     yield f"table = table.drop_nulls({label!r})"
     arguments = [
         "'auto'",
-        f"table.drop({named})",
+        f"table.drop({dropped})",
         f"table[{label!r}]",
         f"sensitive_features=table.select({choices['group']!r})",
         *weights,

@@ -1,4 +1,4 @@
-"""The server of the page: on this machine only, for whoever has the address, and for requests of the page itself."""
+"""The server of the page: on this machine only, with a token, and for requests of the page itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# A report is a page of its own inside the studio's: its scripts run, and reach nothing of the studio.
+# A report is a separate page inside the studio: its scripts run without access to the studio.
 _REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -49,10 +49,10 @@ _ASSETS = {"page.html": "text/html", "studio.css": "text/css", "studio.js": "tex
 
 
 class Guard:
-    """Lets requests through that come from the page, under this machine's own name, with the session's token.
+    """Accept requests that come from the page, under a name of this machine, with the session's token.
 
-    The host of a request protects against names of other machines that lead here (DNS rebinding). Its origin protects
-    against pages of others. The token in the first address becomes a cookie that no script can read.
+    The host of a request protects against foreign names that resolve to this machine (DNS rebinding). Its origin
+    protects against foreign pages. The token in the first address becomes a cookie that no script can read.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
@@ -79,8 +79,8 @@ class Guard:
             cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/" if opened else None
             await self.app(scope, receive, _with_headers(send, cookie))
 
-    def _is_token(self, given: str | None) -> bool:
-        return hmac.compare_digest((given or "").encode(), self.token.encode())
+    def _is_token(self, token: str | None) -> bool:
+        return hmac.compare_digest((token or "").encode(), self.token.encode())
 
 
 def _refusal(text: str) -> Response:
@@ -88,18 +88,18 @@ def _refusal(text: str) -> Response:
 
 
 def _with_headers(send: Send, cookie: str | None) -> Send:
-    """Adds the headers of all answers, but for those that an answer has itself."""
+    """Add the common headers to each response, except for those that it has."""
 
     async def sender(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = {name.lower() for name, _ in message["headers"]}
+            present = {name.lower() for name, _ in message["headers"]}
             added = _HEADERS if cookie is None else _HEADERS | {"Set-Cookie": cookie}
             message["headers"] = [
                 *message["headers"],
                 *(
                     (name.lower().encode(), text.encode())
                     for name, text in added.items()
-                    if name.lower().encode() not in own
+                    if name.lower().encode() not in present
                 ),
             ]
         await send(message)
@@ -108,13 +108,13 @@ def _with_headers(send: Send, cookie: str | None) -> Send:
 
 
 class Answers:
-    """What the page can ask of a session."""
+    """The responses to requests of the page."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     async def state(self, _: Request) -> Response:
-        """All that the page shows."""
+        """The state that the page shows."""
         return JSONResponse(self.session.state())
 
     async def events(self, _: Request) -> Response:
@@ -123,7 +123,7 @@ class Answers:
         return StreamingResponse(events, media_type="text/event-stream")
 
     async def upload(self, request: Request) -> Response:
-        """Take the file that is audited, or the second one."""
+        """Receive the file to audit, or the second one."""
         name = request.query_params.get("name", "")
         await self.session.receive(request.stream(), name, second=request.path_params["which"] == "second")
         return JSONResponse({})
@@ -131,19 +131,19 @@ class Answers:
     async def run(self, request: Request) -> Response:
         """Start a step, or stop it."""
         session, step, choices = self.session, request.path_params["step"], await _choices(request)
-        own: dict[str, Callable[[], None]] = {
+        actions: dict[str, Callable[[], None]] = {
             "inspect": lambda: session.inspect(session.table, choices),
             "roles": lambda: session.confirm(choices),
             "cancel": session.cancel,
             "forget": session.forget_models,
         }
-        if step not in own and step not in FILES:
+        if step not in actions and step not in FILES:
             return Response(status_code=404)
-        own.get(step, lambda: session.start(step, choices))()
+        actions.get(step, lambda: session.start(step, choices))()
         return JSONResponse({})
 
     async def download(self, request: Request) -> Response:
-        """A result, as a page to show or as a file to keep."""
+        """A result, as a page to show or as a file to save."""
         step, name = request.path_params["step"], request.path_params["name"]
         path = self.session.file(step, name) if step in FILES else None
         if path is None:
@@ -179,7 +179,7 @@ def studio_app(session: Session, port: int, token: str) -> ASGIApp:
 
 
 def _asset(name: str) -> Callable[[Request], Any]:
-    """Answers with a file of the package."""
+    """A handler that returns a file of the package."""
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
     async def answer(_: Request) -> Response:
@@ -204,27 +204,27 @@ async def _choices(request: Request) -> Choices:
         if len(content) > _MOST_TEXT:
             raise Refused("The choices are too long.")
     try:
-        found = json.loads(content or b"{}")
+        choices = json.loads(content or b"{}")
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(map(_is_choice, found.values())):
+        choices = None
+    if not isinstance(choices, dict) or not all(map(_is_choice, choices.values())):
         raise Refused("The page sent choices that the studio cannot read. Reload the page.")
-    return found
+    return choices
 
 
 def _is_choice(value: object) -> bool:
-    return isinstance(value, str | bool) or (isinstance(value, list) and all(isinstance(one, str) for one in value))
+    return isinstance(value, str | bool) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
 class _Server(uvicorn.Server):
-    """Says where the page is as soon as it can be opened."""
+    """A server that calls ``ready`` as soon as the page can be opened."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, then call ``ready``."""
         await super().startup(sockets)
         self.ready()
 
@@ -232,13 +232,13 @@ class _Server(uvicorn.Server):
 def serve(file: str | None, say: Callable[[str], None], *, browser: bool) -> None:
     """Serve the page until the process is stopped; then remove all files but the ledger.
 
-    The address is known to this machine only, and works for whoever has the token in it.
+    The page can be opened on this machine only, with the token in its address.
     """
     table = None if file is None else Table(Path(file).absolute(), file)
     if table is not None and not table.path.is_file():
         raise DataError(f"there is no file {file}; name a file, or start metrifair studio without one")
     token = secrets.token_urlsafe(32)
-    # Stopped by another program, the folder is removed too.
+    # The folder is removed too if another program stops this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="metrifair-studio-") as folder, socket.socket() as listening:
         listening.bind((_HOST, 0))
@@ -256,7 +256,7 @@ def serve(file: str | None, say: Callable[[str], None], *, browser: bool) -> Non
 
 
 def _ledger() -> Path:
-    """The file of finished models, in the user's own folder for such files."""
+    """The file of finished models, in the user's cache folder."""
     home = Path.home()
     places = {"win32": os.environ.get("LOCALAPPDATA"), "darwin": str(home / "Library" / "Caches")}
     place = places.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or home / ".cache"

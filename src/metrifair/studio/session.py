@@ -1,4 +1,4 @@
-"""One file, its steps and their results: what all tabs of a browser share."""
+"""One file, its steps and their results, which all tabs of a browser share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _TimeIsUp(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """A finished step: where its files are, and what does the same without the studio."""
+    """A finished step: its folder of files, and the commands and the script that repeat it without the studio."""
 
     number: int  # a page that shows a result reloads it when the number changes
     folder: Path
@@ -60,8 +60,8 @@ class Done:
     python: str
     notes: Sequence[str]
 
-    def shown(self, step: str) -> dict[str, Any]:
-        """What the page is told."""
+    def state(self, step: str) -> dict[str, Any]:
+        """The result as JSON values for the page."""
         files = {name: title for name, title in FILES.get(step, {}).items() if (self.folder / name).is_file()}
         same = {"commands": self.commands, "python": self.python, "notes": self.notes}
         return {"number": self.number, "files": files} | same
@@ -71,21 +71,21 @@ class TriedFamilies(NamedTuple):
     """The families of models that were started, with the seconds that each took; None for one that is not finished."""
 
     families: tuple[tuple[str, float | None], ...] = ()
-    total: int = 0  # how many may be tried
+    total: int = 0  # number of families to try
 
     @classmethod
-    def reported(cls, log: str) -> TriedFamilies:
-        """What a command reports in its log, one event a line.
+    def read(cls, log: str) -> TriedFamilies:
+        """The families that a command reports in its log, one event a line.
 
         >>> first = '{"progress": "Training", "item": "stack", "done": 0, "total": 6, "seconds": 0.0}'
-        >>> TriedFamilies.reported(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
+        >>> TriedFamilies.read(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
         TriedFamilies(families=(('stack', 4.5), ('linear', None)), total=6)
         """
         lines = [line for line in log.splitlines() if line.startswith('{"progress": "Training"') and line[-1] == "}"]
         events = [json.loads(line) for line in lines]
         ends = [*(event["seconds"] for event in events[1:]), None]
         pairs = [(event, end) for event, end in zip(events, ends, strict=False) if event["item"]]
-        families = tuple((one["item"], None if end is None else round(end - one["seconds"], 1)) for one, end in pairs)
+        families = tuple((row["item"], None if end is None else round(end - row["seconds"], 1)) for row, end in pairs)
         return cls(families, events[0]["total"] if events else 0)
 
     @property
@@ -114,7 +114,7 @@ class Session:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def state(self) -> dict[str, Any]:
-        """All that the page shows, as JSON values."""
+        """The state as JSON values for the page."""
         return {
             "version": self.version,
             "file": None if self.table is None else self.table.name,
@@ -124,7 +124,7 @@ class Session:
             "running": self.running,
             "failed": self.failed,
             "progress": self.progress._asdict(),
-            "done": {step: done.shown(step) for step, done in self.done.items()},
+            "done": {step: done.state(step) for step, done in self.done.items()},
             "ledger": str(self.ledger) if self.ledger.exists() else None,
         }
 
@@ -164,7 +164,7 @@ class Session:
             self.inspect(Table(path, shown), {})
 
     def inspect(self, table: Table | None, reading: Choices) -> None:
-        """Read a file, or the present one in another way; all results of the last one are gone."""
+        """Read a file, or the current one with other options, and remove all earlier results."""
         self._check_idle()
         if table is None:
             raise Refused("Choose a file first.")
@@ -182,7 +182,7 @@ class Session:
         self.columns = columns
 
     def confirm(self, roles: Choices) -> None:
-        """Keep the roles that the user confirms; results of other roles are gone."""
+        """Store the roles that the user confirms, and remove results of other roles."""
         self._check_idle()
         if self.columns is None:
             raise Refused("Choose a file first.")
@@ -218,26 +218,26 @@ class Session:
             raise Refused("An audit needs a score column. Choose one in Inspect, or train a model.")
         if choices.get("threshold"):
             _number(choices["threshold"], "The threshold", above=-1e6)
-        asked = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
+        command = commands.audit_command(table, choices, "--html=report.html", "--json=audit.json")
         self._forget("pdf", "evidence", "compare")
-        await self._finish("audit", [asked], scripts.audit_python(table, choices))
+        await self._finish("audit", [command], scripts.audit_python(table, choices))
 
     async def _pdf(self, table: Table, choices: Choices) -> None:
         audited = {**choices, **self._audited()}
-        asked = commands.audit_command(table, audited, "--pdf=report.pdf")
-        await self._finish("pdf", [asked], scripts.pdf_python(table, audited))
+        command = commands.audit_command(table, audited, "--pdf=report.pdf")
+        await self._finish("pdf", [command], scripts.pdf_python(table, audited))
 
     async def _evidence(self, table: Table, choices: Choices) -> None:
         audited = {**choices, **self._audited()}
-        asked = commands.evidence_command(table, audited)
-        await self._finish("evidence", [asked], scripts.evidence_python(table, audited))
+        command = commands.evidence_command(table, audited)
+        await self._finish("evidence", [command], scripts.evidence_python(table, audited))
 
     async def _compare(self, table: Table, choices: Choices) -> None:
         if self.second is None:
             raise Refused("Choose a second file to compare.")
-        asked = {**choices, **self._audited()}
-        python = scripts.comparison_python(table, self.second, asked)
-        await self._finish("compare", commands.comparison_commands(table, self.second, asked), python)
+        audited = {**choices, **self._audited()}
+        python = scripts.comparison_python(table, self.second, audited)
+        await self._finish("compare", commands.comparison_commands(table, self.second, audited), python)
 
     def _audited(self) -> Choices:
         """The choices of the audit that is shown."""
@@ -246,41 +246,41 @@ class Session:
         return self.choices["audit"]
 
     async def _train(self, table: Table, choices: Choices) -> None:
-        """Train families of models until the time is up; whatever stops it, the finished families are a result."""
+        """Train families of models within the time; if it is stopped, the finished families are the result."""
         self._check_label(choices)
         _number(choices.get("max_unfairness"), "The unfairness limit")
         seconds = 60 * _number(choices.get("minutes"), "The time budget")
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.progress = TriedFamilies()
         self._forget("train", "choose")
-        asked, notes = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger), []
+        command, notes = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger), []
         try:
-            folder, _ = await self._work("train", [asked], seconds=seconds, follow=True)
+            folder, _ = await self._work("train", [command], seconds=seconds, follow=True)
         except (_TimeIsUp, asyncio.CancelledError) as stop:
             finished = self.progress.finished
             if self.closing or not finished:
                 raise
-            why = "Canceled." if isinstance(stop, asyncio.CancelledError) else "The time is up."
-            notes = [f"{why} The result has the families that were finished: {', '.join(finished)}."]
-            asked = commands.training_command(table, {**choices, **self._trained()}, self.ledger)
-            folder, _ = await self._work("train", [asked])
-        trained = {**choices, **self._trained()}
-        shown = commands.training_command(table, trained, self.ledger)
-        self._keep("train", folder, [shown], scripts.training_python(table, trained, self._columns), notes)
+            reason = "Canceled." if isinstance(stop, asyncio.CancelledError) else "The time is up."
+            notes = [f"{reason} The result has the families that were finished: {', '.join(finished)}."]
+            command = commands.training_command(table, {**choices, **self._tried_families()}, self.ledger)
+            folder, _ = await self._work("train", [command])
+        trained = {**choices, **self._tried_families()}
+        repeat = commands.training_command(table, trained, self.ledger)
+        self._keep("train", folder, [repeat], scripts.training_python(table, trained, self._columns), notes)
 
-    def _trained(self) -> Choices:
-        """The families of the result that is shown, by their names: the same ones on any machine."""
-        asked = self.choices["train"]["families"]
-        return {"families": ",".join(["auto", *self.progress.finished]) if self.progress.finished else asked}
+    def _tried_families(self) -> Choices:
+        """The names of the families in the result: the same ones on any machine."""
+        families = self.choices["train"]["families"]
+        return {"families": ",".join(["auto", *self.progress.finished]) if self.progress.finished else families}
 
     async def _choose(self, table: Table, choices: Choices) -> None:
         if "train" not in self.done:
             raise Refused("Train models first.")
         _number(choices.get("max_unfairness"), "The unfairness limit")
-        asked = {**choices, **self.choices["train"], **self.choices["choose"], **self._trained()}
+        merged = {**choices, **self.choices["train"], **self.choices["choose"], **self._tried_families()}
         score = "prediction" if self._predicts_number(choices) else "probability"
-        work = commands.choice_commands(table, asked, self.ledger, score=score)
-        await self._finish("choose", work, scripts.choice_python(table, asked, self._columns, score=score))
+        steps = commands.choice_commands(table, merged, self.ledger, score=score)
+        await self._finish("choose", steps, scripts.choice_python(table, merged, self._columns, score=score))
 
     def _check_label(self, choices: Choices) -> None:
         label = self._column(choices.get("label"))
@@ -297,23 +297,23 @@ class Session:
         return label is not None and label["target"] == "number"
 
     def _column(self, name: object) -> dict[str, Any] | None:
-        return next((one for one in self._columns if one["name"] == name), None)
+        return next((column for column in self._columns if column["name"] == name), None)
 
     @property
     def _columns(self) -> list[dict[str, Any]]:
-        """What ``metrifair columns`` found, column by column."""
-        found: list[dict[str, Any]] = [] if self.columns is None else self.columns["columns"]
-        return found
+        """The facts of ``metrifair columns``, column by column."""
+        columns: list[dict[str, Any]] = [] if self.columns is None else self.columns["columns"]
+        return columns
 
     def forget_models(self) -> None:
-        """Delete the finished models that the ledger keeps."""
+        """Delete the finished models in the ledger."""
         self._check_idle()
-        for path in self.ledger.parent.glob(f"{self.ledger.name}*"):  # SQLite keeps further files beside it
+        for path in self.ledger.parent.glob(f"{self.ledger.name}*"):  # SQLite writes further files beside it
             path.unlink()
         self._change()
 
     def cancel(self) -> None:
-        """Stop the step that runs; what is finished stays."""
+        """Stop the step that runs; finished results stay."""
         if self._task is not None:
             self._task.cancel()
 
@@ -338,18 +338,18 @@ class Session:
     def _start(self, step: str, work: Coroutine[Any, Any, None]) -> None:
         self.running = step
         self.failed.pop(step, None)
-        self._task = asyncio.create_task(self._guarded(step, work))
+        self._task = asyncio.create_task(self._run_step(step, work))
         self._change()
 
-    async def _guarded(self, step: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run a step; whatever goes wrong is a sentence, and the page stays alive."""
+    async def _run_step(self, step: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run a step; every error becomes a sentence on the page."""
         try:
             await work
         except Refused as refusal:
             self.failed[step] = str(refusal)
         except _TimeIsUp:
             limit = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
-            self.failed[step] = _NOTHING_TRAINED if step == "train" else limit
+            self.failed[step] = _NOT_IN_TIME if step == "train" else limit
         except asyncio.CancelledError:
             self.failed[step] = "Canceled. Finished models are stored." if step == "train" else "Canceled."
         except Exception:
@@ -358,20 +358,20 @@ class Session:
             self.running = None
             self._change()
 
-    async def _finish(self, step: str, asked: Sequence[Command], python: str) -> None:
+    async def _finish(self, step: str, to_run: Sequence[Command], python: str) -> None:
         """Run the commands of a step; their files become its result."""
-        folder, notes = await self._work(step, asked)
-        self._keep(step, folder, asked, python, notes)
+        folder, notes = await self._work(step, to_run)
+        self._keep(step, folder, to_run, python, notes)
 
     async def _work(
-        self, step: str, asked: Sequence[Command], *, seconds: float = _SECONDS, follow: bool = False
+        self, step: str, to_run: Sequence[Command], *, seconds: float = _SECONDS, follow: bool = False
     ) -> tuple[Path, list[str]]:
         """Run commands in a new folder; return it, with notes on optional commands that were refused.
 
         ``follow`` shows their progress.
         """
         folder, notes = self._new_folder(step), list[str]()
-        for command in asked:
+        for command in to_run:
             try:
                 await self._run(command, folder, seconds, follow=follow)
             except Refused as refusal:
@@ -381,13 +381,13 @@ class Session:
         return folder, notes
 
     def _keep(self, step: str, folder: Path, shown: Sequence[Command], python: str, notes: Sequence[str]) -> None:
-        """Make the files of a folder the result of a step, with what computes the same without the studio."""
+        """Make the files of a folder the result of a step, with the commands and the script that repeat it."""
         self._forget(step)
         self.done[step] = Done(self.version, folder, [command.text for command in shown], python, notes)
         self._change()
 
     def _forget(self, *steps: str) -> None:
-        """Remove results that no longer hold, with their files."""
+        """Remove outdated results with their files."""
         for step in set(steps):
             self.failed.pop(step, None)
             done = self.done.pop(step, None)
@@ -405,13 +405,13 @@ class Session:
         log, limit = folder / "log.txt", memory_limit()
         # -P: nothing in the folder can be imported.
         words = [sys.executable, "-P", "-m", "metrifair.studio.child", str(limit), *command.arguments]
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 cwd=folder,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
-                stderr=said,
+                stderr=output,
                 start_new_session=True,
                 env=os.environ | {"METRIFAIR_PROGRESS": "json"},
             )
@@ -427,7 +427,7 @@ class Session:
                 following.cancel()
                 self._read_progress(log)
         if code != 0:
-            raise Refused(_sentence(code, _text_of(log), limit))
+            raise Refused(_sentence(code, _read_log(log), limit))
 
     async def _follow(self, log: Path) -> None:
         """Show the progress of a command while it runs."""
@@ -436,18 +436,18 @@ class Session:
             await asyncio.sleep(_BETWEEN_READINGS)
 
     def _read_progress(self, log: Path) -> None:
-        progress = TriedFamilies.reported(_text_of(log))
+        progress = TriedFamilies.read(_read_log(log))
         if progress != self.progress:
             self.progress = progress
             self._change()
 
 
-_NOTHING_TRAINED = "No family was finished in time. Finished models are stored. Train again with a larger budget."
+_NOT_IN_TIME = "No family was finished in time. Finished models are stored. Train again with a larger budget."
 _FAULT = "This step failed because of an error in metrifair. The other steps still work."
 
 
 def _sentence(code: int, log: str, limit: int) -> str:
-    """Why a command ended: the library's own sentence, or one for everything else.
+    """The reason why a command ended: the library's error message, or a general sentence.
 
     >>> _sentence(2, "Usage: ...\\n\\nError: there is no file x.csv\\n", 0)
     'There is no file x.csv'
@@ -461,7 +461,7 @@ def _sentence(code: int, log: str, limit: int) -> str:
     return _FAULT
 
 
-def _text_of(log: Path) -> str:
+def _read_log(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")
 
 
