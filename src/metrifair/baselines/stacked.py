@@ -19,7 +19,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, assign_folds, check_class_count
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of, warn_of_labels
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, make_problem, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, seed_of
@@ -241,7 +241,7 @@ def training_data(
     if not numeric:
         check_classification_targets(target)
     given = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
-    problem = problem_of(given, target="numbers" if numeric else "labels")
+    problem = make_problem(given, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
     if not numeric:
         classes = list(problem.scheme.classes)
@@ -263,7 +263,7 @@ def training_data(
 
 def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
     """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
-    problem = problem_of(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
+    problem = make_problem(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
     codes, estimator.groups_ = _known_groups(problem)
     return codes
 

@@ -37,7 +37,7 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
-from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of, problem_with_shares
+from metrifair.problem.problem import Declared, Given, Problem, later_problem, make_problem, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
@@ -265,7 +265,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
                 "sample, or set strength=0"
             )
         else:
-            problem = (problem_of if stream else problem_with_shares)(
+            problem = (make_problem if stream else problem_with_shares)(
                 given,
                 criterion=self.criterion,
                 contrast=self.contrast,

@@ -97,8 +97,8 @@ class CrossedGroups(NamedTuple):
     def codes(self, groups: Integers) -> Integers:
         """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
 
-        >>> from metrifair.problem.problem import Given, problem_of
-        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> from metrifair.problem.problem import Given, make_problem
+        >>> problem = make_problem(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
         >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
         array([ 2,  1, -1, -1])
         """

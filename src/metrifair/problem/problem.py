@@ -220,7 +220,7 @@ class Problem:
         return np.asarray(positive, dtype=np.float64) if two else self.labels
 
 
-def problem_of(
+def make_problem(
     given: Given,
     *,
     criterion: str | Criterion = "statistical_parity",
@@ -242,7 +242,7 @@ def problem_of(
     ``row_count`` is the number of rows behind these, if equal rows are counted.
 
     >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
-    >>> problem = problem_of(given, criterion="equal_opportunity")
+    >>> problem = make_problem(given, criterion="equal_opportunity")
     >>> problem.scheme.classes, problem.is_positive, problem.groups.ravel()
     (('no', 'yes'), array([False,  True,  True]), array([ 0,  1, -1]))
     """
@@ -292,7 +292,7 @@ def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion])
 def problem_by_membership(
     given: Given, *, criterion: str | Criterion = "statistical_parity", pos_label: object = None, **options: Any
 ) -> Problem:
-    """The record of the first rows, as ``problem_of`` makes it, for callers that accept group probabilities too.
+    """The record of the first rows, as ``make_problem`` makes it, for callers that accept group probabilities too.
 
     Rows are checked in their most probable groups, and then repeated for each group of positive probability.
 
@@ -302,7 +302,7 @@ def problem_by_membership(
     (array([0, 1, 0]), array([0.25, 0.75, 1.  ]), array([0, 0, 1]))
     """
     if not isinstance(given.sensitive_features, GroupProbabilities):
-        return problem_of(given, criterion=criterion, pos_label=pos_label, **options)
+        return make_problem(given, criterion=criterion, pos_label=pos_label, **options)
     probabilities = row_probabilities(given.sensitive_features)
     by_label = probabilities.labels is not None
     problem = _in_most_probable_groups(
@@ -316,7 +316,7 @@ def problem_by_membership(
 
 
 def problem_with_shares(given: Given, **options: Any) -> Problem:
-    """The record of the first rows, as ``problem_of`` makes it, for training with probabilities of groups as well.
+    """The record of the first rows, as ``make_problem`` makes it, for training with probabilities of groups as well.
 
     Each row occurs once. The outcome is used for the risk, and within groups only if ``with_labels`` allows it.
 
@@ -327,7 +327,7 @@ def problem_with_shares(given: Given, **options: Any) -> Problem:
            [2.  , 0.  , 0.  ]]))
     """
     if not isinstance(given.sensitive_features, GroupProbabilities):
-        return problem_of(given, **options)
+        return make_problem(given, **options)
     probabilities = row_probabilities(given.sensitive_features)
     if probabilities.inverse is not None:
         raise DataError("corrects audits only", argument="confusion", remedy=Remedy("confusion", leave_out=True))
@@ -372,7 +372,7 @@ def _in_most_probable_groups(
 ) -> Problem:
     """The record of rows as if each were in its most probable group."""
     check_labels(probabilities, [criterion_named(criterion)])
-    return problem_of(
+    return make_problem(
         replace(given, sensitive_features=_most_probable(probabilities.values)),
         criterion=criterion,
         **options | {"groups": range(len(probabilities.groups)), "continuous": False, "intersectional": False},
@@ -621,9 +621,9 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
     probability below 1 in 10,000. ``rows`` is the number of rows behind each row; None: one.
 
-    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
+    >>> attributes_equal_to_label(make_problem(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
     ['sex']
-    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    >>> attributes_equal_to_label(make_problem(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
     """
     if problem.probabilities is not None:  # a group that is likely is not the group
