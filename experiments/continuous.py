@@ -30,7 +30,7 @@ from metrifair.batches.samples import Batch, Samples
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.problem.bands import candidate_cuts, quantile_cuts
-from metrifair.problem.problem import Given, make_problem
+from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training import train
 from metrifair.training.objective import BINARY, Objective, regression
 
@@ -165,7 +165,7 @@ def kernel_scores(
     classify = isinstance(model, FairClassifier)
     center, spread = (0.0, 1.0) if classify else (float(y.mean()), float(y.std()))  # FairRegressor scales its target
     y = y if classify else (y - center) / spread
-    problem = make_problem(Given(y, {"number": number}), continuous=True, target="labels" if classify else "numbers")
+    problem = make_problem(Inputs(y, {"number": number}), continuous=True, target="labels" if classify else "numbers")
     arrays = x, problem.targets().astype(np.float64), problem.cell, np.ones(len(x)), problem.attribute_values
     data = Samples(*(torch.as_tensor(array) for array in arrays))
     objective = KernelPenalty(BINARY if classify else regression(), problem.comparisons, estimate="batch", kind=penalty)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import RULES, choose_threshold, decision_gaps
-from metrifair.problem.problem import Given, Problem, make_problem
+from metrifair.problem.problem import Inputs, Problem, make_problem
 
 GROUPS = np.array(["f", "m"])
 
@@ -23,7 +23,7 @@ def rows(n: int, seed: int, *, base: float = 0.5, shift: float = 0.0, **options:
     sex, positive = rng.integers(2, size=n), rng.random(n) < base
     sex[:2], positive[:2] = [0, 1], [True, False]
     score = 1 / (1 + np.exp(-rng.normal(2.0 * positive - 1 + shift * (2 * sex - 1), 1.0)))
-    return score, make_problem(Given(np.where(positive, "yes", "no"), GROUPS[sex]), **options)
+    return score, make_problem(Inputs(np.where(positive, "yes", "no"), GROUPS[sex]), **options)
 
 
 def decided(score: Any, problem: Problem, threshold: float) -> Any:
@@ -129,7 +129,7 @@ def test_a_rule_that_means_nothing_is_refused(change: Any, message: str) -> None
 
 @pytest.mark.parametrize(("y", "what"), [(list("abc") * 4, "3 classes"), ([0.5, 1.5, 2.5] * 4, "a number")])
 def test_what_is_not_decided_between_two_classes_has_no_threshold(y: Any, what: str) -> None:
-    problem = make_problem(Given(y, ["f", "m"] * 6), target="numbers" if what == "a number" else "labels")
+    problem = make_problem(Inputs(y, ["f", "m"] * 6), target="numbers" if what == "a number" else "labels")
     for rule in RULES:
         with pytest.raises(DataError, match=f"decides between two classes, and {what} is predicted here"):
             choose_threshold(np.linspace(0, 1, 12), problem, rule=rule, costs=[[0, 1], [1, 0]])
@@ -148,11 +148,11 @@ def test_a_group_of_few_rows_does_not_choose_the_threshold() -> None:
     group = np.where(np.arange(400) < 3, "few", GROUPS[plain.groups[:, 0]])
     score[:3] = 0.01
     labels = np.asarray(plain.values)
-    three = make_problem(Given(labels, group))
+    three = make_problem(Inputs(labels, group))
     known = np.flatnonzero(np.arange(400) >= 3)
     tried = np.linspace(0, 1, 30)
     assert decision_gaps(score >= tried[:, None], three) == pytest.approx(
         decision_gaps(score[known] >= tried[:, None], plain.take(known))
     )
-    few = make_problem(Given(labels[:20], group[:20]))  # where nobody is many, all count
+    few = make_problem(Inputs(labels[:20], group[:20]))  # where nobody is many, all count
     assert decision_gaps(score[:20] >= tried[:, None], few).max() == 1

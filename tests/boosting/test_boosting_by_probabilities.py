@@ -19,7 +19,7 @@ from metrifair import (
 from metrifair.boosting.dask import _parts
 from metrifair.boosting.problem import boosting_problem
 from metrifair.errors import DataError
-from metrifair.problem.problem import Given
+from metrifair.problem.problem import Inputs
 
 RANDOM = np.random.default_rng(3)
 ROWS = 240
@@ -65,7 +65,7 @@ def rows_of(criterion: str = "statistical_parity", **changes: Any) -> Any:
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 def test_value_and_slopes_are_those_of_signed_weights(criterion: str, weight: Any) -> None:
     """Against sums over all pairs of rows: - c' D c, and -2 c_i sum_j c_j sign(s_i - s_j)."""
-    given = Given(LABEL, race(with_labels="included"), sample_weight=weight, rows={"X": X})
+    given = Inputs(LABEL, race(with_labels="included"), sample_weight=weight, rows={"X": X})
     problem = boosting_problem(rows_of(criterion), given)
     output = RANDOM.normal(size=ROWS)
     found = problem.objective_of(problem.training).at(output)

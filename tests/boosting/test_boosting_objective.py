@@ -28,7 +28,7 @@ from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Given, criterion_named
+from metrifair.problem.problem import Inputs, criterion_named
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",
@@ -62,17 +62,17 @@ def settings_of(**changes: Any) -> Any:
     return SimpleNamespace(**{**defaults, **changes})
 
 
-def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, weights: bool = False) -> Given:
+def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, weights: bool = False) -> Inputs:
     """Random rows: a tenth of unknown group, two strata, every comparison with enough samples."""
     generator = np.random.default_rng(seed)
     a = np.arange(n) % groups
     y = 5 + 3 * generator.normal(size=n) if regression else (np.arange(n) // groups) % 2
     known = np.where(generator.random(n) < 0.1, np.nan, a)
     weight = generator.integers(1, 4, size=n) * 1.0 if weights else None
-    return Given(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
+    return Inputs(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
 
 
-def penalized(given: Given, *, regression: bool, **changes: Any) -> PenalizedRisk:
+def penalized(given: Inputs, *, regression: bool, **changes: Any) -> PenalizedRisk:
     kind = {} if regression else {"predict_proba": None}  # which classifiers have
     problem = boosting_problem(settings_of(**changes, **kind), given)
     return problem.objective_of(problem.training)
@@ -312,7 +312,7 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str
 
 
 def test_a_group_of_one_is_left_out_or_refused() -> None:
-    three = Given([0, 1, 0, 1, 0], ["a", "a", "b", "c", "c"])
+    three = Inputs([0, 1, 0, 1, 0], ["a", "a", "b", "c", "c"])
     problem = boosting_problem(settings_of(predict_proba=None), three)
     with pytest.warns(
         MetrifairWarning, match=r"^left out of the penalty, as too small to train on: .* 'b' \(1 row\); "
@@ -320,7 +320,7 @@ def test_a_group_of_one_is_left_out_or_refused() -> None:
         risk = problem.objective_of(problem.training)
     assert [one.groups for one in risk.objective.comparisons] == [("a", "c")]
     assert np.flatnonzero(risk.at(np.arange(5.0)).unfairness_slope).tolist() == [0, 1, 3, 4]
-    for rows, more in ((three, {"small_groups": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
+    for rows, more in ((three, {"small_groups": "error"}), (Inputs([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
         with pytest.raises(TooFewSamples, match=r"^too small to train on: .* 'b' \(1 row\); "):
             penalized(rows, regression=False, **more)
 

@@ -10,7 +10,7 @@ import pytest
 from metrifair import FairLGBMClassifier, FairXGBClassifier, kolmogorov_distance
 from metrifair.boosting.problem import FOLDS, expected_shares
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Given, make_problem
+from metrifair.problem.problem import Inputs, make_problem
 
 KINDS = {
     FairLGBMClassifier: {"n_jobs": 1, "verbose": -1},
@@ -23,7 +23,7 @@ def recorded(groups: np.ndarray, **options: Any) -> tuple[Any, Any, list[tuple[n
     """The shares where the model gives each row the mean of what it was fitted to, and the calls."""
     n, calls = len(groups), []
     y = np.arange(n) // 2 % 2
-    problem = make_problem(Given(y, groups, **options.pop("given", {})), **options)
+    problem = make_problem(Inputs(y, groups, **options.pop("given", {})), **options)
 
     def chances(kinds: np.ndarray, weight: np.ndarray) -> np.ndarray:
         calls.append((kinds, weight))

@@ -15,7 +15,7 @@ from metrifair.boosting.problem import BoostingProblem, boosting_problem
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from metrifair.errors import DataError
 from metrifair.problem.cells import Dependence
-from metrifair.problem.problem import Given
+from metrifair.problem.problem import Inputs
 from metrifair.training.objective import Objective
 
 RNG = np.random.default_rng(0)
@@ -32,21 +32,21 @@ PLACE[:2] = 0, 127
 PREDICTIONS = np.linspace(0.05, 0.95, 128)
 OUTPUTS = np.log(PREDICTIONS / (1 - PREDICTIONS))[PLACE]
 
-CASES: dict[str, tuple[Any, Given]] = {
-    "parity": (FairXGBClassifier(), Given(LABELS, SEX)),
-    "population": (FairXGBClassifier(estimate="population"), Given(LABELS, RACE)),
-    "several attributes": (FairXGBClassifier(combine="sum"), Given(LABELS, BOTH)),
-    "equalized odds": (FairXGBClassifier(criterion="equalized_odds"), Given(LABELS, RACE)),
-    "each against the rest": (FairXGBClassifier(contrast="rest"), Given(LABELS, RACE)),
-    "weights": (FairXGBClassifier(), Given(LABELS, SEX, sample_weight=WEIGHTS)),
-    "rows without weight": (FairXGBClassifier(), Given(LABELS, SEX, sample_weight=(WEIGHTS > 0.7).astype(float))),
-    "strata": (FairXGBClassifier(), Given(LABELS, SEX, STRATA)),
-    "unknown groups": (FairXGBClassifier(), Given(LABELS, np.where(STRATA, SEX, np.nan))),
-    "kernel": (FairXGBClassifier(metric="mmd", estimate="batch"), Given(LABELS, SEX)),
-    "cramer": (FairXGBClassifier(metric="cramer", estimate="batch"), Given(LABELS, SEX, sample_weight=WEIGHTS)),
-    "outputs": (FairXGBClassifier(penalize="output"), Given(LABELS, SEX)),
-    "losses": (FairXGBClassifier(criterion="risk_parity"), Given(LABELS, SEX)),
-    "numbers": (FairXGBRegressor(), Given(NUMBERS, SEX)),
+CASES: dict[str, tuple[Any, Inputs]] = {
+    "parity": (FairXGBClassifier(), Inputs(LABELS, SEX)),
+    "population": (FairXGBClassifier(estimate="population"), Inputs(LABELS, RACE)),
+    "several attributes": (FairXGBClassifier(combine="sum"), Inputs(LABELS, BOTH)),
+    "equalized odds": (FairXGBClassifier(criterion="equalized_odds"), Inputs(LABELS, RACE)),
+    "each against the rest": (FairXGBClassifier(contrast="rest"), Inputs(LABELS, RACE)),
+    "weights": (FairXGBClassifier(), Inputs(LABELS, SEX, sample_weight=WEIGHTS)),
+    "rows without weight": (FairXGBClassifier(), Inputs(LABELS, SEX, sample_weight=(WEIGHTS > 0.7).astype(float))),
+    "strata": (FairXGBClassifier(), Inputs(LABELS, SEX, STRATA)),
+    "unknown groups": (FairXGBClassifier(), Inputs(LABELS, np.where(STRATA, SEX, np.nan))),
+    "kernel": (FairXGBClassifier(metric="mmd", estimate="batch"), Inputs(LABELS, SEX)),
+    "cramer": (FairXGBClassifier(metric="cramer", estimate="batch"), Inputs(LABELS, SEX, sample_weight=WEIGHTS)),
+    "outputs": (FairXGBClassifier(penalize="output"), Inputs(LABELS, SEX)),
+    "losses": (FairXGBClassifier(criterion="risk_parity"), Inputs(LABELS, SEX)),
+    "numbers": (FairXGBRegressor(), Inputs(NUMBERS, SEX)),
 }
 ON_THE_GRID = [name for name in CASES if name not in ("outputs", "losses", "numbers")]
 ALONE = Together(lambda own: own, lambda own: own)

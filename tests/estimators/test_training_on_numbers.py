@@ -25,7 +25,7 @@ from metrifair.estimators.settings import trainable
 from metrifair.metrics.dependence import dependence_of
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides
-from metrifair.problem.problem import Given, make_problem
+from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training.objective import Objective, regression
 from tests.one_split import frontier
 
@@ -92,7 +92,7 @@ def test_stratified_batches_estimate_the_dependence_of_all_rows_whatever_else_th
     """Two cells, of 6 and 5 rows, by sex; the dependence on age is that within both together."""
     generator = np.random.default_rng(0)
     table = {"age": generator.normal(size=11).round(1), "sex": np.repeat([0, 1], [6, 5])}
-    problem = make_problem(Given(sensitive_features=table), continuous=["age"])
+    problem = make_problem(Inputs(sensitive_features=table), continuous=["age"])
     aim = FairClassifier(estimate="rows")
     comparisons = trainable(aim, problem).comparisons
     objective = Objective(regression(), comparisons)

@@ -21,7 +21,7 @@ from metrifair.figures.utility import (
     utilities_for,
     utility_of,
 )
-from metrifair.problem.problem import Given, Problem, make_problem
+from metrifair.problem.problem import Inputs, Problem, make_problem
 
 N = 300
 
@@ -30,7 +30,7 @@ def rows(
     y: np.ndarray, weight: np.ndarray | None = None, *, numbers: bool = False, pos_label: object = None
 ) -> Problem:
     groups = np.arange(len(y)) % 2
-    given = Given(y, sensitive_features=groups, sample_weight=weight)
+    given = Inputs(y, sensitive_features=groups, sample_weight=weight)
     return make_problem(given, target="numbers" if numbers else "labels", pos_label=pos_label)
 
 
@@ -122,7 +122,7 @@ def test_several_classes() -> None:
 
 def test_rows_of_one_class_rank_nothing() -> None:
     y, found = binary(0)
-    problem = make_problem(Given(y, sensitive_features=y)).take(np.flatnonzero(y == 1))
+    problem = make_problem(Inputs(y, sensitive_features=y)).take(np.flatnonzero(y == 1))
     some = Predictions(found.score[y == 1], found.decision[y == 1], "probability")
     assert UTILITIES["auc"].of(some, problem) is None
 

@@ -14,7 +14,7 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.attributes import numbers_among
 from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
 from metrifair.problem.cells import Dependence
-from metrifair.problem.problem import Given, later_problem, make_problem
+from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
 
 AGES = np.append(np.arange(20, 79), 20)
 TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
@@ -33,7 +33,7 @@ def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
 
 def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
     with pytest.warns(MetrifairWarning) as told:
-        make_problem(Given(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
+        make_problem(Inputs(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
     (one,) = told
     assert str(one.message) == (
         "'age' (59 different values) and 'region' (59 different values) is taken as a number: how much scores depend "
@@ -44,7 +44,7 @@ def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
 
 def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
     y = AGES % 3 == 0
-    problem = make_problem(Given(y, TABLE), criterion="equalized_odds", continuous=["age", "region"])
+    problem = make_problem(Inputs(y, TABLE), criterion="equalized_odds", continuous=["age", "region"])
     assert [str(one) for one in problem.comparisons] == [
         "age, label=False",
         "age, label=True",
@@ -58,17 +58,17 @@ def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
 
 
 def test_whose_number_is_not_known_counts_for_nothing_and_later_rows_are_read_alike() -> None:
-    problem = make_problem(Given(sensitive_features={"age": [20.0, None, 41.5, 30.0]}), continuous=True)
+    problem = make_problem(Inputs(sensitive_features={"age": [20.0, None, 41.5, 30.0]}), continuous=True)
     (side,) = problem.sides()
     assert side.rows.tolist() == [0, 2, 3]
-    later = later_problem(Given(sensitive_features={"age": [1000.0, np.nan]}), problem.scheme)
+    later = problem_with_scheme(Inputs(sensitive_features={"age": [1000.0, np.nan]}), problem.scheme)
     assert later.cell.tolist() == [0, 1]
     assert later.numbers.ravel().tolist() == [1000.0, 0.0]
     assert problem.take(np.array([3])).numbers.tolist() == [[30.0]]
 
 
 def test_names_without_pairs() -> None:
-    problem = make_problem(Given(sensitive_features=list("abcab")), contrast="independence")
+    problem = make_problem(Inputs(sensitive_features=list("abcab")), contrast="independence")
     (one,) = problem.comparisons
     assert isinstance(one, Dependence)
     assert (one.levels, problem.attribute_values.ravel().tolist()) == (3, [0, 1, 2, 0, 1])
@@ -97,7 +97,7 @@ def test_names_without_pairs() -> None:
 )
 def test_what_cannot_be_a_number_is_said(table, options, message: str) -> None:
     with pytest.raises(DataError) as error:
-        make_problem(Given(sensitive_features=table), **options)
+        make_problem(Inputs(sensitive_features=table), **options)
     assert message in str(error.value)
 
 
@@ -116,7 +116,7 @@ def test_cuts_leave_five_percent_on_either_side() -> None:
 def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None:
     generator = np.random.default_rng(0)
     age = generator.normal(size=1000)
-    problem = in_bands(make_problem(Given(sensitive_features={"age": age}), continuous=True), 5)
+    problem = in_bands(make_problem(Inputs(sensitive_features={"age": age}), continuous=True), 5)
     assert np.bincount(problem.groups[:, 0]).tolist() == [200] * 5
     for one, cut in zip(problem.comparisons, quantile_cuts(age, None, 5), strict=True):
         below = np.isin(problem.cell, one.left)
@@ -125,10 +125,12 @@ def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None
 
 
 def test_numbers_that_few_first_rows_made_groups_of_are_told_apart_from_names() -> None:
-    scheme = make_problem(Given(sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}), continuous="auto").scheme
+    scheme = make_problem(
+        Inputs(sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}), continuous="auto"
+    ).scheme
     for later, advised in (({"age": [20, 31], "sex": list("fm")}, True), ({"age": [20, 30], "sex": list("fx")}, False)):
         with pytest.raises(DataError, match="which is none of") as error:
-            later_problem(Given(sensitive_features=later), scheme)
+            problem_with_scheme(Inputs(sensitive_features=later), scheme)
         assert ("say from the first rows on that it is a number (continuous)" in str(error.value)) == advised
 
 
@@ -152,7 +154,7 @@ def test_a_column_of_categories_is_no_number() -> None:
     codes = pd.Series(np.arange(600) % 50, name="region")
 
     def are_numbers(table: Any) -> list[bool]:
-        scheme = make_problem(Given(None, table), compared=False, continuous="auto").scheme
+        scheme = make_problem(Inputs(None, table), compared=False, continuous="auto").scheme
         return [one.is_number for one in scheme.attributes]
 
     assert are_numbers(codes) == [True]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, GroupProbabilities, unfairness
-from metrifair.problem.problem import Given, later_problem_with_shares, problem_by_membership, problem_with_shares
+from metrifair.problem.problem import Inputs, problem_by_membership, problem_with_scheme_and_shares, problem_with_shares
 from metrifair.problem.proxies import row_probabilities
 
 HALF = [0.5, 0.25, 1.0]
@@ -89,10 +89,10 @@ def test_sums_may_miss_1_by_rounding_and_are_1_then() -> None:
 
 
 def test_later_rows_have_the_groups_of_the_first_ones_in_any_order() -> None:
-    first = problem_with_shares(Given(sensitive_features=GroupProbabilities(TABLE, attribute="race")))
+    first = problem_with_shares(Inputs(sensitive_features=GroupProbabilities(TABLE, attribute="race")))
     table = {"b": [0.5, np.nan, 1.0], "a": [0.5, np.nan, 0.0]}
-    given = Given(sensitive_features=GroupProbabilities(table, attribute="race"), sample_weight=[2.0, 1.0, 1.0])
-    later = later_problem_with_shares(given, first.scheme)
+    given = Inputs(sensitive_features=GroupProbabilities(table, attribute="race"), sample_weight=[2.0, 1.0, 1.0])
+    later = problem_with_scheme_and_shares(given, first.scheme)
     assert later.scheme is first.scheme
     assert later.groups.ravel().tolist() == [0, -1, 1]
     assert later.shares is not None
@@ -101,7 +101,7 @@ def test_later_rows_have_the_groups_of_the_first_ones_in_any_order() -> None:
 
 def test_a_row_counts_for_each_group_that_it_may_belong_to() -> None:
     given = GroupProbabilities({"a": [0.25, np.nan, 0.0, 1.0], "b": [0.75, np.nan, 1.0, 0.0]}, attribute="race")
-    problem = problem_by_membership(Given(sensitive_features=given, sample_weight=[2.0, 3.0, 0.0, 5.0]))
+    problem = problem_by_membership(Inputs(sensitive_features=given, sample_weight=[2.0, 3.0, 0.0, 5.0]))
     entries = zip(problem.of_kept(np.arange(4)), problem.groups[:, 0], problem.weight, strict=True)
     assert sorted(map(tuple, entries)) == [(0, 0, 0.5), (0, 1, 1.5), (1, -1, 3.0), (3, 0, 5.0)]
     assert problem.members is not None

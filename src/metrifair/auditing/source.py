@@ -36,7 +36,7 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.predictions import predictions_of
-from metrifair.problem.problem import Given, Problem, check_labels, problem_by_membership
+from metrifair.problem.problem import Inputs, Problem, check_labels, problem_by_membership
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns
 from metrifair.support.arrays import Floats, Integers
@@ -110,7 +110,7 @@ class MemorySource:
     def counts(self, request: Request) -> AuditSample:
         """Each row is a unit, and its score is counted as it is."""
         rows = {"y_pred": self.y_pred, "y_true": self.y_true}
-        given = Given(
+        given = Inputs(
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
         )
         problem, crossed = _problems(given, request)
@@ -231,7 +231,7 @@ class BinnedSource(ABC):
         check_brackets("metrics", request.named_metrics())
         cells = self.survey(number_or_default(request.threshold))
         columns = cells.columns
-        given = Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
+        given = Inputs(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
         problem, crossed = _problems(given, request, cells)
         binned = replace(self.count(), precision=request.precision)
         return AuditSample(
@@ -314,15 +314,15 @@ class ColumnCells(BinnedSource):
             )
 
 
-def _problems(given: Given, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
+def _problems(inputs: Inputs, request: Request, cells: CellTable | None = None) -> tuple[Problem, Problem | None]:
     """The problem of rows, or of cells with their counts; and the same by attributes and their intersection."""
     rows = None if cells is None else cells.rows
     problem = problem_by_membership(
-        given,
+        inputs,
         intersectional=request.intersectional,
         continuous=request.numbers,
         row_count=None if rows is None else int(rows.sum()),
-        pos_label=None if given.y is None else request.pos_label,
+        pos_label=None if inputs.y is None else request.pos_label,
         compared=False,
     )
     if problem.members is not None:
@@ -341,7 +341,7 @@ def _problems(given: Given, request: Request, cells: CellTable | None = None) ->
     if request.favorable == "low" and request.pos_label is None and len(problem.scheme.classes) == 2:
         problem = replace(problem, scheme=replace(problem.scheme, positive=0))
     check_groups(problem, rows, request.max_groups if rows is None else groups_allowed(request.max_groups))
-    return problem, _crossed_problem(problem, given.sensitive_features, request)
+    return problem, _crossed_problem(problem, inputs.sensitive_features, request)
 
 
 def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request) -> Problem | None:

@@ -34,7 +34,7 @@ from metrifair.auditing.state_file import (
 )
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import predictions_of
-from metrifair.problem.problem import Given, problem_with_shares
+from metrifair.problem.problem import Inputs, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
 from metrifair.problem.tables import codes, columns, levels
 from metrifair.problem.values import band_names
@@ -52,8 +52,8 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
         probabilities = row_probabilities(sensitive_features)
         proxy = ProxyShape.of(sensitive_features, probabilities.groups)
     rows = {"y_pred": y_pred, "y_true": y_true}
-    given = Given(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
-    problem = problem_with_shares(given, continuous=False, compared=False)
+    inputs = Inputs(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
+    problem = problem_with_shares(inputs, continuous=False, compared=False)
     score, _, precision = predictions_of(y_pred, problem)
     if score.ndim > 1:
         raise DataError(

@@ -17,7 +17,7 @@ from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
-from metrifair.problem.problem import Given, Problem, problem_by_membership
+from metrifair.problem.problem import Inputs, Problem, problem_by_membership
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
@@ -108,7 +108,7 @@ def unfairness(
     uses_labels = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
     problem = problem_by_membership(
-        Given(
+        Inputs(
             y_true if uses_labels else None,
             sensitive_features,
             control_features,

@@ -19,7 +19,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, assign_folds, check_class_count
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, make_problem, warn_of_labels
+from metrifair.problem.problem import Inputs, Problem, Scheme, make_problem, problem_with_scheme, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, seed_of
@@ -240,7 +240,7 @@ def training_data(
     x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
     if not numeric:
         check_classification_targets(target)
-    given = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
+    given = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
     problem = make_problem(given, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
     if not numeric:
@@ -263,7 +263,7 @@ def training_data(
 
 def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
     """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
-    problem = make_problem(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
+    problem = make_problem(Inputs(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
     codes, estimator.groups_ = _known_groups(problem)
     return codes
 
@@ -271,7 +271,7 @@ def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features:
 def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
     """Codes of the groups that ``fit`` saw; another group is an error."""
     scheme = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
-    return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), scheme))[0]
+    return _known_groups(problem_with_scheme(Inputs(sensitive_features=sensitive_features, rows={"X": X}), scheme))[0]
 
 
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:

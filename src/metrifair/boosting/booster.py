@@ -25,7 +25,7 @@ from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estima
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion, Penalize
-from metrifair.problem.problem import Given
+from metrifair.problem.problem import Inputs
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
@@ -156,7 +156,7 @@ class FairBooster(Saved):
         """
         self._check_names()
         eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
-        given = Given(y, sensitive_features, control_features, sample_weight, rows={"X": X})
+        given = Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
             "eval_sensitive_features": eval_sensitive_features,
             "eval_control_features": eval_control_features,
@@ -181,7 +181,7 @@ class FairBooster(Saved):
                 del self._plan
         return self
 
-    def _penalized(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
+    def _penalized(self, given: Inputs, evaluated: Sequence[Inputs], arguments: dict[str, Any]) -> FitPlan:
         """The objectives of training rows, with expected groups if requested, and of evaluation sets."""
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, given)
@@ -202,7 +202,7 @@ class FairBooster(Saved):
         compute = partial(self._group_chances, X, arguments, kinds, weight)
         return reused(compute, type(self), X, arguments, kinds, weight, known)
 
-    def _fit_on_cluster(self, given: Given, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
+    def _fit_on_cluster(self, given: Inputs, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
         raise DataError(
             "X is a Dask collection; LightGBM offers nothing to add up counts over workers with: use FairXGBClassifier "
             "or FairXGBRegressor, or pass X.compute()"

@@ -22,7 +22,7 @@ from metrifair.metrics.registry import trained, warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Given, warn_of_labels, weights_of
+from metrifair.problem.problem import Inputs, warn_of_labels, weights_of
 from metrifair.problem.tables import Table, columns, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
@@ -77,7 +77,7 @@ class Partitions(NamedTuple):
 
 def fit_on_cluster(
     booster: Any,
-    given: Given,
+    given: Inputs,
     eval_set: Sequence[tuple[Table, Table]],
     lists: Mapping[str, Sequence[Any] | None],
     arguments: Mapping[str, Any],
@@ -250,7 +250,7 @@ def _partitions(name: str, table: Any) -> list[Any]:
     return list(delayed.reshape(-1))
 
 
-def _stand_in(booster: Any, parts: Partitions) -> Given:
+def _stand_in(booster: Any, parts: Partitions) -> Inputs:
     """A small table with the labels, groups, strata, weights and moments of all rows, as input of ``problem_of``.
 
     It contains two rows of each combination that occurs, or the only one, with the weight of all. Two numbers with the
@@ -278,7 +278,7 @@ def _stand_in(booster: Any, parts: Partitions) -> Given:
     y, *others, weights = (list(column) for column in zip(*rows, strict=True))
     groups = dict(zip(names[0], others, strict=False))
     strata = dict(zip(names[1], others[len(names[0]) :], strict=True))
-    return Given(y, groups or None, strata or None, np.array(weights), rows={})
+    return Inputs(y, groups or None, strata or None, np.array(weights), rows={})
 
 
 class _Tally(NamedTuple):
@@ -319,7 +319,7 @@ def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: Bo
     if _is_weightless(weight):
         idle = 1 + max(max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons)
         return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
-    rows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
+    rows = evaluation_rows(problem, Inputs(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
 
 

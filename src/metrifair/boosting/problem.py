@@ -26,7 +26,7 @@ from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, objective_for, trainable
 from metrifair.problem.cells import Comparison, Dependence
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem_with_shares, problem_with_shares
+from metrifair.problem.problem import Inputs, Problem, Scheme, problem_with_scheme_and_shares, problem_with_shares
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
@@ -242,18 +242,18 @@ class BoostingProblem:
         )
 
 
-def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
+def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
     """That of a classifier, or of a regressor, whose objective sees the target standardized."""
     settings = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-        numeric = _with_outcome(given, labels=False)
+        numeric = _with_outcome(inputs, labels=False)
         rows = BoostingRows.of(problem_with_shares(numeric, target="numbers", **settings))
         moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
-    labeled = _with_outcome(given, labels=True)
+    labeled = _with_outcome(inputs, labels=True)
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
         raise DataError(f"y must contain two classes or more if strength > 0, got one: {classes.tolist()}")
@@ -266,13 +266,13 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     return BoostingProblem(booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS)
 
 
-def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:
+def evaluation_rows(problem: BoostingProblem, inputs: Inputs) -> BoostingRows:
     """An evaluation set, whose values have the meaning of the training rows."""
-    prepared = _with_outcome(given, labels=bool(problem.scheme.classes))
-    return BoostingRows.of(later_problem_with_shares(prepared, problem.scheme))
+    prepared = _with_outcome(inputs, labels=bool(problem.scheme.classes))
+    return BoostingRows.of(problem_with_scheme_and_shares(prepared, problem.scheme))
 
 
-def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[Given]:
+def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[Inputs]:
     """Evaluation sets with their groups, strata and weights: three lists with one entry for each set."""
     for name, entries in lists.items():
         if entries is not None and (not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)):
@@ -285,15 +285,15 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
         )
     columns = [[None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()]
     return [
-        Given(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
+        Inputs(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
     ]
 
 
-def _with_outcome(given: Given, *, labels: bool) -> Given:
+def _with_outcome(inputs: Inputs, *, labels: bool) -> Inputs:
     """The same with labels, or numbers, that scikit-learn has checked."""
-    y: NDArray[Any] = column_or_1d(given.y, dtype=None if labels else np.float64)
+    y: NDArray[Any] = column_or_1d(inputs.y, dtype=None if labels else np.float64)
     assert_all_finite(y, input_name="y")
     if labels:
         check_classification_targets(y)
-    return replace(given, y=y, rows={**given.rows, given.label: given.y})
+    return replace(inputs, y=y, rows={**inputs.rows, inputs.label: inputs.y})

@@ -37,7 +37,7 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
-from metrifair.problem.problem import Declared, Given, Problem, later_problem, make_problem, problem_with_shares
+from metrifair.problem.problem import Declared, Inputs, Problem, make_problem, problem_with_scheme, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
@@ -256,9 +256,9 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         if first and not numeric and classes is None:
             check_classification_targets(target)
         rows = {"X": X, "y": y}
-        given = Given(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
+        given = Inputs(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
         if not first:
-            problem = later_problem(given, self.scheme_)
+            problem = problem_with_scheme(given, self.scheme_)
         elif penalized and sensitive_features is None:
             raise DataError(
                 f"strength={self.strength} asks for fairness between groups; pass sensitive_features, one value per "

@@ -18,7 +18,7 @@ from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
 from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityEstimate, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.problem import Given, Problem, make_problem
+from metrifair.problem.problem import Inputs, Problem, make_problem
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record, inner_record
@@ -136,7 +136,7 @@ class TableModel(TableScorer, Saved):
         if self.classes is None:
             raise DataError(f"the model predicts the number {self.target!r}, which needs no threshold; use predict")
         problem = make_problem(
-            Given(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
+            Inputs(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
             criterion=self.estimator.criterion if sensitive_features is not None else "statistical_parity",
             contrast=getattr(self.estimator, "contrast", "pairs"),
             intersectional=getattr(self.estimator, "intersectional", False),
@@ -205,8 +205,8 @@ def choose_threshold(
     rows are paired, holds 0). Plain accuracy would not do for parity: where nearly everyone is a yes, saying yes to
     all is as accurate as anything, and has no gap. Of equals the threshold nearest to 0.5 is taken.
 
-    >>> from metrifair.problem.problem import Given, make_problem
-    >>> rows = make_problem(Given(["no", "no", "yes", "yes"], sensitive_features=["f", "m", "f", "m"]))
+    >>> from metrifair.problem.problem import Inputs, make_problem
+    >>> rows = make_problem(Inputs(["no", "no", "yes", "yes"], sensitive_features=["f", "m", "f", "m"]))
     >>> score = np.array([0.1, 0.2, 0.3, 0.9])
     >>> choose_threshold(score, rows).threshold
     0.25

@@ -64,8 +64,8 @@ Measure: TypeAlias = Callable[[Predictions, Problem, Any], UtilityEstimate | Non
 class Utility:
     """A measure of a model's quality: its name, which direction is better, how it is computed.
 
-    >>> from metrifair.problem.problem import Given, make_problem
-    >>> rows = make_problem(Given(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
+    >>> from metrifair.problem.problem import Inputs, make_problem
+    >>> rows = make_problem(Inputs(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
     >>> found = Predictions(np.array([0.2, 0.9, 0.4]), np.array([0, 1, 0]), "probability")
     >>> round(UTILITIES["accuracy"].of(found, rows).value, 3), UTILITIES["auc"].of(found, rows).value
     (0.667, 1.0)
@@ -343,8 +343,8 @@ def _scorer_utility(name: str, scorer: Callable[..., float], *, coded: bool = Fa
 class ConstantModel:
     """The constant predictor: the base rates with the best class for everyone, or the mean or median.
 
-    >>> from metrifair.problem.problem import Given, make_problem
-    >>> rows = make_problem(Given(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
+    >>> from metrifair.problem.problem import Inputs, make_problem
+    >>> rows = make_problem(Inputs(["no", "yes", "yes"], sensitive_features=["f", "m", "f"]))
     >>> constant = constant_model(rows)
     >>> constant.value, constant.predictions(2).decision
     ('yes', array([1, 1]))

@@ -28,7 +28,7 @@ from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Given, Problem, Scheme, positive_of, problem_with_shares, weights_of
+from metrifair.problem.problem import Inputs, Problem, Scheme, positive_of, problem_with_shares, weights_of
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
 from metrifair.support.arrays import Integers
@@ -333,7 +333,7 @@ class ProbabilityBatchSampler(EpochSampler):
         kind = criterion_named(criterion)
         labels = None if targets is None or not kind.needs_labels else numbers("targets", targets).cpu().numpy()
         self.problem = problem_with_shares(
-            Given(labels, groups, sample_weight=sample_weight, label="targets"),
+            Inputs(labels, groups, sample_weight=sample_weight, label="targets"),
             criterion=kind,
             contrast=contrast,
             pos_label=pos_label if kind.needs_labels else None,

@@ -16,7 +16,7 @@ from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
-from metrifair.problem.problem import Given, Scheme
+from metrifair.problem.problem import Inputs, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
@@ -103,7 +103,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
     folds: int = 5
     random_state: Any = None
 
-    def _learned(self, X: Table, arguments: Given) -> Calibration:
+    def _learned(self, X: Table, arguments: Inputs) -> Calibration:
         """With the map, which is the same for all tolerances."""
         rows = super()._learned(X, arguments)
         row, group, weight = rows.memberships()

@@ -25,7 +25,7 @@ from metrifair.postprocessing.postprocessor import (
     overfits,
     with_ties,
 )
-from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_with_shares, warn_of_labels
+from metrifair.problem.problem import Inputs, Problem, Scheme, problem_with_scheme, problem_with_shares, warn_of_labels
 from metrifair.problem.proxies import GroupProbabilities, RowProbabilities
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.records import Arrays
@@ -97,8 +97,8 @@ class CrossedGroups(NamedTuple):
     def codes(self, groups: Integers) -> Integers:
         """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
 
-        >>> from metrifair.problem.problem import Given, make_problem
-        >>> problem = make_problem(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> from metrifair.problem.problem import Inputs, make_problem
+        >>> problem = make_problem(Inputs(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
         >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
         array([ 2,  1, -1, -1])
         """
@@ -154,7 +154,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         self : object
             The fitted estimator.
         """
-        arguments = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
         self._calibrate(self._learned(X, arguments))
         return self
 
@@ -188,7 +188,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         for tolerance in values:
             check_number("tolerances", tolerance, low=0, high=1)
         first = clone(self)
-        arguments = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
         rows = first._learned(X, arguments)
         state, fitted = first.generator_.get_state(), []
         for tolerance in values:
@@ -244,7 +244,7 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _calibrate(self, rows: Calibration) -> None:
         """Compute the part that depends on the tolerance; nothing if the tolerance is used at prediction only."""
 
-    def _learned(self, X: Table, arguments: Given) -> Calibration:
+    def _learned(self, X: Table, arguments: Inputs) -> Calibration:
         """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
         self._check_parameters()
         problem, given = self._read(X, arguments)
@@ -326,7 +326,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         positive = np.asarray(problem.is_positive)
         return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
-    def _read(self, X: Table, arguments: Given) -> tuple[Problem, GivenRows]:
+    def _read(self, X: Table, arguments: Inputs) -> tuple[Problem, GivenRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
         y = arguments.y
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
@@ -371,8 +371,8 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def _codes(self, X: Table, sensitive_features: Table | None) -> Integers:
         """The crossed group of new rows; a value that ``fit`` did not see is an error."""
-        given = Given(sensitive_features=sensitive_features, rows={"X": X})
-        return self.crossed_.codes(later_problem(given, self.crossed_.scheme).groups)
+        given = Inputs(sensitive_features=sensitive_features, rows={"X": X})
+        return self.crossed_.codes(problem_with_scheme(given, self.crossed_.scheme).groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

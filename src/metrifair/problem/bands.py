@@ -76,8 +76,8 @@ def in_bands(
     Rows up to a cut are compared with all rows above it, and groups in pairs. If rows were counted,
     ``weight`` and ``rows`` are the totals of each value. Each of ``bands`` has at least ``least`` rows if possible.
 
-    >>> from metrifair.problem.problem import Given, make_problem
-    >>> ages = make_problem(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
+    >>> from metrifair.problem.problem import Inputs, make_problem
+    >>> ages = make_problem(Inputs(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
     >>> [str(comparison) for comparison in in_bands(ages).comparisons]
     ["age '≤20' against '>20', everyone", "age '≤30' against '>30', everyone"]
     """

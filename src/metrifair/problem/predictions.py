@@ -261,8 +261,8 @@ def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = Non
     ``values`` are probabilities or margins, one column for each class, or one margin of the second of two classes.
     ``classes`` are the model's ``classes_``, in the order of its columns; None: those of the scheme, ascending.
 
-    >>> from metrifair.problem.problem import Given, make_problem
-    >>> scheme = make_problem(Given(["no", "yes"], sensitive_features=["f", "m"])).scheme
+    >>> from metrifair.problem.problem import Inputs, make_problem
+    >>> scheme = make_problem(Inputs(["no", "yes"], sensitive_features=["f", "m"])).scheme
     >>> class_scores(np.array([[0.8, 0.2]]), scheme, classes=np.array(["yes", "no"]))
     array([0.8])
     """

@@ -48,7 +48,7 @@ TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Inputs:
     """The user's input, unchanged.
 
     ``rows`` are further tables whose rows belong to these (features, predictions), by the names of their arguments;
@@ -221,7 +221,7 @@ class Problem:
 
 
 def make_problem(
-    given: Given,
+    inputs: Inputs,
     *,
     criterion: str | Criterion = "statistical_parity",
     contrast: Contrast = "pairs",
@@ -241,25 +241,25 @@ def make_problem(
     ``continuous`` names the numeric sensitive features; "auto" selects them by their values and warns.
     ``row_count`` is the number of rows behind these, if equal rows are counted.
 
-    >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
-    >>> problem = make_problem(given, criterion="equal_opportunity")
+    >>> inputs = Inputs(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
+    >>> problem = make_problem(inputs, criterion="equal_opportunity")
     >>> problem.scheme.classes, problem.is_positive, problem.groups.ravel()
     (('no', 'yes'), array([False,  True,  True]), array([ 0,  1, -1]))
     """
     check_switches(intersectional=intersectional)
     kind = criterion_named(criterion)
-    if given.sensitive_features is None and compared:
-        raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
-    if given.y is None and given.sensitive_features is not None and kind.needs_labels:
-        raise DataError(f"{kind.name} needs the true labels", remedy=Remedy(given.label))
-    rows = _rows_with_weight(given)
+    if inputs.sensitive_features is None and compared:
+        raise DataError(f"{inputs.prefix}sensitive_features is missing; pass the group of each sample")
+    if inputs.y is None and inputs.sensitive_features is not None and kind.needs_labels:
+        raise DataError(f"{kind.name} needs the true labels", remedy=Remedy(inputs.label))
+    rows = _rows_with_weight(inputs)
     labels, values = None, tuple(classes or ())
     if rows.y is not None:
-        labels, values = _target(given.label, rows.y, target, values)
+        labels, values = _target(inputs.label, rows.y, target, values)
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        encoded = _groups(given, rows.groups, intersectional=intersectional, continuous=continuous, row_count=row_count)
+        encoded = _groups(inputs, rows.groups, intersectional=intersectional, continuous=continuous, rows=row_count)
         if groups is not None:
             declared = _declared_attributes(groups, encoded.attributes)
             encoded = group_codes(rows.groups, intersectional=intersectional, attributes=declared)
@@ -290,70 +290,70 @@ def check_labels(probabilities: RowProbabilities, criteria: Sequence[Criterion])
 
 
 def problem_by_membership(
-    given: Given, *, criterion: str | Criterion = "statistical_parity", pos_label: object = None, **options: Any
+    inputs: Inputs, *, criterion: str | Criterion = "statistical_parity", pos_label: object = None, **options: Any
 ) -> Problem:
     """The record of the first rows, as ``make_problem`` makes it, for callers that accept group probabilities too.
 
     Rows are checked in their most probable groups, and then repeated for each group of positive probability.
 
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
-    >>> problem = problem_by_membership(Given(sensitive_features=sex))
+    >>> problem = problem_by_membership(Inputs(sensitive_features=sex))
     >>> problem.groups.ravel(), problem.weight, problem.kept
     (array([0, 1, 0]), array([0.25, 0.75, 1.  ]), array([0, 0, 1]))
     """
-    if not isinstance(given.sensitive_features, GroupProbabilities):
-        return make_problem(given, criterion=criterion, pos_label=pos_label, **options)
-    probabilities = row_probabilities(given.sensitive_features)
+    if not isinstance(inputs.sensitive_features, GroupProbabilities):
+        return make_problem(inputs, criterion=criterion, pos_label=pos_label, **options)
+    probabilities = row_probabilities(inputs.sensitive_features)
     by_label = probabilities.labels is not None
     problem = _in_most_probable_groups(
-        given if by_label else replace(given, y=None),
+        inputs if by_label else replace(inputs, y=None),
         probabilities,
         criterion=criterion,
         pos_label=pos_label if by_label else None,
         **options,
     )
-    return _by_membership(problem, probabilities, labels_unused=given.y is not None and not by_label)
+    return _by_membership(problem, probabilities, labels_unused=inputs.y is not None and not by_label)
 
 
-def problem_with_shares(given: Given, **options: Any) -> Problem:
+def problem_with_shares(inputs: Inputs, **options: Any) -> Problem:
     """The record of the first rows, as ``make_problem`` makes it, for training with probabilities of groups as well.
 
     Each row occurs once. The outcome is used for the risk, and within groups only if ``with_labels`` allows it.
 
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
-    >>> problem = problem_with_shares(Given([0, 1], sex, sample_weight=[1, 2]))
+    >>> problem = problem_with_shares(Inputs([0, 1], sex, sample_weight=[1, 2]))
     >>> problem.groups.ravel(), problem.shares             # the last cell is that of missing groups
     (array([1, 0]), array([[0.25, 0.75, 0.  ],
            [2.  , 0.  , 0.  ]]))
     """
-    if not isinstance(given.sensitive_features, GroupProbabilities):
-        return make_problem(given, **options)
-    probabilities = row_probabilities(given.sensitive_features)
+    if not isinstance(inputs.sensitive_features, GroupProbabilities):
+        return make_problem(inputs, **options)
+    probabilities = row_probabilities(inputs.sensitive_features)
     if probabilities.inverse is not None:
         raise DataError("corrects audits only", argument="confusion", remedy=Remedy("confusion", leave_out=True))
-    problem = _in_most_probable_groups(given, probabilities, **options)
+    problem = _in_most_probable_groups(inputs, probabilities, **options)
     problem = replace(problem, scheme=_probability_scheme(problem.scheme, probabilities))
     return _with_shares(problem, probabilities) if options.get("compared", True) else problem
 
 
-def later_problem_with_shares(given: Given, scheme: Scheme) -> Problem:
-    """The record of later rows, as ``later_problem`` makes it, with probabilities of groups as well."""
-    if not isinstance(given.sensitive_features, GroupProbabilities):
-        return later_problem(given, scheme)
-    probabilities = row_probabilities(given.sensitive_features)
+def problem_with_scheme_and_shares(inputs: Inputs, scheme: Scheme) -> Problem:
+    """The record of later rows, as ``problem_with_scheme`` makes it, with probabilities of groups as well."""
+    if not isinstance(inputs.sensitive_features, GroupProbabilities):
+        return problem_with_scheme(inputs, scheme)
+    probabilities = row_probabilities(inputs.sensitive_features)
     attribute = scheme.attributes[0]
     if attribute.name != probabilities.name or set(attribute.groups) != set(probabilities.groups):
         raise DataError(
             f"has {probabilities.name} of {list(probabilities.groups)}, and the rows of fit came with "
             f"{attribute.name} of {list(attribute.groups)}",
-            argument=f"{given.prefix}sensitive_features",
+            argument=f"{inputs.prefix}sensitive_features",
         )
     groups = tuple(map(str, attribute.groups))
     order = list(map(probabilities.groups.index, groups))
     probabilities = probabilities._replace(groups=groups, values=probabilities.values[:, order])
-    names = np.array([*groups, None], dtype=object)
     most_probable = np.nan_to_num(_most_probable(probabilities.values), nan=UNKNOWN).astype(np.int64)
-    return _with_shares(later_problem(replace(given, sensitive_features=names[most_probable]), scheme), probabilities)
+    names = np.array([*groups, None], dtype=object)[most_probable]
+    return _with_shares(problem_with_scheme(replace(inputs, sensitive_features=names), scheme), probabilities)
 
 
 def _with_shares(problem: Problem, probabilities: RowProbabilities) -> Problem:
@@ -368,14 +368,14 @@ def _with_shares(problem: Problem, probabilities: RowProbabilities) -> Problem:
 
 
 def _in_most_probable_groups(
-    given: Given, probabilities: RowProbabilities, *, criterion: str | Criterion = "statistical_parity", **options: Any
+    inputs: Inputs, probabilities: RowProbabilities, *, criterion: str | Criterion = "statistical_parity", **more: Any
 ) -> Problem:
     """The record of rows as if each were in its most probable group."""
     check_labels(probabilities, [criterion_named(criterion)])
     return make_problem(
-        replace(given, sensitive_features=_most_probable(probabilities.values)),
+        replace(inputs, sensitive_features=_most_probable(probabilities.values)),
         criterion=criterion,
-        **options | {"groups": range(len(probabilities.groups)), "continuous": False, "intersectional": False},
+        **more | {"groups": range(len(probabilities.groups)), "continuous": False, "intersectional": False},
     )
 
 
@@ -406,30 +406,30 @@ def _by_membership(problem: Problem, probabilities: RowProbabilities, *, labels_
 
 
 def _groups(
-    given: Given, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, row_count: int | None
+    inputs: Inputs, table: Mapping[str, Column], *, intersectional: bool, continuous: Continuous, rows: int | None
 ) -> Groups:
     """The groups. With "auto", numeric columns are selected here; categories of a data frame are names."""
     if not isinstance(continuous, str):
         return group_codes(table, intersectional=intersectional, continuous=continuous)
-    categorical = categories("sensitive_features", given.sensitive_features)
-    numbers = [name for name in numbers_among(table, continuous, rows=row_count) if name not in categorical]
+    categorical = categories("sensitive_features", inputs.sensitive_features)
+    numbers = [name for name in numbers_among(table, continuous, rows=rows) if name not in categorical]
     groups = group_codes(table, intersectional=intersectional, continuous=numbers)
     if numbers:
         warnings.warn(numbers_warning(table, numbers), stacklevel=5)
     return groups
 
 
-def later_problem(given: Given, scheme: Scheme) -> Problem:
+def problem_with_scheme(inputs: Inputs, scheme: Scheme) -> Problem:
     """The record of later rows, whose values have the meaning of the first rows."""
-    rows = _rows_with_weight(given)
+    rows = _rows_with_weight(inputs)
     labels, coded, strata, numbers = None, np.zeros((rows.length, 0), dtype=np.int64), None, None
     if rows.y is not None:
-        labels, _ = _target(given.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
+        labels, _ = _target(inputs.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
     required = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
     for name, is_required in required.items():
-        if is_required and getattr(given, name) is None:
+        if is_required and getattr(inputs, name) is None:
             raise DataError(
-                f"{given.prefix}{name} is missing, although the rows of fit came with it; pass one value per row"
+                f"{inputs.prefix}{name} is missing, although the rows of fit came with it; pass one value per row"
             )
     if scheme.attributes and rows.groups is not None:
         coded, _, numbers = group_codes(rows.groups, intersectional=scheme.intersectional, attributes=scheme.attributes)
@@ -451,16 +451,16 @@ class _Rows(NamedTuple):
     clusters: Column | None
 
 
-def _rows_with_weight(given: Given) -> _Rows:
+def _rows_with_weight(inputs: Inputs) -> _Rows:
     """The rows of positive weight; a DataError unless all tables have the same number and labels of rows."""
-    prefix, weight = given.prefix, given.sample_weight
-    tables = {"sensitive_features": given.sensitive_features, "control_features": given.control_features}
+    prefix, weight = inputs.prefix, inputs.sample_weight
+    tables = {"sensitive_features": inputs.sensitive_features, "control_features": inputs.control_features}
     arguments = {f"{prefix}{name}": table for name, table in tables.items()}
-    arguments |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": given.clusters}
-    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **arguments})
+    arguments |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": inputs.clusters}
+    length = same_rows(**{**inputs.rows, inputs.label: inputs.rows.get(inputs.label, inputs.y), **arguments})
     weights, kept = weights_of(f"{prefix}sample_weight", weight, length), None
-    y = None if given.y is None else one_column(given.label, given.y)
-    clusters = None if given.clusters is None else one_column("clusters", given.clusters)
+    y = None if inputs.y is None else one_column(inputs.label, inputs.y)
+    clusters = None if inputs.clusters is None else one_column("clusters", inputs.clusters)
     groups, controls = (None if table is None else columns(name, table) for name, table in tables.items())
     if weights is not None and not weights.all():
         kept = weights > 0
@@ -471,14 +471,14 @@ def _rows_with_weight(given: Given) -> _Rows:
             None if table is None else {name: column[kept] for name, column in table.items()}
             for table in (groups, controls)
         )
-    return _Rows(length, weights, kept, y, _outcome_name(given), groups, controls, clusters)
+    return _Rows(length, weights, kept, y, _outcome_name(inputs), groups, controls, clusters)
 
 
-def _outcome_name(given: Given) -> str:
+def _outcome_name(inputs: Inputs) -> str:
     """The name of the outcome's column; an array has none."""
-    table = given.rows.get(given.label, given.y)
-    name = given.label if table is None else next(iter(columns(given.label, table)))
-    return LABEL if name == given.label else name
+    table = inputs.rows.get(inputs.label, inputs.y)
+    name = inputs.label if table is None else next(iter(columns(inputs.label, table)))
+    return LABEL if name == inputs.label else name
 
 
 def positive_of(classes: Sequence[object], pos_label: object) -> int:
@@ -621,9 +621,9 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
     probability below 1 in 10,000. ``rows`` is the number of rows behind each row; None: one.
 
-    >>> attributes_equal_to_label(make_problem(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
+    >>> attributes_equal_to_label(make_problem(Inputs([1, 0] * 9, {"sex": ["f", "m"] * 9})))
     ['sex']
-    >>> attributes_equal_to_label(make_problem(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    >>> attributes_equal_to_label(make_problem(Inputs([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
     """
     if problem.probabilities is not None:  # a group that is likely is not the group

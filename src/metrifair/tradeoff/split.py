@@ -23,7 +23,7 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Given, Problem, problem_with_shares
+from metrifair.problem.problem import Inputs, Problem, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Column, Table, one_column, rows_of
 from metrifair.support.checks import is_number
@@ -233,7 +233,7 @@ def data_set(
     labels with the fewest rows that are compared.
     """
     problem = problem_with_shares(
-        Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
+        Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
         criterion=criterion,
         contrast="pairs" if contrast == "independence" else contrast,  # evaluated by distances between groups
         intersectional=intersectional,
