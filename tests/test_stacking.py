@@ -21,7 +21,7 @@ from metrifair import FairClassifier, FairRegressor, load, unfairness
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import fit_stack
 from metrifair.saving.modelfile import read, to_bytes
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import make_content, read_model
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 
 LINES: dict[str, Any] = {name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")}
@@ -198,7 +198,7 @@ def test_a_file_keeps_the_whole_stack(fitted: Any, tmp_path: Path) -> None:
     again = load(tmp_path / "stack.metrifair")
     assert repr(again) == repr(fitted)
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    assert to_bytes(content_of(again)) == to_bytes(content_of(fitted))
+    assert to_bytes(make_content(again)) == to_bytes(make_content(fitted))
 
 
 def test_onnx_predicts_the_same(fitted: Any, tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ def test_onnx_predicts_the_same(fitted: Any, tmp_path: Path) -> None:
     ],
 )
 def test_a_forged_file_is_refused(change: Any, message: str) -> None:
-    content = content_of(FairStackingClassifier(2.0, **LINES, model="linear").fit(X, Y, sensitive_features=A))
+    content = make_content(FairStackingClassifier(2.0, **LINES, model="linear").fit(X, Y, sensitive_features=A))
     change(content.meta, content.arrays)
     with pytest.raises(ModelFileError, match=message):
-        model_of(content)
+        read_model(content)
 
 
 def test_a_file_holds_no_foreign_models(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.cli.tables import read
 from metrifair.errors import DataError
-from metrifair.saving.models import encoder_of, encoder_record
-from metrifair.saving.records import EncoderRecord, record_of
+from metrifair.saving.models import encoder_record, read_encoder
+from metrifair.saving.records import EncoderRecord, read_record
 
 N = 60
 GENERATOR = np.random.default_rng(0)
@@ -303,8 +303,8 @@ def test_whatever_was_learned_later_tables_become_finite_numbers_and_files_chang
         found = encoder.transform(rows)
         assert found.shape == (len(rows["number"]), len(encoder.get_feature_names_out()))
         assert np.isfinite(found).all()
-    again = encoder_of(
-        record_of(EncoderRecord, json.loads(json.dumps(encoder_record(encoder).as_json(), allow_nan=False)))
+    again = read_encoder(
+        read_record(EncoderRecord, json.loads(json.dumps(encoder_record(encoder).as_json(), allow_nan=False)))
     )
     np.testing.assert_array_equal(again.transform(later), found)
     assert list(again.get_feature_names_out()) == list(encoder.get_feature_names_out())

@@ -27,7 +27,7 @@ from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import make_content, read_model
 from metrifair.saving.xgboost_trees import xgboost_trees
 from tests.one_split import frontier
 
@@ -68,12 +68,12 @@ def fitted(name: str) -> Any:
 
 
 def to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    content = content_of(model)
+    content = make_content(model)
     return content.meta, content.arrays
 
 
 def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    return model_of(Content(KIND, meta, arrays))
+    return read_model(Content(KIND, meta, arrays))
 
 
 def predictions(model: Any) -> np.ndarray:

@@ -30,9 +30,9 @@ from metrifair.api.loading import load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, fit_stack
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
-from metrifair.saving.models import content_of, model_of
-from metrifair.saving.records import Classes, classes_of, classes_record
+from metrifair.saving.modelfile import Content, add_prefix, from_bytes, strip_prefix, to_bytes
+from metrifair.saving.models import make_content, read_model
+from metrifair.saving.records import Classes, classes_record, read_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -61,11 +61,11 @@ class Parts(NamedTuple):
 
 
 def to_parts(model: FairEstimator) -> Parts:
-    return Parts(*content_of(model)[1:])
+    return Parts(*make_content(model)[1:])
 
 
 def from_parts(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FairEstimator:
-    return model_of(Content("estimator", meta, arrays))
+    return read_model(Content("estimator", meta, arrays))
 
 
 class Net(torch.nn.Module):
@@ -277,10 +277,10 @@ def test_groups_and_criteria_with_infinite_values_are_kept(tmp_path):
 def test_several_models_share_a_file():
     models = [classifier(), regressor(), streaming(TERNARY)]
     parts = [to_parts(model) for model in models]
-    arrays = {name: array for k, part in enumerate(parts) for name, array in prefixed(f"{k}/", part.arrays).items()}
+    arrays = {name: array for k, part in enumerate(parts) for name, array in add_prefix(f"{k}/", part.arrays).items()}
     content = from_bytes(to_bytes(Content("several", {"members": [part.meta for part in parts]}, arrays)))
     for k, model in enumerate(models):
-        assert_same(model, from_parts(content.meta["members"][k], under(f"{k}/", content.arrays)))
+        assert_same(model, from_parts(content.meta["members"][k], strip_prefix(f"{k}/", content.arrays)))
 
 
 @pytest.mark.parametrize("random_state", [np.random.RandomState(0), np.random.default_rng(0)])
@@ -564,7 +564,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
 def test_labels_of_absurd_length_are_refused():
     record = Classes(dtype="U9999", values=[f"{k:04}" for k in range(1000)])
     with pytest.raises(ModelFileError, match=r"^the classes take more than 4194304 characters$"):
-        classes_of(record)
+        read_classes(record)
 
 
 # Any damage at all

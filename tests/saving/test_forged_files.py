@@ -20,7 +20,7 @@ from forging import described
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, load
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, write
-from metrifair.saving.models import content_of
+from metrifair.saving.models import make_content
 from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
@@ -34,12 +34,12 @@ Y = (X.sum(1) + GENERATOR.normal(size=200) > 1.5).astype(int)
 @cache
 def lightgbm_content() -> Content:
     model = FairLGBMClassifier(2.0, n_jobs=1, verbose=-1, n_estimators=3, num_leaves=5)
-    return content_of(model.fit(X, Y, sensitive_features=A))
+    return make_content(model.fit(X, Y, sensitive_features=A))
 
 
 @cache
 def xgboost_content() -> Content:
-    return content_of(FairXGBClassifier(2.0, n_jobs=1, n_estimators=3, max_depth=3).fit(X, Y, sensitive_features=A))
+    return make_content(FairXGBClassifier(2.0, n_jobs=1, n_estimators=3, max_depth=3).fit(X, Y, sensitive_features=A))
 
 
 def refusal(path: Path, content: Content) -> str:

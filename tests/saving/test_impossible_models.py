@@ -23,7 +23,7 @@ from metrifair import (
 )
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import Content
-from metrifair.saving.models import content_of
+from metrifair.saving.models import make_content
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=120)
@@ -48,7 +48,7 @@ def trees(content: Content) -> str:
 
 @pytest.mark.parametrize("name", ["reg:squarederror", "binary:logitraw", "count:poisson"])
 def test_a_classifier_of_xgboost_has_an_objective_of_probabilities(name: str, tmp_path: Path) -> None:
-    content = content_of(FairXGBClassifier(0.0, **XGB).fit(X, Y))
+    content = make_content(FairXGBClassifier(0.0, **XGB).fit(X, Y))
     model = json.loads(trees(content))
     model["learner"]["objective"] = {"name": name} | (
         {"poisson_regression_param": {"max_delta_step": "0.7"}}
@@ -57,25 +57,25 @@ def test_a_classifier_of_xgboost_has_an_objective_of_probabilities(name: str, tm
     )
     with pytest.raises(ModelFileError, match="no probabilities"):
         loaded(tmp_path / "m", with_trees(content, json.dumps(model)))
-    regression = content_of(FairXGBRegressor(0.0, objective=name, **XGB).fit(X, Y))
+    regression = make_content(FairXGBRegressor(0.0, objective=name, **XGB).fit(X, Y))
     assert loaded(tmp_path / "m", regression).predict(X).shape == (120,)
 
 
 @pytest.mark.parametrize("name", ["regression", "poisson", "cross_entropy_lambda", ""])
 def test_a_classifier_of_lightgbm_has_an_objective_of_probabilities(name: str, tmp_path: Path) -> None:
-    content = content_of(FairLGBMClassifier(0.0, **LGBM).fit(X, Y))
+    content = make_content(FairLGBMClassifier(0.0, **LGBM).fit(X, Y))
     line = f"objective={name}\n" if name else ""
     changed = trees(content).replace("objective=binary sigmoid:1\n", line)
     assert changed != trees(content)
     with pytest.raises(ModelFileError, match="no probabilities"):
         loaded(tmp_path / "m", with_trees(content, changed))
     if name in ("regression", "poisson"):
-        regression = content_of(FairLGBMRegressor(0.0, objective=name, **LGBM).fit(X, Y))
+        regression = make_content(FairLGBMRegressor(0.0, objective=name, **LGBM).fit(X, Y))
         assert loaded(tmp_path / "m", regression).predict(X).shape == (120,)
 
 
 def test_a_leaf_of_xgboost_is_no_split_by_categories(tmp_path: Path) -> None:
-    content = content_of(FairXGBClassifier(0.0, **XGB).fit(X, Y))
+    content = make_content(FairXGBClassifier(0.0, **XGB).fit(X, Y))
     model = json.loads(trees(content))
     tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
     leaf = tree["left_children"].index(-1)
@@ -87,7 +87,7 @@ def test_a_leaf_of_xgboost_is_no_split_by_categories(tmp_path: Path) -> None:
 
 def changed_array(name: str, change: Callable[[np.ndarray], np.ndarray], kind: Any) -> Content:
     target = Y if kind is FairClassifier else X.sum(1)
-    content = content_of(kind(0.0, model="linear").fit(X, target))
+    content = make_content(kind(0.0, model="linear").fit(X, target))
     return content._replace(arrays=content.arrays | {name: change(content.arrays[name])})
 
 

@@ -31,11 +31,11 @@ from metrifair.saving.modelfile import (
     LARGEST_HEADER,
     MOST_VALUES,
     Content,
+    add_prefix,
     from_bytes,
-    prefixed,
     read,
+    strip_prefix,
     to_bytes,
-    under,
     write,
 )
 
@@ -115,9 +115,9 @@ def test_safetensors_reads_the_arrays_that_were_written_and_the_other_way_round(
 
 def test_several_models_share_a_file_under_prefixes():
     one, two = {"x": np.zeros(1)}, {"x": np.ones(2), "y": np.ones(1)}
-    both = prefixed("0/", one) | prefixed("1/", two)
-    assert under("0/", both) == one
-    assert sorted(under("1/", both)) == ["x", "y"]
+    both = add_prefix("0/", one) | add_prefix("1/", two)
+    assert strip_prefix("0/", both) == one
+    assert sorted(strip_prefix("1/", both)) == ["x", "y"]
 
 
 # Damage

@@ -31,7 +31,7 @@ from metrifair import (
 )
 from metrifair.errors import DataError, MissingExtra
 from metrifair.estimators.table_model import TableModel
-from metrifair.saving.onnx import forest_of, onnx_model
+from metrifair.saving.onnx import make_forest, onnx_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -125,7 +125,7 @@ def test_onnxruntime_says_what_python_says(name: str) -> None:
 def test_trees_take_values_at_and_beside_every_split_and_missing_ones_to_the_same_leaf(name: str) -> None:
     model = fitted(name)
     several = len(getattr(model, "classes_", ())) > 2
-    forest, rows = forest_of(model, 3 if several else 1), []
+    forest, rows = make_forest(model, 3 if several else 1), []
     for tree in forest.trees:
         for feature, split in zip(tree.feature, tree.split, strict=True):
             for value in (split, np.nextafter(split, -np.inf), np.nextafter(split, np.inf), np.nan, 0.0, -1.0):

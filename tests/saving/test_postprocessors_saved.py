@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from metrifair import BarycenterPostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import make_content, read_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -142,9 +142,9 @@ LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
 @pytest.mark.parametrize("lie", LIES)
 def test_what_does_not_fit_is_refused(lie: str) -> None:
     name, spoil = LIES[lie]
-    kind, meta, arrays = from_bytes(to_bytes(content_of(fitted(name))))
-    model_of(Content(kind, meta, dict(arrays)))  # the truth is taken
+    kind, meta, arrays = from_bytes(to_bytes(make_content(fitted(name))))
+    read_model(Content(kind, meta, dict(arrays)))  # the truth is taken
     arrays = dict(arrays)
     spoil(meta, arrays)
     with pytest.raises(ModelFileError):
-        model_of(Content(kind, meta, arrays))
+        read_model(Content(kind, meta, arrays))

@@ -63,10 +63,10 @@ def save(model: Loaded, path: PathLike) -> None:
     if type(model).__module__.startswith("metrifair.") and hasattr(model, "save"):
         model.save(path)
     elif hasattr(model, "named_steps"):  # a pipeline of scikit-learn
-        from metrifair.saving.models import content_of  # noqa: PLC0415  (imports torch)
+        from metrifair.saving.models import make_content  # noqa: PLC0415  (imports torch)
 
         require("sklearn.utils.validation", extra="train", purpose="a pipeline").check_is_fitted(model)
-        write(path, content_of(model))
+        write(path, make_content(model))
     else:
         raise DataError(
             f"a {type(model).__name__} cannot be saved; pass a fitted metrifair model, or a pipeline that ends with one"
@@ -136,18 +136,18 @@ def _build(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == STATE:
         return AuditState.of_content(content)
     require("torch", extra="train", purpose="a file of a model")
-    from metrifair.estimators.table_model import table_model_of  # noqa: PLC0415  (imports torch)
-    from metrifair.saving.models import KINDS, model_of  # noqa: PLC0415
+    from metrifair.estimators.table_model import read_table_model  # noqa: PLC0415  (imports torch)
+    from metrifair.saving.models import KINDS, read_model  # noqa: PLC0415
     from metrifair.saving.scoring import TABLE_MODEL  # noqa: PLC0415
     from metrifair.tradeoff.frontier_file import FRONTIER, read_frontier  # noqa: PLC0415
 
-    build_model = partial(model_of, module=module)
+    build_model = partial(read_model, module=module)
     if content.kind == FRONTIER:
         from metrifair.api.frontier import Frontier  # noqa: PLC0415
 
         return _check_notes(read_frontier(content, Frontier, build_model))
     if content.kind == TABLE_MODEL:
-        return table_model_of(content, build_model)
+        return read_table_model(content, build_model)
     if content.kind not in KINDS:
         kind = reprlib.repr(content.kind)
         raise ModelFileError(f"it contains a {kind}, which this version cannot read; upgrade it")

@@ -28,7 +28,7 @@ from metrifair.report.audit.markdown import (
     yaml_lines,
 )
 from metrifair.saving.modelfile import Content, PathLike, fingerprint, to_bytes
-from metrifair.saving.models import class_named, content_of
+from metrifair.saving.models import class_named, make_content
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
@@ -270,7 +270,7 @@ def _content(model: Any) -> Content | None:
     if class_named(type(last).__name__) is not type(last):
         return None
     try:
-        return model._content() if isinstance(model, TableModel) else content_of(model)
+        return model._content() if isinstance(model, TableModel) else make_content(model)
     except (DataError, NotFittedError):
         return None
 

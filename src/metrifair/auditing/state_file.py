@@ -25,7 +25,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.proxies import GroupProbabilities, Labels, probability_columns, probability_name
 from metrifair.problem.values import place_among
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import Arrays, Count, Record, record_of
+from metrifair.saving.records import Arrays, Count, Record, read_record
 from metrifair.support.arrays import Floats
 
 STATE = "audit state"
@@ -222,7 +222,7 @@ def read_parts(content: Content) -> StateParts:
         raise ModelFileError(
             f"it contains a {reprlib.repr(content.kind)}, not the counts of an audit; load it with load()"
         )
-    record = record_of(StateRecord, content.meta, "the counts of an audit")
+    record = read_record(StateRecord, content.meta, "the counts of an audit")
     low, high = record.score_range
     if not (low / 2 < high / 2 and math.isfinite(high - low)):
         raise ModelFileError(f"score_range must be two numbers, the lower one first, got {low} and {high}")

@@ -20,8 +20,8 @@ from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityEs
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Inputs, Problem, make_problem
 from metrifair.problem.tables import Table
-from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.models import content_of, encoder_of, encoder_record, inner_record
+from metrifair.saving.modelfile import Content, add_prefix, strip_prefix
+from metrifair.saving.models import encoder_record, inner_record, make_content, read_encoder
 from metrifair.saving.records import TableModelRecord, file_errors
 from metrifair.saving.saved import Saved
 from metrifair.saving.scoring import TABLE_MODEL, TableScorer, table_model_record
@@ -153,7 +153,7 @@ class TableModel(TableScorer, Saved):
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
     def _content(self) -> Content:
-        inner = content_of(self.estimator)
+        inner = make_content(self.estimator)
         record = TableModelRecord(
             encoder=encoder_record(self.encoder),
             estimator=inner_record(inner),
@@ -163,15 +163,16 @@ class TableModel(TableScorer, Saved):
             threshold=None if self.threshold is None else float(self.threshold),
             training_files=list(self.training_files),
         )
-        return Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays))
+        return Content(TABLE_MODEL, record.as_json(), add_prefix("estimator/", inner.arrays))
 
 
-def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
-    """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator from the content of its own file."""
+def read_table_model(content: Content, read_estimator: Callable[[Content], Any]) -> TableModel:
+    """The model that ``TableModel.save`` wrote; ``read_estimator`` makes the estimator from its content."""
     record = table_model_record(content)
-    estimator = model_of(Content(record.estimator.kind, record.estimator.meta, under("estimator/", content.arrays)))
+    kind, meta = record.estimator.kind, record.estimator.meta
+    estimator = read_estimator(Content(kind, meta, strip_prefix("estimator/", content.arrays)))
     with file_errors("the file does not describe a model", DataError):
-        encoder = encoder_of(record.encoder)
+        encoder = read_encoder(record.encoder)
         columns, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)
         return TableModel(encoder, estimator, record.target, *columns, record.threshold, files)
 

@@ -22,8 +22,8 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import BoosterRecord, classes_of, file_errors, plain, record_of, value_of
-from metrifair.saving.scoring import TREES, lightgbm_booster, outputs_of, safe_trees, trees_text, xgboost_booster
+from metrifair.saving.records import BoosterRecord, file_errors, plain, read_classes, read_record, read_value
+from metrifair.saving.scoring import TREES, lightgbm_booster, output_count, safe_trees, trees_text, xgboost_booster
 
 KIND = "booster"  # of the file; the record names the booster
 
@@ -40,7 +40,7 @@ _THREADS = ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads")
 _MOST_NUMBER = 2**32
 
 
-def content_of(estimator: Any) -> Content:
+def make_content(estimator: Any) -> Content:
     """The content of a fitted booster's file."""
     kind = type(estimator)
     check_own_class(kind)
@@ -60,7 +60,7 @@ def content_of(estimator: Any) -> Content:
         left_out=list(estimator.left_out_),
     )
     try:
-        classes = None if record.classes is None else classes_of(record.classes)
+        classes = None if record.classes is None else read_classes(record.classes)
         safe = safe_trees(text, record.features.count, classes, lightgbm=_is_lightgbm(kind))
         _restore(kind, record, safe, classes)  # what could not be read again is not written
     except ModelFileError as error:
@@ -68,10 +68,10 @@ def content_of(estimator: Any) -> Content:
     return Content(KIND, record.as_json(), {TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
 
 
-def booster_of(kind: type, content: Content) -> Any:
-    """The booster of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
-    record = record_of(BoosterRecord, content.meta)
-    classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
+def read_booster(kind: type, content: Content) -> Any:
+    """The booster of this class that ``make_content`` took apart; parts that do not fit are a ModelFileError."""
+    record = read_record(BoosterRecord, content.meta)
+    classes = read_classes(record.classes) if hasattr(kind, "predict_proba") else None
     trees = safe_trees(trees_text(content), record.features.count, classes, lightgbm=_is_lightgbm(kind))
     return _restore(kind, record, trees, classes)
 
@@ -80,7 +80,7 @@ def _restore(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any
     """A booster of these trees, which are safe, that has predicted once."""
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError):
-        estimator: Any = kind(**_parameters(record.parameters, outputs_of(classes)))
+        estimator: Any = kind(**_parameters(record.parameters, output_count(classes)))
         estimator._check_parameters()
         criterion_named(estimator.criterion)
         restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
@@ -100,7 +100,7 @@ def _parameters(stored: Mapping[str, Any], outputs: int) -> dict[str, Any]:
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
     """
-    parameters: dict[str, Any] = {name: value_of(name, json) for name, json in stored.items()}
+    parameters: dict[str, Any] = {name: read_value(name, json) for name, json in stored.items()}
     for name, value in parameters.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")

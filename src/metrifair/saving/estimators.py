@@ -26,7 +26,7 @@ from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.losses import REGRESSION_LOSSES
 from metrifair.problem.problem import Scheme
-from metrifair.saving.modelfile import Content, under
+from metrifair.saving.modelfile import Content, strip_prefix
 from metrifair.saving.records import (
     Arrays,
     EstimatorRecord,
@@ -34,17 +34,17 @@ from metrifair.saving.records import (
     LearnerRecord,
     ModuleRecord,
     NetworkRecord,
-    classes_of,
     classes_record,
     file_errors,
     in_one_line,
     plain,
-    record_of,
-    scheme_of,
+    read_classes,
+    read_record,
+    read_scheme,
+    read_value,
     scheme_record,
-    value_of,
 )
-from metrifair.saving.scoring import network_arrays, outputs_of, scaling_arrays
+from metrifair.saving.scoring import network_arrays, output_count, scaling_arrays
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
@@ -59,12 +59,12 @@ _METHODS = ("fit", "partial_fit", "score")  # those that take metadata
 # Writing
 
 
-def content_of(estimator: BaseEstimator) -> Content:
+def make_content(estimator: BaseEstimator) -> Content:
     """The content of a fitted estimator's file; many estimators can share a file, their arrays ``prefixed``.
 
     >>> from metrifair.estimators import FairRegressor
     >>> model = FairRegressor(0.0, model="linear", standardize=False).fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> sorted(content_of(model).arrays)
+    >>> sorted(make_content(model).arrays)
     ['parameters/bias0', 'parameters/weight0', 'scaling/mean', 'scaling/scale']
     """
     kind = type(estimator)
@@ -75,7 +75,7 @@ def content_of(estimator: BaseEstimator) -> Content:
     if module is None and isinstance(estimator.model, torch.nn.Module):
         module = estimator.model
     try:
-        estimator_of(kind, content, module)  # what could not be read again is not written
+        read_estimator(kind, content, module)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
     return content
@@ -133,7 +133,7 @@ def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
         "parameters": {name: _parameter(name, value) for name, value in parameters if name not in besides},
         "features": Features(count=int(model.n_features_in_), names=None if names is None else list(map(str, names))),
         "classes": None if classes is None else classes_record(classes),
-        "requests": requests_of(model),
+        "requests": metadata_requests(model),
     }
 
 
@@ -145,7 +145,7 @@ def _parameter(name: str, value: object) -> Any:
     return plain(name, value.tolist() if isinstance(value, np.ndarray) and value.ndim > 1 else value)
 
 
-def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
+def metadata_requests(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
     """The metadata routing requests of scikit-learn for each method; empty if there are none."""
     routing = estimator.get_metadata_routing()
     requests = {method: getattr(routing, method).requests for method in _METHODS}
@@ -160,9 +160,9 @@ def requests_of(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
 
 
 @file_errors("the file does not describe a model", DataError)  # from the checks of a user's own arguments
-def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
+def read_estimator(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
     """The estimator of this class in the content of a file; parts that do not fit are a ModelFileError."""
-    record = record_of(EstimatorRecord, content.meta)
+    record = read_record(EstimatorRecord, content.meta)
     module = copy.deepcopy(module)
     estimator = _construct(kind, record.parameters, module)
     if module is not None and estimator.model is not module and "module" not in record.model:
@@ -172,22 +172,22 @@ def estimator_of(kind: type[BaseEstimator], content: Content, module: torch.nn.M
         estimator.feature_names_in_ = np.array(record.features.names, dtype=object)
     classes = None
     if hasattr(kind, "predict_proba"):
-        estimator.classes_ = classes = classes_of(record.classes)
+        estimator.classes_ = classes = read_classes(record.classes)
     elif record.target_scaling is None:
         raise ModelFileError("the file does not describe a model: target_scaling is missing")
     else:
         estimator.target_scaling_ = record.target_scaling
-    estimator.scheme_ = scheme_of(record.scheme, classes)
+    estimator.scheme_ = read_scheme(record.scheme, classes)
     arrays = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
-    estimator.predictor_ = _predictor(record, arrays, outputs_of(classes), module)
+    estimator.predictor_ = _predictor(record, arrays, output_count(classes), module)
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
-        estimator.moments_ = moments_of(arrays, count) if record.moments else None
+        estimator.moments_ = read_moments(arrays, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
     arrays.check_all_taken()
-    state = Arrays(under("learner/", content.arrays))
+    state = Arrays(strip_prefix("learner/", content.arrays))
     if record.learner is not None:
-        estimator.learner_ = learner_of(record.learner, state, estimator)
+        estimator.learner_ = read_learner(record.learner, state, estimator)
         estimator.n_updates_ = estimator.learner_.updates
     state.check_all_taken()
     restore_requests(estimator, record.requests)
@@ -203,7 +203,7 @@ def _construct(kind: type[BaseEstimator], stored: Mapping[str, Any], module: tor
         if isinstance(json, dict) and "module" in json:
             values["model"] = _require_module(module, json["module"])
         else:
-            values[name] = value_of(name, json)
+            values[name] = read_value(name, json)
     estimator = kind(**values)
     estimator._check_parameters()
     criterion_named(estimator.criterion)
@@ -239,10 +239,10 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
     mean, scale = map(torch.from_numpy, scaling_arrays(arrays, record.features.count))
     model: Model
     if "hidden" in record.model:
-        model = Network(record.features.count, tuple(record_of(NetworkRecord, record.model).hidden), outputs)
+        model = Network(record.features.count, tuple(read_record(NetworkRecord, record.model).hidden), outputs)
         weights = {name: torch.from_numpy(array) for name, array in network_arrays(record, arrays, outputs).items()}
     else:
-        saved = record_of(ModuleRecord, record.model)
+        saved = read_record(ModuleRecord, record.model)
         user_module = _require_module(module, saved.module)
         parameters, buffers = dict(user_module.named_parameters()), dict(user_module.named_buffers())
         for kind, names, present in (("parameters", saved.names, parameters), ("buffers", saved.buffers, buffers)):
@@ -255,14 +255,14 @@ def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: to
             dtype = str(buffer.dtype).removeprefix("torch.")
             buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
         weights = {  # in the order of the learner's vector
-            name: tensor_of(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
+            name: read_tensor(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
         }
         model = StackedModule(user_module, outputs)
     return Predictor(model, weights, Scaling(mean, scale))
 
 
 def restore_requests(estimator: BaseEstimator, requests: Mapping[str, Mapping[str, bool | str]]) -> None:
-    """Restore the metadata requests of ``requests_of`` in scikit-learn."""
+    """Restore the metadata requests of ``metadata_requests`` in scikit-learn."""
     routing = estimator.get_metadata_routing()
     for method, request in requests.items():
         accepted = getattr(routing, method).requests if method in _METHODS else {}
@@ -307,7 +307,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
     return record, tensors
 
 
-def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner:
+def read_learner(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner:
     """The learner of this estimator that ``learner_parts`` took apart."""
     scheme, predictor = estimator.scheme_, estimator.predictor_
     classes = len(scheme.classes)
@@ -323,7 +323,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
         scheme.criterion,
         record.metric,
         **{name: getattr(record, name) for name in _OBJECTIVE},
-        generator=_generator(tensor_of(arrays, "generator", (None,), "uint8")),
+        generator=_generator(read_tensor(arrays, "generator", (None,), "uint8")),
         class_weight=tuple(record.class_weight),
     )
     learner = Learner(
@@ -337,7 +337,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
     )
     now = learner.adam.snapshot()
     learner.adam.restore(
-        tuple(tensor_of(arrays, f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True))
+        tuple(read_tensor(arrays, f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True))
     )
     if record.fresh and (record.updates or record.moments):
         raise ModelFileError(
@@ -345,7 +345,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
         )
     learner.updates, learner.fresh = record.updates, record.fresh
     if record.moments:
-        learner.moments = moments_of(arrays, estimator.n_features_in_)
+        learner.moments = read_moments(arrays, estimator.n_features_in_)
     dependent = {str(comparison) for comparison in scheme.comparisons if isinstance(comparison, Dependence)}
     if not set(record.scales) <= dependent:
         raise ModelFileError("the learner's scales are of attributes that are not compared")
@@ -355,17 +355,17 @@ def learner_of(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner
     return learner
 
 
-def tensor_of(arrays: Arrays, name: str, shape: Sequence[int | None], dtype: str = "float64") -> Tensor:
+def read_tensor(arrays: Arrays, name: str, shape: Sequence[int | None], dtype: str = "float64") -> Tensor:
     """An array of the file as a tensor."""
     return torch.from_numpy(arrays.take(name, shape, dtype))
 
 
 def moment_parts(moments: Moments) -> dict[str, Tensor]:
-    """The running moments of the features, as ``moments_of`` reads them."""
+    """The running moments of the features, as ``read_moments`` reads them."""
     return {f"moments/{name}": torch.as_tensor(np.asarray(part)) for name, part in moments._asdict().items()}
 
 
-def moments_of(arrays: Arrays, features: int) -> Moments:
+def read_moments(arrays: Arrays, features: int) -> Moments:
     """The running moments of the features."""
     shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
     weight, mean, squares = (arrays.take(f"moments/{name}", shape) for name, shape in shapes.items())
@@ -391,20 +391,20 @@ def _generator(state: Tensor) -> torch.Generator:
 
 
 def _waiting_samples(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
-    cell = tensor_of(arrays, "waiting/cell", (None,), "int64")
+    cell = read_tensor(arrays, "waiting/cell", (None,), "int64")
     value, attributes = None, scheme.attributes
     if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):
-        value = tensor_of(arrays, "waiting/value", (len(cell), len(attributes)))
+        value = read_tensor(arrays, "waiting/value", (len(cell), len(attributes)))
         numbers = torch.tensor([attribute.is_number for attribute in attributes])
         levels = torch.tensor([attribute.codes for attribute in attributes])
         codes = (value == value.round()) & (value >= -1) & (value < levels)
         if not bool((codes | numbers).all()):
             raise ModelFileError("the samples that wait for their batch have groups that do not exist")
     samples = Samples(
-        tensor_of(arrays, "waiting/x", (len(cell), features)),
-        tensor_of(arrays, "waiting/y", (len(cell),), "int64" if task.vector else "float64"),
+        read_tensor(arrays, "waiting/x", (len(cell), features)),
+        read_tensor(arrays, "waiting/y", (len(cell),), "int64" if task.vector else "float64"),
         cell,
-        tensor_of(arrays, "waiting/weight", (len(cell),)),
+        read_tensor(arrays, "waiting/weight", (len(cell),)),
         value,
     )
     cells = 1 if scheme.cells is None else scheme.cells.count

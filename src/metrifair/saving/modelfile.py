@@ -72,7 +72,7 @@ def to_bytes(content: Content) -> bytes:
         "sha256": _BLANK.decode(),
         "format": FORMAT,
         "kind": content.kind,
-        "versions": {name: version_of(name) for name in _VERSIONS_OF},
+        "versions": {name: installed_version(name) for name in _VERSIONS_OF},
         "meta": content.meta,
     }
     text = json.dumps(envelope, separators=(",", ":"), allow_nan=False)
@@ -122,25 +122,25 @@ def read(path: PathLike) -> Content:
     metrifair.errors.MissingModelFile: cannot read 'no_such_file.model': No such file or directory
     """
     try:
-        return from_bytes(_bytes_of(Path(path)))
+        return from_bytes(_read_bytes(Path(path)))
     except (OSError, ValueError) as error:
         kind = MissingModelFile if isinstance(error, FileNotFoundError) else ModelFileError
         raise kind(f"cannot read {os.fspath(path)!r}: {reason_of(error)}") from error
 
 
-def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def add_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays under longer names, so that one file can contain several models.
 
-    >>> prefixed("a/", {"x": np.zeros(1)})
+    >>> add_prefix("a/", {"x": np.zeros(1)})
     {'a/x': array([0.])}
     """
     return {prefix + name: array for name, array in arrays.items()}
 
 
-def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays whose names begin so, under their own names: undoes ``prefixed``.
+def strip_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin so, under their own names: undoes ``add_prefix``.
 
-    >>> under("a/", {"a/x": np.zeros(1), "b/x": np.ones(1)})
+    >>> strip_prefix("a/", {"a/x": np.zeros(1), "b/x": np.ones(1)})
     {'x': array([0.])}
     """
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -155,7 +155,7 @@ def _digest(data: bytes, at: int) -> bytes:
 
 
 @cache  # it is read from the disk, and a sweep writes many models
-def version_of(name: str) -> str:
+def installed_version(name: str) -> str:
     """The version of a distribution that is installed."""
     import importlib.metadata  # noqa: PLC0415 (only a file that is written names versions)
 
@@ -306,7 +306,7 @@ def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterat
         raise ValueError(f"{len(body) - end} bytes belong to no array")
 
 
-def _bytes_of(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ModelFileError("it is not a file")

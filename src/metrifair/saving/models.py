@@ -20,7 +20,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
 from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
-from metrifair.saving.modelfile import Content, prefixed, under
+from metrifair.saving.modelfile import Content, add_prefix, strip_prefix
 from metrifair.saving.records import (
     Arrays,
     EncoderParameters,
@@ -29,14 +29,14 @@ from metrifair.saving.records import (
     PipelineRecord,
     PostprocessorRecord,
     StackRecord,
-    classes_of,
     file_errors,
-    record_of,
-    scheme_of,
+    read_classes,
+    read_record,
+    read_scheme,
+    read_value,
     scheme_record,
-    value_of,
 )
-from metrifair.saving.scoring import coders_of
+from metrifair.saving.scoring import read_coders
 from metrifair.support.checks import check_known, seed_of
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
@@ -62,7 +62,7 @@ def class_named(name: object) -> Any:
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 
-def content_of(model: Any) -> Content:
+def make_content(model: Any) -> Content:
     """The content of a fitted model's file: a fair estimator or booster, a post-processor or a pipeline of them."""
     if isinstance(model, Pipeline):
         return _pipeline_content(model)
@@ -71,13 +71,13 @@ def content_of(model: Any) -> Content:
         return _postprocessor_content(model)
     if room == "stacking":
         return _stack_content(model)
-    return boosters.content_of(model) if room == "boosting" else estimators.content_of(model)
+    return boosters.make_content(model) if room == "boosting" else estimators.make_content(model)
 
 
-def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
+def read_model(content: Content, module: torch.nn.Module | None = None) -> Any:
     """The model in the content of a file, of the class that its record names.
 
-    >>> model_of(Content("estimator", {"kind": "Oracle"}, {}))
+    >>> read_model(Content("estimator", {"kind": "Oracle"}, {}))
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: it contains a model of the kind 'Oracle', which this version cannot read
     """
@@ -92,21 +92,23 @@ def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
         return _postprocessor(kind, content, module)
     if room == "stacking":
         return _stack(kind, content, module)
-    return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
+    if room == "boosting":
+        return boosters.read_booster(kind, content)
+    return estimators.read_estimator(kind, content, module)
 
 
 def _wrapped_model(content: Content, module: torch.nn.Module | None) -> Any:
     """The model within a post-processor, which is not a post-processor itself: nesting is bounded."""
     wrapped = content
     if content.kind == PIPELINE:
-        last = record_of(PipelineRecord, content.meta, "a pipeline").model
+        last = read_record(PipelineRecord, content.meta, "a pipeline").model
         wrapped = Content(last.kind, last.meta, {})
     kind = class_named(wrapped.meta.get("kind"))
     if wrapped.kind not in (estimators.KIND, boosters.KIND, STACK) or (
         kind is not None and _room(kind) == "postprocessing"
     ):
         raise ModelFileError("a post-processor wraps no other")
-    return model_of(content, module)
+    return read_model(content, module)
 
 
 def _room(kind: type) -> str:
@@ -134,7 +136,7 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
             f"step {last!r} of the pipeline is a {type(model).__name__}, which a model file cannot contain; end with a "
             "metrifair model, such as FairClassifier(0) or FairLGBMClassifier(0)"
         )
-    inner = content_of(model)
+    inner = make_content(model)
     record = PipelineRecord(
         steps=[name for name, _ in pipeline.steps],
         encoders=[encoder_record(step) if isinstance(step, TableEncoder) else None for _, step in before],
@@ -147,13 +149,13 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
 
 def _pipeline(content: Content, module: torch.nn.Module | None) -> Pipeline:
     """The pipeline in the content of a file."""
-    record = record_of(PipelineRecord, content.meta, "a pipeline")
+    record = read_record(PipelineRecord, content.meta, "a pipeline")
     if len(record.steps) != len(record.encoders) + 1:
         raise ModelFileError("the file does not describe a pipeline: its steps are not those that it names")
     if record.model.kind == PIPELINE:
         raise ModelFileError("the file does not describe a pipeline: it ends with another, not with a model")
-    encoders = ["passthrough" if step is None else encoder_of(step) for step in record.encoders]
-    model = model_of(Content(record.model.kind, record.model.meta, content.arrays), module)
+    encoders = ["passthrough" if step is None else read_encoder(step) for step in record.encoders]
+    model = read_model(Content(record.model.kind, record.model.meta, content.arrays), module)
     fitted = [step for step in (*encoders, model) if not isinstance(step, str)]
     for encoder, after in pairwise(fitted):
         produced, expected = len(encoder.get_feature_names_out()), after.n_features_in_
@@ -172,7 +174,7 @@ def encoder_record(encoder: TableEncoder) -> EncoderRecord:
     >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
     >>> record.coders["age"]
     {'kind': 'number', 'median': 30.0, 'center': 30.0, 'spread': 10.0, 'flagged': False}
-    >>> encoder_of(record).transform({"age": [50]})
+    >>> read_encoder(record).transform({"age": [50]})
     array([[2.]])
     """
     check_is_fitted(encoder, "coders_")
@@ -187,9 +189,9 @@ def encoder_record(encoder: TableEncoder) -> EncoderRecord:
     )
 
 
-def encoder_of(record: EncoderRecord) -> TableEncoder:
+def read_encoder(record: EncoderRecord) -> TableEncoder:
     """The encoder, or a ModelFileError if the record does not describe one."""
-    coders = coders_of(record)
+    coders = read_coders(record)
     encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
     encoder.n_features_in_, encoder.dropped_, encoder.coders_ = record.count, record.dropped, coders
     if record.names is not None:
@@ -216,9 +218,9 @@ def _postprocessor_content(model: Any) -> Content:
         scheme=scheme_record(model.crossed_.scheme),
         inner={name: inner_record(content) for name, content in inner.items()},
     )
-    arrays = prefixed("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
+    arrays = add_prefix("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
     for name, content in inner.items():
-        arrays |= prefixed(f"{name}/", content.arrays)
+        arrays |= add_prefix(f"{name}/", content.arrays)
     return Content(POSTPROCESSOR, record.as_json(), arrays)
 
 
@@ -229,7 +231,7 @@ def _inner_content(model: Any, part: Any) -> Content:
             f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot contain; wrap "
             "a metrifair model, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
         )
-    return content_of(part)
+    return make_content(part)
 
 
 def inner_record(content: Content) -> InnerRecord:
@@ -239,18 +241,18 @@ def inner_record(content: Content) -> InnerRecord:
 
 def _postprocessor(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
     """The post-processor in the content of a file."""
-    record = record_of(PostprocessorRecord, content.meta)
+    record = read_record(PostprocessorRecord, content.meta)
     if set(record.inner) not in ({"base"}, {"base", "guess"}):
         raise ModelFileError("the file does not describe a model: a post-processor wraps a base, and at most a guess")
-    if sum(len(under(f"{name}/", content.arrays)) for name in (*record.inner, "state")) < len(content.arrays):
+    if sum(len(strip_prefix(f"{name}/", content.arrays)) for name in (*record.inner, "state")) < len(content.arrays):
         raise ModelFileError("the file contains arrays that belong to no part of the model")
     inner = {
-        name: _wrapped_model(Content(part.kind, part.meta, under(f"{name}/", content.arrays)), module)
+        name: _wrapped_model(Content(part.kind, part.meta, strip_prefix(f"{name}/", content.arrays)), module)
         for name, part in record.inner.items()
     }
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
-        return _assemble(_construct(kind, record, inner), record, inner, Arrays(under("state/", content.arrays)))
+        return _assemble(_construct(kind, record, inner), record, inner, Arrays(strip_prefix("state/", content.arrays)))
 
 
 def _assemble(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any], state: Arrays) -> Any:
@@ -259,7 +261,7 @@ def _assemble(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any],
     if record.features.names is not None:
         model.feature_names_in_ = np.array(record.features.names, dtype=object)
     if record.classes is not None:
-        model.classes_ = classes = classes_of(record.classes)
+        model.classes_ = classes = read_classes(record.classes)
     if not (classes is None) == is_regressor(base) == is_regressor(model):
         raise ModelFileError("classes are of classifiers, and only of them")
     if classes is not None and (len(classes) != 2 or list(base.classes_) != list(classes)):
@@ -267,7 +269,7 @@ def _assemble(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any],
     count = record.features.count  # a pipeline whose first step is "passthrough" has no count of its own
     if any(getattr(part, "n_features_in_", count) != count for part in inner.values()):
         raise ModelFileError("a model that is wrapped takes another number of features")
-    scheme = scheme_of(record.scheme, classes)
+    scheme = read_scheme(record.scheme, classes)
     model.base_, model.positive_ = base, scheme.positive
     seen = state.take("seen", (None, len(scheme.attributes)))
     model._restore(scheme, seen.astype(np.int64), inner.get("guess"), state)
@@ -282,7 +284,7 @@ def _construct(kind: type, record: PostprocessorRecord, inner: Mapping[str, Any]
     names = {name for name in kind().get_params(deep=False) if name not in _WRAPPED}
     for name in record.parameters:
         check_known("a parameter", name, names)
-    values = {name: value_of(name, json) for name, json in record.parameters.items()}
+    values = {name: read_value(name, json) for name, json in record.parameters.items()}
     model = kind(**values)
     wrapped = {"estimator": inner["base"], "group_model": inner.get("guess")}
     for name in record.wraps:
@@ -309,7 +311,7 @@ def _stack_content(model: Any) -> Content:
     last.set_params(**{name: getattr(model, name) for name in last.get_params()})
     last.__dict__.update({name: value for name, value in vars(model).items() if name in _OF_LAST})
     last.predictor_, last.n_features_in_ = predictor.last, predictor.last.scaling.mean.shape[-1]
-    parts = {"last0": content_of(last)}
+    parts = {"last0": make_content(last)}
     arrays: dict[str, NDArray[Any]] = {}
     for name, blend in {"outcome": predictor.outcome, "group": predictor.group}.items():
         if blend is not None:
@@ -318,7 +320,7 @@ def _stack_content(model: Any) -> Content:
             slope, bias = blend.correction
             arrays |= {f"state/{name}_slope": np.array([slope]), f"state/{name}_bias": bias}
     for name, part in parts.items():
-        arrays |= prefixed(f"{name}/", part.arrays)
+        arrays |= add_prefix(f"{name}/", part.arrays)
     records = {name: inner_record(part) for name, part in parts.items()}
     record = StackRecord(
         **shared_fields(model, besides=(*_STACKED, *last.get_params())),
@@ -332,9 +334,9 @@ def _stack_content(model: Any) -> Content:
 
 def _stack(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
     """The stack in the content of a file."""
-    record = record_of(StackRecord, content.meta)
+    record = read_record(StackRecord, content.meta)
     parts = {"last": [record.last], "outcome": record.outcome, "group": record.group}
-    used = len(under("state/", content.arrays))
+    used = len(strip_prefix("state/", content.arrays))
     inner: dict[str, list[Any]] = {name: [] for name in parts}
     for name, records in parts.items():
         for place, part in enumerate(records):
@@ -342,14 +344,14 @@ def _stack(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
             plain = part_class is not None and _room(part_class) in ("estimators", "boosting")
             if not plain or part.kind == PIPELINE:  # no file is to be nested without end
                 raise ModelFileError("a stack takes predictions of estimators and boosters only")
-            arrays = under(f"{name}{place}/", content.arrays)
+            arrays = strip_prefix(f"{name}{place}/", content.arrays)
             used += len(arrays)
-            inner[name].append(model_of(Content(part.kind, part.meta, arrays), module if name == "last" else None))
+            inner[name].append(read_model(Content(part.kind, part.meta, arrays), module if name == "last" else None))
     if used < len(content.arrays):
         raise ModelFileError("the file contains arrays that belong to no part of the model")
     # From the checks of a user's own arguments.
     with file_errors("the file does not describe a model", DataError, TypeError, ValueError, OverflowError):
-        return _assemble_stack(kind, record, inner, Arrays(under("state/", content.arrays)))
+        return _assemble_stack(kind, record, inner, Arrays(strip_prefix("state/", content.arrays)))
 
 
 def _assemble_stack(kind: type, record: StackRecord, inner: Mapping[str, list[Any]], state: Arrays) -> Any:
@@ -363,7 +365,7 @@ def _assemble_stack(kind: type, record: StackRecord, inner: Mapping[str, list[An
     count = record.features.count
     if any(part.n_features_in_ != count for parts in models.values() for part in parts):
         raise ModelFileError("a model of the stack takes another number of features")
-    values = {name: value_of(name, json) for name, json in record.parameters.items()}
+    values = {name: read_value(name, json) for name, json in record.parameters.items()}
     for name in values:
         check_known("a parameter", name, set(kind().get_params(deep=False)) - set(last.get_params()))
     model = kind(**last.get_params(deep=False), **values)

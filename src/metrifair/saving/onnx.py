@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.encoding.coders import Coder, Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
-from metrifair.saving.modelfile import version_of
+from metrifair.saving.modelfile import installed_version
 from metrifair.saving.xgboost_trees import xgboost_trees
 from metrifair.support.checks import require
 from metrifair.training import Predictor
@@ -153,7 +153,7 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
     if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
         names = None  # LightGBM's own: Column_0 and so on
-    metadata = {"metrifair": version_of("metrifair"), "model": type(estimator).__name__}
+    metadata = {"metrifair": installed_version("metrifair"), "model": type(estimator).__name__}
     metadata |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
     metadata |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
     return graph.serialized(metadata | dict(about))
@@ -277,7 +277,7 @@ def _prediction(graph: Graph, x: str, model: Any, classes: int) -> str:
 
 def _booster_output(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decision:
     """The trees of a booster and the link of their sum, as in ``predict`` and ``predict_proba``."""
-    forest = forest_of(booster, classes if classes > 2 else 1)
+    forest = make_forest(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
     output = graph.add("TreeEnsemble", x, **forest.attributes())
     output = graph.add("Add", output, forest.start) if forest.start.any() else output
@@ -393,7 +393,7 @@ def _with_node(tree: _FlatTree) -> _FlatTree:
     return _FlatTree(zero, np.zeros(1), np.zeros(1, dtype=np.bool_), leaf, leaf, tree.leaf)
 
 
-def forest_of(booster: Any, outputs: int) -> Forest:
+def make_forest(booster: Any, outputs: int) -> Forest:
     """The trees that a fitted fair booster predicts by."""
     kind = type(booster).__name__
     try:

@@ -43,10 +43,10 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 R = TypeVar("R")
 
 
-def record_of(kind: type[R], json: object, described: str = "a model") -> R:
+def read_record(kind: type[R], json: object, described: str = "a model") -> R:
     """The record in this JSON, or a ModelFileError at the place of the mismatch; ``described`` is its subject.
 
-    >>> record_of(Features, {"count": -1, "names": None})
+    >>> read_record(Features, {"count": -1, "names": None})
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: the file does not describe a model: Expected `int` >= 0 - at `$.count`
     """
@@ -301,7 +301,7 @@ class CriterionRecord(Record):
 
 
 def plain(name: str, value: object) -> Json:
-    """JSON from which ``value_of`` makes an equal value; ``name`` is for the message if there is none.
+    """JSON from which ``read_value`` makes an equal value; ``name`` is for the message if there is none.
 
     >>> plain("hidden", (16, np.int64(8)))
     {'tuple': [16, 8]}
@@ -329,19 +329,19 @@ def plain(name: str, value: object) -> Json:
     raise DataError(f"{name} contains a {type(value).__name__}, which no model file can; use numbers, text or booleans")
 
 
-def value_of(where: str, json: Json) -> object:
+def read_value(where: str, json: Json) -> object:
     """The value that ``plain`` wrote.
 
-    >>> value_of("hidden", {"tuple": [16, 8]})
+    >>> read_value("hidden", {"tuple": [16, 8]})
     (16, 8)
     """
     if isinstance(json, list):
-        return [value_of(where, item) for item in json]
+        return [read_value(where, item) for item in json]
     if not isinstance(json, dict):
         return json
     ((tag, content),) = json.items() if len(json) == 1 else [("", None)]
     if tag == "tuple" and isinstance(content, list):
-        return tuple(value_of(where, item) for item in content)
+        return tuple(read_value(where, item) for item in content)
     if tag == "float" and content in ("nan", "inf", "-inf"):
         return float(str(content))
     if (
@@ -349,15 +349,15 @@ def value_of(where: str, json: Json) -> object:
         and isinstance(content, list)
         and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
     ):
-        return {scalar_of(where, pair[0]): value_of(where, pair[1]) for pair in content if isinstance(pair, list)}
+        return {read_scalar(where, pair[0]): read_value(where, pair[1]) for pair in content if isinstance(pair, list)}
     if tag == "criterion" and isinstance(content, dict):
-        return _criterion(where, {part: value_of(where, json_of_part) for part, json_of_part in content.items()})
+        return _criterion(where, {part: read_value(where, json_of_part) for part, json_of_part in content.items()})
     raise ModelFileError(f"{where} contains {reprlib.repr(json)}, which does not stand for a value")
 
 
-def scalar_of(where: str, json: Json) -> Scalar:
+def read_scalar(where: str, json: Json) -> Scalar:
     """A number, a string or a boolean."""
-    value = value_of(where, json)
+    value = read_value(where, json)
     if not isinstance(value, (bool, int, float, str)):
         raise ModelFileError(f"{where} must be a number, a string or a boolean, got {reprlib.repr(value)}")
     return value
@@ -388,11 +388,11 @@ def classes_record(classes: NDArray[Any]) -> Classes:
     return Classes(dtype=dtype, values=[plain("y", value) for value in classes.tolist()])
 
 
-def classes_of(record: Classes | None) -> NDArray[Any]:
+def read_classes(record: Classes | None) -> NDArray[Any]:
     """The labels, ascending, in the very type they had."""
     if record is None:
         raise ModelFileError("the file does not describe a model: classes are missing")
-    values, dtype = [scalar_of("classes", value) for value in record.values], record.dtype
+    values, dtype = [read_scalar("classes", value) for value in record.values], record.dtype
     if dtype.startswith("U") and int(dtype[1:]) * len(values) > _MOST_CHARACTERS:
         raise ModelFileError(f"the classes take more than {_MOST_CHARACTERS} characters")
     try:
@@ -442,9 +442,9 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
     )
 
 
-def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
+def read_scheme(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     """The scheme, compiled anew."""
-    criterion = value_of("scheme.criterion", record.criterion)
+    criterion = read_value("scheme.criterion", record.criterion)
     if not isinstance(criterion, Criterion):
         raise ModelFileError(f"scheme.criterion must be a criterion, got {reprlib.repr(criterion)}")
     attributes = tuple(map(_attribute, record.attributes))
@@ -487,7 +487,7 @@ def _strata(record: StrataRecord) -> Strata:
 
 
 def _scalars(where: str, values: list[Json]) -> tuple[Scalar, ...]:
-    return tuple(scalar_of(where, value) for value in values)
+    return tuple(read_scalar(where, value) for value in values)
 
 
 def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None) -> None:

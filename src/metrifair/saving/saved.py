@@ -91,6 +91,6 @@ class Saved:
         write_file(path, graph)
 
     def _content(self) -> Content:
-        from metrifair.saving.models import content_of  # noqa: PLC0415
+        from metrifair.saving.models import make_content  # noqa: PLC0415
 
-        return content_of(self)
+        return make_content(self)

@@ -18,7 +18,7 @@ from metrifair.problem.predictions import check_outputs
 from metrifair.problem.problem import positive_of
 from metrifair.problem.tables import Table, columns, spelled_as
 from metrifair.saving.lightgbm_trees import lightgbm_trees
-from metrifair.saving.modelfile import Content, under
+from metrifair.saving.modelfile import Content, strip_prefix
 from metrifair.saving.records import (
     Arrays,
     BoosterRecord,
@@ -26,11 +26,11 @@ from metrifair.saving.records import (
     EstimatorRecord,
     NetworkRecord,
     TableModelRecord,
-    classes_of,
     file_errors,
-    record_of,
-    scheme_of,
-    value_of,
+    read_classes,
+    read_record,
+    read_scheme,
+    read_value,
 )
 from metrifair.saving.xgboost_trees import xgboost_trees
 from metrifair.support.arrays import Floats
@@ -143,7 +143,7 @@ def table_scorer(content: Content) -> TableScorer | None:
     if content.kind != TABLE_MODEL:
         return None
     record = table_model_record(content)
-    inner = Content(record.estimator.kind, record.estimator.meta, under("estimator/", content.arrays))
+    inner = Content(record.estimator.kind, record.estimator.meta, strip_prefix("estimator/", content.arrays))
     readers: dict[str, Callable[[Content], FittedNetwork | FittedTrees | None]] = {
         "estimator": _network,
         "booster": _trees,
@@ -152,7 +152,7 @@ def table_scorer(content: Content) -> TableScorer | None:
     estimator = None if reader is None or record.encoder.names is None else reader(inner)
     if estimator is None:
         return None
-    encoder = FittedEncoder(coders_of(record.encoder))
+    encoder = FittedEncoder(read_coders(record.encoder))
     produced, expected = len(column_names(encoder.coders_.items())), estimator.n_features_in_
     if produced != expected:
         raise ModelFileError(f"the encoder makes {produced} columns, and the estimator takes {expected}")
@@ -162,9 +162,9 @@ def table_scorer(content: Content) -> TableScorer | None:
 
 def table_model_record(content: Content) -> TableModelRecord:
     """The record of a table model, whose arrays are all its estimator's."""
-    if len(under("estimator/", content.arrays)) < len(content.arrays):
+    if len(strip_prefix("estimator/", content.arrays)) < len(content.arrays):
         raise ModelFileError("the file contains arrays that belong to no part of the model")
-    return record_of(TableModelRecord, content.meta)
+    return read_record(TableModelRecord, content.meta)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class FittedEncoder:
         return encoded(self.coders_, named_columns(table) or {})
 
 
-def coders_of(record: EncoderRecord) -> dict[str, Coder]:
+def read_coders(record: EncoderRecord) -> dict[str, Coder]:
     """The encoding of each column; a ModelFileError if the record does not describe it."""
     # Before a list of so many names is made: the number comes from the file.
     if record.count != len(record.coders) + len(record.dropped):
@@ -189,7 +189,7 @@ def coders_of(record: EncoderRecord) -> dict[str, Coder]:
     coders: dict[str, Coder] = {}
     for name, json in record.coders.items():
         kind: type[Coder] = Levels if "levels" in json else Numbers
-        coders[name] = coder = record_of(kind, json, f"column {name!r}")
+        coders[name] = coder = read_record(kind, json, f"column {name!r}")
         if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
             raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
         if not coder.names(""):
@@ -246,21 +246,21 @@ class FittedNetwork:
 
 
 def _network(content: Content) -> FittedNetwork | None:
-    record = record_of(EstimatorRecord, content.meta)
+    record = read_record(EstimatorRecord, content.meta)
     is_supported = record.kind in ("FairClassifier", "FairRegressor")
     if not is_supported or record.learner is not None or "hidden" not in record.model:
         return None
-    classes = classes_of(record.classes) if record.kind == "FairClassifier" else None
+    classes = read_classes(record.classes) if record.kind == "FairClassifier" else None
     arrays, target = Arrays(content.arrays), record.target_scaling or (0.0, 1.0)
     scaling = scaling_arrays(arrays, record.features.count)
-    weights = network_arrays(record, arrays, outputs_of(classes))
+    weights = network_arrays(record, arrays, output_count(classes))
     layers = [(weights[f"weight{k}"][0, 0], weights[f"bias{k}"][0, 0, :, 0]) for k in range(len(weights) // 2)]
-    positive = scheme_of(record.scheme, classes).positive
-    label = value_of("pos_label", record.parameters.get("pos_label"))
+    positive = read_scheme(record.scheme, classes).positive
+    label = read_value("pos_label", record.parameters.get("pos_label"))
     return FittedNetwork(tuple(layers), (scaling[0][0], scaling[1][0]), classes, positive, label, target)
 
 
-def outputs_of(classes: NDArray[Any] | None) -> int:
+def output_count(classes: NDArray[Any] | None) -> int:
     """Number of outputs of a model: 1 for a number and for two classes."""
     return 1 if classes is None or len(classes) == 2 else len(classes)
 
@@ -276,7 +276,7 @@ def scaling_arrays(arrays: Arrays, features: int) -> tuple[Floats, Floats]:
 
 def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dict[str, Floats]:
     """Weights (1, 1, units, inputs) and biases (1, 1, units, 1) by name, with finite outputs near the mean."""
-    widths = (record.features.count, *record_of(NetworkRecord, record.model).hidden, outputs)
+    widths = (record.features.count, *read_record(NetworkRecord, record.model).hidden, outputs)
     by_name: dict[str, Floats] = {}
     largest = np.ones((widths[0], 1))  # output at one standard deviation from the mean
     with np.errstate(over="ignore", invalid="ignore"):
@@ -314,16 +314,16 @@ class FittedTrees:
 
 
 def _trees(content: Content) -> FittedTrees | None:
-    record = record_of(BoosterRecord, content.meta)
+    record = read_record(BoosterRecord, content.meta)
     if record.kind not in (*_LIGHTGBM, *_XGBOOST):
         return None
-    classes = classes_of(record.classes) if record.kind.endswith("Classifier") else None
+    classes = read_classes(record.classes) if record.kind.endswith("Classifier") else None
     count, lightgbm = record.features.count, record.kind in _LIGHTGBM
     text = safe_trees(trees_text(content), count, classes, lightgbm=lightgbm)
     scores = _lightgbm_scores(text, record) if lightgbm else _xgboost_scores(text)
     if not np.isfinite(scores(np.zeros((1, count)))).all():
         raise ModelFileError("the model cannot predict: its outputs are not finite")
-    return FittedTrees(scores, count, classes, value_of("pos_label", record.parameters.get("pos_label")))
+    return FittedTrees(scores, count, classes, read_value("pos_label", record.parameters.get("pos_label")))
 
 
 def trees_text(content: Content) -> str:
@@ -337,7 +337,7 @@ def trees_text(content: Content) -> str:
 
 def safe_trees(text: str, features: int, classes: NDArray[Any] | None, *, lightgbm: bool) -> str:
     """The trees as written anew, from numbers that were checked."""
-    outputs, probabilities = outputs_of(classes), classes is not None
+    outputs, probabilities = output_count(classes), classes is not None
     if lightgbm:
         return lightgbm_trees(text, features=features, classes=outputs, probabilities=probabilities).text()
     return xgboost_trees(text, features=features, classes=outputs, probabilities=probabilities)

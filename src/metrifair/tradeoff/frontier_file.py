@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from metrifair.figures.utility import UTILITIES, Utility
 from metrifair.saving.estimators import KIND
-from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
-from metrifair.saving.models import content_of
-from metrifair.saving.records import Count, Positive, Record, Scalar, record_of
+from metrifair.saving.modelfile import Content, PathLike, add_prefix, strip_prefix, write
+from metrifair.saving.models import make_content
+from metrifair.saving.records import Count, Positive, Record, Scalar, read_record
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.ledger import Figures
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point
@@ -91,8 +91,8 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     for place, outcome in enumerate(front.outcomes):
         kind, model = KIND, None
         if outcome.model is not None:
-            kind, model, model_arrays = content_of(outcome.model)
-            arrays |= prefixed(f"{place}/", model_arrays)
+            kind, model, model_arrays = make_content(outcome.model)
+            arrays |= add_prefix(f"{place}/", model_arrays)
         figures = outcome.validation, outcome.test, outcome.curves, outcome.training
         value, seed = outcome.job.value, outcome.job.seed
         outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=model, kind=kind))
@@ -107,10 +107,10 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
 
 def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]) -> T:
     """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model from its content."""
-    record = record_of(FrontierRecord, content.meta, "a frontier")
+    record = read_record(FrontierRecord, content.meta, "a frontier")
     outcomes = []
     for place, outcome in enumerate(record.outcomes):
-        arrays = under(f"{place}/", content.arrays)
+        arrays = strip_prefix(f"{place}/", content.arrays)
         model = None if outcome.model is None else model_in(Content(outcome.kind, outcome.model, arrays))
         job = Job(outcome.value, outcome.seed, outcome.test.family)
         outcomes.append(Outcome(job, outcome.validation, outcome.test, outcome.curves, model, outcome.training))

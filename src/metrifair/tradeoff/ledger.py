@@ -22,7 +22,7 @@ from metrifair import __version__
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.curves import Curves
 from metrifair.saving.modelfile import from_bytes, to_bytes
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import make_content, read_model
 from metrifair.support.checks import last_step
 from metrifair.tradeoff.points import Job, Outcome, Point
 
@@ -233,18 +233,18 @@ def make_entry(outcome: Outcome) -> Entry:
     content = None
     if type(last_step(outcome.model)).__module__.startswith("metrifair."):
         with suppress(DataError):  # a model with functions of the user: its figures are stored all the same
-            content = to_bytes(content_of(outcome.model))
+            content = to_bytes(make_content(outcome.model))
     figures = Figures(outcome.validation, outcome.test, outcome.curves, outcome.training)
     return Entry(figures.as_json(), content)
 
 
-def restore_outcome(entry: Entry, job: Job, estimator: Any) -> Outcome:
+def read_outcome(entry: Entry, job: Job, estimator: Any) -> Outcome:
     """The outcome of an entry that ``make_entry`` wrote."""
     figures, model = Figures.of(entry.record), None
     if entry.content is not None:
         module = getattr(estimator, "model", None)
         try:
-            model = model_of(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
+            model = read_model(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
         except ModelFileError as error:
             raise DataError(f"the ledger has a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)

@@ -42,7 +42,7 @@ from metrifair.support.checks import (
     last_step,
 )
 from metrifair.support.parallel import is_elsewhere, spread
-from metrifair.tradeoff.ledger import Ledger, fingerprint, make_entry, restore_outcome
+from metrifair.tradeoff.ledger import Ledger, fingerprint, make_entry, read_outcome
 from metrifair.tradeoff.points import Job, Outcome
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
@@ -233,7 +233,7 @@ def sweep(
         evaluate = partial(_evaluate_complete, evaluate, complete)
         estimator = estimator.steps[-1][1]
     finished = {} if ledger is None else ledger.finished()
-    outcomes = {job: restore_outcome(finished[job.name], job, estimator) for job in jobs if job.name in finished}
+    outcomes = {job: read_outcome(finished[job.name], job, estimator) for job in jobs if job.name in finished}
     missing = [job for job in jobs if job not in outcomes]
     ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith("metrifair.")
     if parameter == "strength" and ours:
