@@ -36,7 +36,7 @@ from metrifair.baselines import (
 )
 from metrifair.baselines.berk import Penalty
 from metrifair.estimators import FairClassifier
-from metrifair.estimators.settings import device_of
+from metrifair.estimators.settings import as_device
 
 Work = Callable[[Case, Splits, Effort], list[ModelResult]]
 Index = NDArray[np.int64]  # positions of rows
@@ -66,7 +66,7 @@ def baseline_runs(
     code = code or inspect.getsource(sys.modules[__name__])
     found = []
     for one in methods:
-        if one.dear and case.name == "adult" and device_of("auto").type != "cuda":
+        if one.dear and case.name == "adult" and as_device("auto").type != "cuda":
             continue
         served = case
         if one.either and case.input == "raw":
@@ -229,7 +229,7 @@ _SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which sta
 
 def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     # Transport plans may take half of what the accelerator has free, where there is one.
-    memory = torch.cuda.mem_get_info()[0] / 2 if device_of("auto").type == "cuda" else 4 * 2**30
+    memory = torch.cuda.mem_get_info()[0] / 2 if as_device("auto").type == "cuda" else 4 * 2**30
     model = SinkhornClassifier(
         criterion=case.criterion.name,
         hidden=(case.data.hidden,),

@@ -20,7 +20,7 @@ from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
 from metrifair.batches.samples import Layout, Samples, StratifiedPasses
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.settings import device_of, schedule_for
+from metrifair.estimators.settings import as_device, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
@@ -109,9 +109,9 @@ def sweep(
                 seeds=together,
                 schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
                 rows=own,
-                source=plan and floored_epochs(samples, own, plan, cells.comparisons, device_of(device)),
+                source=plan and floored_epochs(samples, own, plan, cells.comparisons, as_device(device)),
                 standardize=case.standardize,
-                device=device_of(device),
+                device=as_device(device),
             )
             stacks = [(trained, place) for place in range(len(together))]
         failed = [stack.failed[place].cpu().numpy() for stack, place in stacks]  # waits for the device

@@ -17,7 +17,7 @@ import torch
 from experiments.printed import METHODS
 from experiments.results import ModelResult
 from experiments.settings import DATA, Effort
-from metrifair.estimators.settings import device_of
+from metrifair.estimators.settings import as_device
 from metrifair.report.html import Markup, document, element, joined, write_html
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
@@ -125,7 +125,7 @@ def circumstances(effort: Effort, *, processes: int = 1) -> list[str]:
 
 def machine(processes: int = 1) -> str:
     """The machine and the versions that matter."""
-    if device_of("auto").type == "cuda":
+    if as_device("auto").type == "cuda":
         processor = torch.cuda.get_device_name()
     else:
         threads = f"threads: {torch.get_num_threads()}" if processes == 1 else f"{processes} processes of one thread"

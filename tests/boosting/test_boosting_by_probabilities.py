@@ -68,7 +68,7 @@ def test_value_and_slopes_are_those_of_signed_weights(criterion: str, weight: An
     given = Inputs(LABEL, race(with_labels="included"), sample_weight=weight, rows={"X": X})
     problem = boosting_problem(rows_of(criterion), given)
     output = RANDOM.normal(size=ROWS)
-    found = problem.objective_of(problem.training).at(output)
+    found = problem.make_objective(problem.training).at(output)
     score = 1 / (1 + np.exp(-output))
     counted = np.ones(ROWS) if weight is None else weight
     inside = TABLE * (counted * (LABEL if criterion == "equal_opportunity" else 1))[:, None]

@@ -75,7 +75,7 @@ def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, wei
 def penalized(given: Inputs, *, regression: bool, **changes: Any) -> PenalizedRisk:
     kind = {} if regression else {"predict_proba": None}  # which classifiers have
     problem = boosting_problem(settings_of(**changes, **kind), given)
-    return problem.objective_of(problem.training)
+    return problem.make_objective(problem.training)
 
 
 def outputs(seed: int, n: int, *, regression: bool, ties: bool) -> np.ndarray:
@@ -317,7 +317,7 @@ def test_a_group_of_one_is_left_out_or_refused() -> None:
     with pytest.warns(
         MetrifairWarning, match=r"^left out of the penalty, as too small to train on: .* 'b' \(1 row\); "
     ):
-        risk = problem.objective_of(problem.training)
+        risk = problem.make_objective(problem.training)
     assert [one.groups for one in risk.objective.comparisons] == [("a", "c")]
     assert np.flatnonzero(risk.at(np.arange(5.0)).unfairness_slope).tolist() == [0, 1, 3, 4]
     for rows, more in ((three, {"small_groups": "error"}), (Inputs([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
@@ -421,7 +421,7 @@ def test_rows_that_are_certain_have_the_slopes_of_their_own_groups(name: str, ca
     if name != "conditional_statistical_parity":
         rows = replace(rows, control_features=None)
     problem = boosting_problem(settings_of(**changes), rows)
-    known = problem.objective_of(problem.training)
+    known = problem.make_objective(problem.training)
     weight = problem.training.weight if case == "weights" else np.ones(60)
     expected = replace(known, shares=own_shares(known, weight))
     output = np.abs(outputs(3, 60, regression=False, ties=False))  # no two losses tie
@@ -461,7 +461,7 @@ def test_slopes_are_means_over_the_sides_by_definition(
     generator = np.random.default_rng(0)
     shares = ((generator.random(60), generator.random(60)),)
     output = outputs(5, 60, regression=False, ties=True)
-    found = problem.objective_of(problem.training, shares=shares).at(output).unfairness_slope
+    found = problem.make_objective(problem.training, shares=shares).at(output).unfairness_slope
     p, w, cell = 1 / (1 + np.exp(-output)), problem.training.weight, problem.training.cell
 
     def below(group: int, score: float) -> float:

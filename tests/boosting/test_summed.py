@@ -108,7 +108,7 @@ def test_the_slopes_of_any_split_are_those_of_one_process(name: str, cuts: tuple
 def test_they_are_those_of_one_machine(name: str) -> None:
     """Exactly where scores lie on the grid; else as close as its places are to each other."""
     problem = problem_of(name)
-    here = problem.objective_of(problem.training)
+    here = problem.make_objective(problem.training)
     exact = name in ON_THE_GRID
     outputs = (
         OUTPUTS if exact else np.random.default_rng(2).normal(size=N) + 0.5 * SEX

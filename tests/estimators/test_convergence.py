@@ -12,7 +12,7 @@ import torch
 from metrifair import FairClassifier, FairRegressor
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators import convergence
-from metrifair.estimators.convergence import Slack, slack_of
+from metrifair.estimators.convergence import Slack, training_slack
 from metrifair.training.loop import some_rows
 
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def test_a_long_training_is_finished_and_a_short_one_is_not(case: str, strength:
     for epochs in (2, 400):
         model = kind(strength, model="mlp", epochs=epochs, learning_rate=0.01, random_state=0)
         model.fit(X, y, sensitive_features=GROUP)
-        found[epochs] = slack_of(model, X, y, sensitive_features=GROUP)
+        found[epochs] = training_slack(model, X, y, sensitive_features=GROUP)
         assert found[epochs].attainable <= found[epochs].objective
         assert found[epochs].attainable <= found[epochs].constant  # all outputs times 0 is a constant
     assert found[2].unfinished
@@ -64,9 +64,9 @@ def test_the_constant_is_the_entropy_of_the_base_rate_or_the_variance() -> None:
     model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0).fit(X, y, sensitive_features=GROUP)
     rate = (y == "yes").mean()
     entropy = -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
-    assert slack_of(model, X, y, sensitive_features=GROUP).constant == pytest.approx(entropy, abs=1e-6)
+    assert training_slack(model, X, y, sensitive_features=GROUP).constant == pytest.approx(entropy, abs=1e-6)
     line = FairRegressor(1.0, model="mlp", epochs=2, random_state=0).fit(X, TARGET, sensitive_features=GROUP)
-    assert slack_of(line, X, TARGET, sensitive_features=GROUP).constant == pytest.approx(1.0, abs=1e-6)
+    assert training_slack(line, X, TARGET, sensitive_features=GROUP).constant == pytest.approx(1.0, abs=1e-6)
 
 
 def test_weights_are_repetitions() -> None:
@@ -75,8 +75,8 @@ def test_weights_are_repetitions() -> None:
     weight = rng.integers(1, 4, N)
     rows = np.repeat(np.arange(N), weight)
     model = FairClassifier(0.0, model="mlp", epochs=5, random_state=0).fit(X, y, sensitive_features=GROUP)
-    weighted = slack_of(model, X, y, sensitive_features=GROUP, sample_weight=weight)
-    repeated = slack_of(model, X[rows], y[rows], sensitive_features=GROUP[rows])
+    weighted = training_slack(model, X, y, sensitive_features=GROUP, sample_weight=weight)
+    repeated = training_slack(model, X[rows], y[rows], sensitive_features=GROUP[rows])
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
     assert weighted.constant == pytest.approx(repeated.constant, rel=1e-6)
 
@@ -88,7 +88,7 @@ def test_a_group_that_was_too_small_to_train_on_is_left_out_here_too() -> None:
         model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0, estimate="population").fit(
             X, y, sensitive_features=tribe
         )
-    assert slack_of(model, X, y, sensitive_features=tribe).unfinished
+    assert training_slack(model, X, y, sensitive_features=tribe).unfinished
 
 
 def test_of_many_rows_some_of_each_cell_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_of_many_rows_some_of_each_cell_are_looked_at(monkeypatch: pytest.Monkey
     assert 3 <= counts.tolist()[2] <= 5
     kind, y = CASES["two classes"]
     model = kind(1.0, model="mlp", epochs=2, random_state=0).fit(X, y, sensitive_features=GROUP)
-    assert slack_of(model, X, y, sensitive_features=GROUP).unfinished
+    assert training_slack(model, X, y, sensitive_features=GROUP).unfinished
 
 
 @pytest.mark.parametrize(

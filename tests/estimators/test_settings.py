@@ -15,9 +15,9 @@ import torch
 
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.settings import device_of, model_for, schedule_for
+from metrifair.estimators.settings import as_device, model_for, schedule_for
 from metrifair.problem.cells import Attribute
-from metrifair.support.checks import seed_of
+from metrifair.support.checks import make_seed
 from metrifair.training import Schedule
 from metrifair.training.models import Network, StackedModule
 
@@ -382,16 +382,16 @@ def test_models_by_name_and_by_module() -> None:
 
 
 def test_seeds() -> None:
-    assert seed_of(5) == seed_of(np.int64(5)) == 5
-    assert seed_of(np.random.RandomState(3)) == seed_of(np.random.RandomState(3))
+    assert make_seed(5) == make_seed(np.int64(5)) == 5
+    assert make_seed(np.random.RandomState(3)) == make_seed(np.random.RandomState(3))
     generator = np.random.default_rng(3)
-    assert seed_of(generator) != seed_of(generator)
-    assert seed_of(None) != seed_of(None)
+    assert make_seed(generator) != make_seed(generator)
+    assert make_seed(None) != make_seed(None)
 
 
 def test_devices() -> None:
-    assert device_of("cpu") == torch.device("cpu")
-    assert device_of("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert as_device("cpu") == torch.device("cpu")
+    assert as_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 # --- rows of weight zero ----------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from metrifair.figures.utility import (
     UTILITIES,
     Predictions,
     Utility,
+    as_utility,
     constant_mark,
     constant_model,
     utilities_for,
-    utility_of,
 )
 from metrifair.problem.problem import Inputs, Problem, make_problem
 
@@ -129,7 +129,7 @@ def test_rows_of_one_class_rank_nothing() -> None:
 
 def test_costs_by_label_and_decision() -> None:
     y, found = binary(3)
-    cost = utility_of([[0, 2], [7, -1]], classes=(0, 1))
+    cost = as_utility([[0, 2], [7, -1]], classes=(0, 1))
     matrix = metrics.confusion_matrix(y, found.decision)
     measured = cost.of(found, rows(y))
     assert measured is not None
@@ -140,7 +140,7 @@ def test_costs_by_label_and_decision() -> None:
 def test_the_constant_of_costs_is_the_cheapest_decision() -> None:
     y = np.array([0] * 80 + [1] * 20)
     assert constant_model(rows(y)).decision == 0
-    assert constant_model(rows(y), utility_of([[0, 1], [5, 0]], classes=(0, 1))).decision == 1  # 0.8 against 1.0
+    assert constant_model(rows(y), as_utility([[0, 1], [5, 0]], classes=(0, 1))).decision == 1  # 0.8 against 1.0
 
 
 def test_the_constant_of_numbers_is_the_mean_or_the_median() -> None:
@@ -164,7 +164,7 @@ def test_scorers_of_scikit_learn_are_asked_about_what_was_predicted(scorer: str,
         "precision": metrics.precision_score(y, found.decision, pos_label=pos_label),
     }
     own = found if pos_label else found._replace(score=1 - found.score)
-    measured = utility_of(scorer, classes=(0, 1)).of(own, rows(y, pos_label=pos_label), np.zeros((N, 1)))
+    measured = as_utility(scorer, classes=(0, 1)).of(own, rows(y, pos_label=pos_label), np.zeros((N, 1)))
     assert measured is not None
     assert measured.value == pytest.approx(expected[scorer])
 
@@ -173,19 +173,19 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
     y, found = binary(5)
     weight = np.random.default_rng(5).uniform(0.2, 3, N)
     scorer = make_scorer(metrics.fbeta_score, beta=2)
-    own = utility_of(scorer, classes=(0, 1))
+    own = as_utility(scorer, classes=(0, 1))
     assert own.name == "fbeta_score"
     measured = own.of(found, rows(y, weight))
     assert measured is not None
     assert measured.value == pytest.approx(metrics.fbeta_score(y, found.decision, beta=2, sample_weight=weight))
     margin = Predictions(np.log(found.score / (1 - found.score)), found.decision, "output")
-    ranked = utility_of("roc_auc", classes=(0, 1)).of(margin, rows(y))
+    ranked = as_utility("roc_auc", classes=(0, 1)).of(margin, rows(y))
     assert ranked is not None
     assert ranked.value == pytest.approx(metrics.roc_auc_score(y, found.score))
     with pytest.raises(DataError, match="the scorer 'neg_log_loss' cannot judge these models"):
-        utility_of("neg_log_loss", classes=(0, 1)).of(margin, rows(y))
+        as_utility("neg_log_loss", classes=(0, 1)).of(margin, rows(y))
     target, numbers, _ = sample("r2", 5)
-    error = utility_of("neg_max_error").of(numbers, rows(target, numbers=True))
+    error = as_utility("neg_max_error").of(numbers, rows(target, numbers=True))
     assert error is not None
     assert error.value == pytest.approx(-metrics.max_error(target, numbers.score))
 
@@ -204,7 +204,7 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
 )
 def test_what_is_no_utility_is_refused(utility: object, classes: tuple[int, ...], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        utility_of(utility, classes=classes)  # type: ignore[arg-type]
+        as_utility(utility, classes=classes)  # type: ignore[arg-type]
 
 
 def test_a_utility_from_a_file_is_a_name_only() -> None:
@@ -265,7 +265,7 @@ def test_two_rows_put_in_order_prove_no_ranking() -> None:
 
 def test_a_scorer_has_no_interval_and_must_be_better_as_it_stands() -> None:
     y, found = binary(9, signal=3.0)
-    problem, scorer = rows(y), utility_of("f1", classes=(0, 1))
+    problem, scorer = rows(y), as_utility("f1", classes=(0, 1))
     constant = constant_model(problem, scorer)
     assert constant_mark(found, problem, utility=scorer, constant=constant) == ""
     worse = found._replace(decision=1 - found.decision)
@@ -300,14 +300,14 @@ def test_scorers_by_name_judge_the_positive_label_whatever_it_is_called(scorer: 
     y, found = binary(5)
     texts = np.array(["no", "yes"])[y]
     own = found if pos_label == "yes" else found._replace(score=1 - found.score)
-    named = utility_of(scorer, classes=("no", "yes")).of(own, rows(texts, pos_label=pos_label), np.zeros((N, 1)))
+    named = as_utility(scorer, classes=("no", "yes")).of(own, rows(texts, pos_label=pos_label), np.zeros((N, 1)))
     positive = (texts == pos_label).astype(int)
     coded = own._replace(decision=(np.array(["no", "yes"])[own.decision] == pos_label).astype(int))
-    numbered = utility_of(scorer, classes=(0, 1)).of(coded, rows(positive, pos_label=1), np.zeros((N, 1)))
+    numbered = as_utility(scorer, classes=(0, 1)).of(coded, rows(positive, pos_label=1), np.zeros((N, 1)))
     assert named == numbered
 
 
 def test_costs_by_which_one_decision_is_always_cheapest_are_refused() -> None:
     with pytest.raises(DataError, match="make 'no' the cheapest decision for every label"):
-        utility_of([[0, 1], [0, 1]], classes=("no", "yes"))
-    assert utility_of([[-3, 0], [5, 4]], classes=("no", "yes")).name == "expected_cost"
+        as_utility([[0, 1], [0, 1]], classes=("no", "yes"))
+    assert as_utility([[-3, 0], [5, 4]], classes=("no", "yes")).name == "expected_cost"

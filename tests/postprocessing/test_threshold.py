@@ -17,7 +17,7 @@ from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.postprocessing.group_model import blind_coin, blind_cut
 from metrifair.postprocessing.postprocessor import probabilities
-from metrifair.postprocessing.rates import Curve, best_mixtures, best_thresholds, curve_of, lower_hull
+from metrifair.postprocessing.rates import Curve, best_mixtures, best_thresholds, lower_hull, rate_curve
 
 SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (0, 1)}
 
@@ -29,7 +29,7 @@ def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int)
         label = np.append([0, 1], rng.integers(0, 2, size))
         score = (rng.normal(size=len(label)) + label * rng.uniform(-1, 2)).round(digits)  # some are worse than chance
         member = np.stack([np.ones(len(label)) if one is None else label == one for one in sets], axis=1).astype(float)
-        curves.append(curve_of(score, member, np.where(label == 1, -1.0, rng.uniform(0.5, 2))))
+        curves.append(rate_curve(score, member, np.where(label == 1, -1.0, rng.uniform(0.5, 2))))
     return curves
 
 

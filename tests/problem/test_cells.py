@@ -24,9 +24,9 @@ from metrifair.problem.criteria import (
     STATISTICAL_PARITY,
     Criterion,
     Strata,
+    membership_codes,
     overlapping_strata,
     separate_strata,
-    stratum_of,
 )
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
@@ -107,7 +107,7 @@ def cases(draw: st.DrawFn) -> Case:
         within = [stratum == k for k in range(count)]
     if kind == "masks":
         masks = np.array(draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=n, max_size=n)))
-        strata, stratum, within = overlapping_strata(["one", "two"]), stratum_of(masks), list(masks.T)
+        strata, stratum, within = overlapping_strata(["one", "two"]), membership_codes(masks), list(masks.T)
     contrast = draw(st.sampled_from(["pairs", "rest"]))
     cells = compile_cells(
         criterion, attributes, classes=range(classes), positive=positive, strata=strata, contrast=contrast
@@ -273,7 +273,7 @@ def test_targets_at_the_edge_of_a_bin_belong_to_the_upper_one() -> None:
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=20))
 def test_the_number_of_a_combination_of_sets_stands_for_it(rows: list[list[bool]]) -> None:
     membership = np.array(rows)
-    assert np.array_equal(overlapping_strata(list("abcd")).member[stratum_of(membership)], membership)
+    assert np.array_equal(overlapping_strata(list("abcd")).member[membership_codes(membership)], membership)
 
 
 def wrong_sets(shape: Sequence[int], dtype: type) -> Criterion:

@@ -15,7 +15,7 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.losses import REGRESSION_LOSSES, log_losses, logits
-from metrifair.problem.predictions import scores_of
+from metrifair.problem.predictions import criterion_scores
 from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
 
@@ -78,7 +78,7 @@ def test_losses_of_certain_predictions_are_finite() -> None:
 @pytest.mark.parametrize("score", [lambda p, y: abs(p - y), lambda p, y: (p - y).abs(), lambda p, y: torch.abs(p - y)])
 def test_a_score_of_ones_own_takes_arrays_or_tensors_alone(score: Callable[[Any, Any], Any]) -> None:
     problem = make_problem(Inputs([0, 1, 1], sensitive_features=["f", "m", "f"]))
-    found = scores_of(Criterion("residual", score=score), np.array([0.25, 0.5, 1.0]), problem)
+    found = criterion_scores(Criterion("residual", score=score), np.array([0.25, 0.5, 1.0]), problem)
     assert found.tolist() == [0.25, 0.5, 0.0]
 
 

@@ -17,8 +17,8 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.predictions import favorable_decisions
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import Columns, Table, library_of
-from metrifair.support.checks import seed_of
+from metrifair.problem.tables import Columns, Table, table_library
+from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def audit(
     0.3333333333333333
     """
     arguments = dict(locals())
-    request, seed = Request.of(arguments), seed_of(random_state)
+    request, seed = Request.of(arguments), make_seed(random_state)
     generator = np.random.default_rng(seed)
     models = _models(y_pred)
     groups = sensitive_features if request.cuts is None else in_groups(sensitive_features, request.cuts)
@@ -136,7 +136,7 @@ def audit(
         record, rows = audit_source(source, request, generator, origin=origin, **facts)
         attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
         provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})
-        library = library_of(prediction, sensitive_features, y_true, control_features, sample_weight)
+        library = table_library(prediction, sensitive_features, y_true, control_features, sample_weight)
         audits[name] = Audit(replace(record, provenance=provenance), rows, library)
     return only_or_comparison(audits, several=isinstance(y_pred, Mapping))
 

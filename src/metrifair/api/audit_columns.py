@@ -21,8 +21,8 @@ from metrifair.auditing.source import AuditSource, ColumnSource, audit_source
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import library_of
-from metrifair.support.checks import seed_of
+from metrifair.problem.tables import table_library
+from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text, read_score_origin, source_files
 from metrifair.support.signatures import as_in
 
@@ -124,7 +124,7 @@ def audit_file(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
-    request, seed = Request.of(arguments), seed_of(random_state)
+    request, seed = Request.of(arguments), make_seed(random_state)
     roles_by_name = roles_by_score(request, arguments)
     scores = list(roles_by_name)
     with open_files(path, reading) as source:
@@ -226,14 +226,14 @@ def audit_table(
     (4, 1, 0.5)
     """
     arguments = dict(locals())
-    request, seed = Request.of(arguments), seed_of(random_state)
+    request, seed = Request.of(arguments), make_seed(random_state)
     roles_by_name = roles_by_score(request, arguments)
     place = table if isinstance(table, DatabaseTable) else DatabaseTable("the table", table)
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
     sources = _table_sources(place, roles_by_name, request, group=group, missing=missing)
     # The rows of one score are in its order, as no other audit's are.
-    context = {"ordered": len(sources) > 1, "library": library_of(place.table)}
+    context = {"ordered": len(sources) > 1, "library": table_library(place.table)}
     facts = {"call": call_text(audit_table, arguments), "seed": seed, "files": files, "source": source}
     return _audit_columns(sources, roles_by_name, request, **context, **facts)
 

@@ -23,7 +23,7 @@ from metrifair.auditing.request import Reference
 from metrifair.auditing.source import AuditedRows
 from metrifair.errors import PYTHON, ArgumentNames, DataError
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
-from metrifair.problem.tables import Backend, frame_of
+from metrifair.problem.tables import Backend, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import TESTS, Description, describe, significance_text
@@ -277,7 +277,7 @@ compute them.
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
-        return frame_of(*self.rows_and_columns(), backend or self.library)
+        return make_frame(*self.rows_and_columns(), backend or self.library)
 
     def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
         """The findings as a table, without a library of data frames.
@@ -651,7 +651,7 @@ class RateTable(PrintedPage):
             for name in ("selected", "shortfall"):
                 if any(getattr(row, name) is None for row in rows):
                     columns |= field_columns("Float64", name)
-        return frame_of(rows, columns, library)
+        return make_frame(rows, columns, library)
 
     def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
         """One row for each group of each table, and the columns of a data frame of them."""

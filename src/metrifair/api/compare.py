@@ -15,8 +15,8 @@ from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.compare import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.errors import DataError
-from metrifair.problem.tables import Backend, frame_of
-from metrifair.support.files import reason_of
+from metrifair.problem.tables import Backend, make_frame
+from metrifair.support.files import error_reason
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
@@ -83,7 +83,7 @@ class AuditDifference(ComparedAudits):
         """
         libraries = (audit.library for audit in self.audits.values())
         chosen = backend or next((library for library in libraries if library), None)
-        return frame_of(self.differences, _COLUMNS, chosen)
+        return make_frame(self.differences, _COLUMNS, chosen)
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
@@ -161,6 +161,6 @@ def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:
             )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
-        raise DataError(f"cannot read {path}: {reason_of(error)}") from None
+        raise DataError(f"cannot read {path}: {error_reason(error)}") from None
     except msgspec.DecodeError as error:
         raise DataError(f"{path} is not the JSON of an audit: {error}") from None

@@ -39,7 +39,7 @@ from metrifair.auditing.suppression import with_merged_scores, with_rounded_scor
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
 from metrifair.saving.modelfile import to_bytes
-from metrifair.support.checks import check_integer, names_of, seed_of
+from metrifair.support.checks import as_names, check_integer, make_seed
 from metrifair.support.files import csv_bytes
 from metrifair.support.ssh_signatures import sign
 from metrifair.wording.crosswalks import crosswalk_named
@@ -69,7 +69,7 @@ def write_evidence(
     check_integer("min_cell", min_cell, least=1)
     if score_digits is not None:
         check_integer("score_digits", score_digits, least=0)
-    names = names_of("crosswalks", crosswalks)
+    names = as_names("crosswalks", crosswalks)
     for name in names:
         crosswalk_named(name)
     parts, suppressed = released_counts(
@@ -129,7 +129,7 @@ def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
     of_rates = {name: parameters.pop(name) for name in ("standard", "reference", "min_group_share")}
     of_rows = {name: parameters.pop(name) for name in ("cuts", "favorable_decision")}
     request = Request(**parameters | {"threshold": parts.threshold, "score_range": None}).checked()
-    record, rows = audit_counts(parts, request, seed_of(provenance.seed))
+    record, rows = audit_counts(parts, request, make_seed(provenance.seed))
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
     record = record_with_rates(record, rows.sample, request)
     released = release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits)

@@ -20,9 +20,9 @@ from metrifair.auditing.monitor import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
-from metrifair.problem.tables import Backend, frame_of
-from metrifair.support.checks import seed_of
-from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files
+from metrifair.problem.tables import Backend, make_frame
+from metrifair.support.checks import make_seed
+from metrifair.support.provenance import Provenance, call_text, distinct_files, made_now, names_of_files
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
@@ -81,7 +81,7 @@ class AuditSeries(ComparedAudits):
         DataFrame
             The fields of ``Look`` as columns.
         """
-        return frame_of(self.record.series, _COLUMNS, backend)
+        return make_frame(self.record.series, _COLUMNS, backend)
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
@@ -160,7 +160,7 @@ def monitor(
     named: dict[str, Any] = dict(states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True))
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
-    seed = seed_of(random_state)
+    seed = make_seed(random_state)
     generator = np.random.default_rng(seed)
     request = Request.of(arguments)
     look_options = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
@@ -176,7 +176,7 @@ def monitor(
         change_test=ChangeTest.of([audit.rows for audit in audits.values()], seed),
     )
     origins = [audit.provenance for audit in audits.values()]
-    provenance = replace(origin, seed=seed, files=files_of(origins))
+    provenance = replace(origin, seed=seed, files=distinct_files(origins))
     return AuditSeries(replace(record, provenance=origins, origin=provenance))
 
 

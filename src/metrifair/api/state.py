@@ -29,7 +29,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.support.checks import check_integer, is_number, seed_of
+from metrifair.support.checks import check_integer, is_number, make_seed
 from metrifair.support.provenance import call_text
 from metrifair.support.signatures import as_in
 from metrifair.wording.numbers import listed
@@ -306,4 +306,4 @@ class AuditState(StateParts):
                 raise DataError("does not apply to counts", argument=name, received=value, remedy=remedy)
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
         facts = {"call": call_text(AuditState.audit, arguments), "source": source}
-        return Audit(*audit_counts(self, request, seed_of(random_state), **facts))
+        return Audit(*audit_counts(self, request, make_seed(random_state), **facts))

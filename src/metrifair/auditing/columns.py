@@ -26,7 +26,7 @@ from metrifair.problem.spelling import COMMA, MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Booleans, Floats
-from metrifair.support.checks import names_of
+from metrifair.support.checks import as_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +71,7 @@ class Roles(NamedTuple):
         proxy = group if isinstance(group, GroupProbabilities) else None
         group_columns = group if proxy is None else proxy_columns(proxy)
         for role, value in (("group", group_columns), ("control", control)):
-            names = () if value is None else names_of(role, value)
+            names = () if value is None else as_names(role, value)
             if role == "group" and not names:
                 raise DataError("must name at least one column, got none", argument="group")
             if len(set(names)) < len(names):
@@ -453,7 +453,7 @@ def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
 
 def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, Roles]:
     """The roles of the columns for each score column, validated; several score columns are several models."""
-    names = names_of("score", arguments["score"])
+    names = as_names("score", arguments["score"])
     if not names or len(set(names)) < len(names):
         raise DataError(
             "must name one column, or several different ones", argument="score", received=arguments["score"]

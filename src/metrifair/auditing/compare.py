@@ -29,7 +29,7 @@ from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.criteria import CRITERIA
 from metrifair.problem.values import Value
 from metrifair.support.checks import check_switches
-from metrifair.support.provenance import Provenance, files_of
+from metrifair.support.provenance import Provenance, distinct_files
 from metrifair.support.special import normal_cdf, normal_quantile
 
 _BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # whether more is better
@@ -177,7 +177,7 @@ def compare_audits(
         unmatched,
         can_pair=paired is None and in_memory(first) and any(in_memory(audit) for _, audit in others),
         provenance=sources,
-        origin=replace(origin or sources[0], files=files_of(sources)),
+        origin=replace(origin or sources[0], files=distinct_files(sources)),
     )
 
 

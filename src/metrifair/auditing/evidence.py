@@ -19,7 +19,7 @@ from metrifair.auditing.state_file import Scalar
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import without_repeats
 from metrifair.saving.records import Record
-from metrifair.support.files import reason_of, write_file
+from metrifair.support.files import error_reason, write_file
 from metrifair.support.provenance import Provenance
 
 MANIFEST, SIGNATURE = "MANIFEST.json", "MANIFEST.json.sig"
@@ -105,7 +105,7 @@ def write_files(path: Path, files: Files) -> None:
         for folder in {(path / name).parent for name in files}:
             folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {reason_of(error)}; name a new folder, or a .zip file") from None
+        raise DataError(f"cannot write {path}: {error_reason(error)}; name a new folder, or a .zip file") from None
     for name, content in files.items():
         write_file(path / name, content)
 
@@ -125,7 +125,7 @@ def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
                 raise DataError(f"{place} contains two files with the same name")
             return {entry.filename: archive.read(entry) for entry in entries}
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"cannot read {place}: {reason_of(error)}; name a folder or .zip file of evidence") from None
+        raise DataError(f"cannot read {place}: {error_reason(error)}; name a folder or .zip file of evidence") from None
 
 
 def _check_size(size: int) -> None:

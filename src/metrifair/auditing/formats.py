@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.spelling import COMMA, MISSING
 from metrifair.support.checks import check_known, check_switches, require
-from metrifair.support.files import reason_of
+from metrifair.support.files import error_reason
 
 if TYPE_CHECKING:
     import polars as pl
@@ -311,7 +311,7 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
         remedy = Remedy("encoding", detail=", the one in which the file was saved")
         raise DataError(f"{name} is not {encoding} text", remedy=remedy) from None
     except (OSError, EOFError, zlib.error) as error:  # the latter two: a compressed file that was cut short or damaged
-        raise DataError(f"{name} cannot be read: {reason_of(error)}") from None
+        raise DataError(f"{name} cannot be read: {error_reason(error)}") from None
 
 
 def excel_sheet(file: str, name: str, options: ReadOptions) -> pl.DataFrame:

@@ -19,13 +19,13 @@ from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.support.checks import (
+    as_names,
     check_integer,
     check_known,
     check_number,
     check_switches,
     is_integer,
     is_number,
-    names_of,
 )
 
 MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
@@ -217,7 +217,7 @@ class Request(AuditOptions):
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were requested, each once."""
-        names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
+        names = USUAL if self.metrics is None else as_names("metrics", self.metrics)
         _check_not_empty("metrics", names, "metric", " for the default ones")
         for name in names:
             check_known("metrics", name, METRICS)

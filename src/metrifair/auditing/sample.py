@@ -34,7 +34,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import Interval
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
-from metrifair.problem.predictions import scores_of
+from metrifair.problem.predictions import criterion_scores
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.arrays import Booleans, Floats, Integers
@@ -131,7 +131,7 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "for memory; write those scores to the file, as a separate column"
             )
-        scores = scores_of(criterion, self.prediction, problem_for_scores(problem, self.favorable), loss=loss)
+        scores = criterion_scores(criterion, self.prediction, problem_for_scores(problem, self.favorable), loss=loss)
         return scores_by_class(scores, self.classes, self.weight)
 
 

@@ -35,7 +35,7 @@ from metrifair.auditing.sample import AuditSample, problem_for_scores, scores_by
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.predictions import predictions_of
+from metrifair.problem.predictions import read_predictions
 from metrifair.problem.problem import Inputs, Problem, check_labels, problem_by_membership
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns
@@ -115,7 +115,7 @@ class MemorySource:
         )
         problem, crossed = _problems(given, request)
         scored = problem_for_scores(problem, request.favorable)
-        prediction, classes, precision = predictions_of(self.y_pred, scored, pos_label=request.pos_label)
+        prediction, classes, precision = read_predictions(self.y_pred, scored, pos_label=request.pos_label)
         weight, order, exponent = problem.weight, None, 0
         if weight is not None:
             # Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.

@@ -33,7 +33,7 @@ from metrifair.auditing.state_file import (
     plain,
 )
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.predictions import predictions_of
+from metrifair.problem.predictions import read_predictions
 from metrifair.problem.problem import Inputs, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
 from metrifair.problem.tables import codes, columns, levels
@@ -54,7 +54,7 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
     rows = {"y_pred": y_pred, "y_true": y_true}
     inputs = Inputs(y_true, sensitive_features, control_features, source.sample_weight, rows, "y_true")
     problem = problem_with_shares(inputs, continuous=False, compared=False)
-    score, _, precision = predictions_of(y_pred, problem)
+    score, _, precision = read_predictions(y_pred, problem)
     if score.ndim > 1:
         raise DataError(
             f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class at a time"

@@ -16,7 +16,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.predictions import predictions_of, scores_of
+from metrifair.problem.predictions import criterion_scores, read_predictions
 from metrifair.problem.problem import Inputs, Problem, problem_by_membership
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
@@ -123,7 +123,7 @@ def unfairness(
         pos_label=pos_label if uses_labels and not numeric else None,
         target="numbers" if numeric else "either",
     )
-    score = scores_of(kind, predictions_of(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
+    score = criterion_scores(kind, read_predictions(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
     distances, problem = _distances(metric, score, problem)
     if reduce == "sum":
         distances = _worst_cuts(distances, problem).sum()

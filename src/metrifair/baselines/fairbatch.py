@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, train_networks
+from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_networks
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
@@ -103,7 +103,7 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         model = Doubled(model) if reference else model
         objective, source = Objective(BINARY, ()), EpochSource(sampler.size, (), sampler.draw)
         unpenalized = grid._replace(strengths=[0.0])
-        trained = train_networks(network, samples_of(data), objective, unpenalized, source=source, model=model)
+        trained = train_networks(network, make_samples(data), objective, unpenalized, source=source, model=model)
         return [
             [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
             for (predictor,), shares in zip(trained, sampler.shares, strict=True)

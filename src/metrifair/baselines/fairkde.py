@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import BatchedNetworkClassifier, samples_of, train_networks
+from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_networks
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
-from metrifair.estimators.settings import device_of, schedule_for
+from metrifair.estimators.settings import as_device, schedule_for
 from metrifair.problem.cells import Attribute, Cells, compile_cells
 from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
@@ -111,7 +111,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         rows = grid.rows
         self._check(grid.strengths)
-        network, device = self._network(), device_of(self.device)
+        network, device = self._network(), as_device(self.device)
         for rows_of_seed in rows:
             data.take(rows_of_seed).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         cells = compared_cells(self.criterion, data.groups)
@@ -134,7 +134,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             cell=cell.to(device),
             member=member.to(device),
         )
-        samples = samples_of(data, cell)
+        samples = make_samples(data, cell)
         trained = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
         return [[None if predictor is None else {"predictor_": predictor} for predictor in seed] for seed in trained]
 

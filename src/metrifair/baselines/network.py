@@ -27,14 +27,14 @@ from metrifair.baselines.stacked import (
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
-from metrifair.estimators.estimator import output_of
-from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
+from metrifair.estimators.estimator import model_output
+from metrifair.estimators.settings import as_device, check_settings, model_for, schedule_for
 from metrifair.postprocessing.postprocessor import check_learner
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import groups_if_asked, seed_of
+from metrifair.support.checks import groups_if_asked, make_seed
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import BINARY, MULTICLASS, Objective
@@ -47,7 +47,7 @@ class NetworkClassifier(LogOddsMixin, StackedEstimator):
     """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the positive class."""
 
     def _log_odds(self, X: Table) -> Floats:
-        return output_of(self, X)
+        return model_output(self, X)
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
@@ -97,7 +97,7 @@ def train_networks(
         source=source,
         path=path,
         standardize=network.standardize,
-        device=device_of(network.device),
+        device=as_device(network.device),
         verbose=network.verbose,
     )
     failed = trained.failed.cpu().numpy()
@@ -107,7 +107,7 @@ def train_networks(
     ]
 
 
-def samples_of(data: TrainingData, cell: Tensor | None = None, *, vector: bool = False) -> Samples:
+def make_samples(data: TrainingData, cell: Tensor | None = None, *, vector: bool = False) -> Samples:
     """The rows as training takes them; ``vector`` for models with an output for each class."""
     y = data.y if vector else data.y.astype(np.float64)
     cell = torch.zeros(len(data), dtype=torch.long) if cell is None else cell
@@ -145,7 +145,7 @@ def fit_weighted(
     check_settings(network)
     schedule = schedule_for(network, min(map(len, grid.rows)))
     model = model_for(network, data.x.shape[1], outputs)
-    samples = samples_of(data, vector=task.vector)
+    samples = make_samples(data, vector=task.vector)
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
     started: Model = _Continued(model, starts) if earlier else model
     source = weighted_epochs(grid.rows, weights, schedule.batch_size)
@@ -271,7 +271,7 @@ def fit_learners(
     """
     base = _checked_base(estimator, name)
     random_state = getattr(base, "random_state", None)
-    seeds = grid.seeds if random_state is None else [seed_of(random_state)] * len(grid.seeds)
+    seeds = grid.seeds if random_state is None else [make_seed(random_state)] * len(grid.seeds)
     if _is_plain_network(base):
         return fit_weighted(base, data, FitGrid(seeds, grid.rows, [0.0]), weights, earlier)
     fitted = []

@@ -12,11 +12,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from metrifair.baselines.network import NetworkClassifier, samples_of
+from metrifair.baselines.network import NetworkClassifier, make_samples
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
-from metrifair.estimators.settings import device_of
+from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
@@ -131,7 +131,7 @@ class SinkhornClassifier(NetworkClassifier):
         parts = [self._part(data.take(part), seed, penalized=penalized) for seed, part in zip(seeds, rows, strict=True)]
         together = self._models_at_once(solver, parts) if penalized and parts else len(seeds) * len(strengths)
         few = max(1, min(together, len(strengths)))
-        many = max(1, together // few) if device_of(self.device).type in _STACKS_SEEDS else 1
+        many = max(1, together // few) if as_device(self.device).type in _STACKS_SEEDS else 1
         fits: list[list[Fitted]] = []
         for first in range(0, len(parts), many):
             some = parts[first : first + many]
@@ -158,7 +158,7 @@ class SinkhornClassifier(NetworkClassifier):
     def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
-        scaling = scaling_of(samples_of(data), None) if self.standardize else Scaling.none(data.x.shape[1])
+        scaling = scaling_of(make_samples(data), None) if self.standardize else Scaling.none(data.x.shape[1])
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
         sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized)
         return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
@@ -223,7 +223,7 @@ def _objective(
     x, y = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1)), table[..., -1].unsqueeze(1)
     weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]
     arrays = (x, y, torch.tensor(strengths, dtype=torch.float64), *weights)
-    x, y, strength, *weights = (array.to(device_of(estimator.device), _DTYPES[estimator.precision]) for array in arrays)
+    x, y, strength, *weights = (array.to(as_device(estimator.device), _DTYPES[estimator.precision]) for array in arrays)
     return AlignmentObjective(network, solver, estimator.level, x, y, tuple(weights), strength)
 
 

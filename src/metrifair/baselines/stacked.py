@@ -22,7 +22,7 @@ from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Inputs, Problem, Scheme, make_problem, problem_with_scheme, warn_of_labels
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_known, seed_of
+from metrifair.support.checks import check_known, make_seed
 from metrifair.training.objective import BINARY
 
 Fitted = dict[str, Any] | None
@@ -80,7 +80,7 @@ class StackedEstimator(BaseEstimator):
         for name in ("predictor_", "estimator_", "coef_"):  # a fit that fails leaves no model of other data behind
             self.__dict__.pop(name, None)
         data = self._data(X, y, groups, weight)
-        strength, seed = getattr(self, "strength", 0.0), seed_of(getattr(self, "random_state", 0))
+        strength, seed = getattr(self, "strength", 0.0), make_seed(getattr(self, "random_state", 0))
         ((fitted,),) = self._fits(data, FitGrid([seed], [np.arange(len(data))], [strength]))
         if fitted is None:
             raise Diverged(DIVERGED.format(self.learning_rate))
@@ -335,10 +335,10 @@ class PublishedPostprocessor(Postprocessor):
             given = GivenRows(X, y, sensitive_features)
             base = given.fit(self._template(), np.arange(_num_samples(X)))
             labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
-            folds = assign_folds(self.folds, labels, group, seed_of(self.random_state))
+            folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
             seen = folds.max() == 0
             scores = self._scores(base, X, sensitive_features) if seen else self._out_of_fold_scores(given, folds)
-        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        self.generator_ = np.random.RandomState(make_seed(self.random_state))
         self._learn(X, scores, group)
         self.base_ = base  # last: a fit that fails leaves the model as it was
         if not is_regressor(self):

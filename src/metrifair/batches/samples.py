@@ -78,10 +78,10 @@ def tensor_sides(
     *,
     drawn_from: Tensor | None = None,
 ) -> tuple[Sides, ...]:
-    """The rows of each comparison among samples in these cells, as ``problem.cells.sides_of`` finds them."""
+    """The rows of each comparison among samples in these cells, as ``problem.cells.make_sides`` finds them."""
     source = None if drawn_from is None else drawn_from.cpu().numpy()
     found = []
-    for side in cells.sides_of(comparisons, cell.cpu().numpy(), drawn_from=source):
+    for side in cells.make_sides(comparisons, cell.cpu().numpy(), drawn_from=source):
         rows = torch.from_numpy(side.rows).to(cell.device)
         fraction = None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
         found.append(replace(side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction))

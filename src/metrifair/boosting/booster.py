@@ -30,7 +30,7 @@ from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import seed_of
+from metrifair.support.checks import make_seed
 from metrifair.support.reuse import reused
 from metrifair.support.signatures import as_in
 
@@ -189,11 +189,11 @@ class FairBooster(Saved):
         rounds, learning_rate = self._pace()
         shares = None
         if self.expected_groups:
-            seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
+            seed = np.random.RandomState(make_seed(getattr(self, "random_state", None) or 0))
             shares = problem.shares(partial(self._reused_chances, given.rows["X"], arguments), seed)
-        objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
+        objective = problem.make_objective(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given_rows)) for given_rows in evaluated)
+        evaluations = tuple(problem.make_objective(evaluation_rows(problem, given_rows)) for given_rows in evaluated)
         return FitPlan(problem, descent, evaluations, arguments)
 
     def _reused_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:

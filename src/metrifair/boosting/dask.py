@@ -22,7 +22,7 @@ from metrifair.metrics.registry import trained, warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Inputs, warn_of_labels, weights_of
+from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
 from metrifair.problem.tables import Table, columns, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
@@ -293,7 +293,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     if _is_weightless(weight):
         return None
     target = one_column("y", y)
-    weights = weights_of("sample_weight", weight, len(target))
+    weights = read_weights("sample_weight", weight, len(target))
     row_weight = np.ones(len(target)) if weights is None else weights
     tables = [
         {"y": target if labels else np.zeros(len(target))},

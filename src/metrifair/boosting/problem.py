@@ -209,7 +209,7 @@ class BoostingProblem:
         """The objective of the comparisons that are made."""
         return objective_for(self.booster, self.scheme, self.task, self.trainable.comparisons)
 
-    def objective_of(
+    def make_objective(
         self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
     ) -> PenalizedRisk:
         """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""

@@ -193,10 +193,10 @@ def with_provenance(ctx: click.Context, audit: Audit, about: options.About, **so
 def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: options.About) -> Any:
     """The record of several audits with its command, and with ``files`` if the audits do not record theirs."""
     from metrifair.cli.console import command_text
-    from metrifair.support.provenance import files_of, with_files
+    from metrifair.support.provenance import distinct_files, with_files
 
     origins = with_files(record.provenance, files) if files else record.provenance
-    origin = replace(record.origin, call=command_text(ctx), files=files_of(origins)).described(*about)
+    origin = replace(record.origin, call=command_text(ctx), files=distinct_files(origins)).described(*about)
     return replace(record, origin=origin, provenance=origins)
 
 

@@ -39,7 +39,7 @@ from metrifair.encoding.coders import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.convergence import slack_of
+from metrifair.estimators.convergence import training_slack
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
@@ -47,7 +47,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import classes_in, positive_by_name
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, rows_of
+from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, take_rows
 from metrifair.problem.values import place_among
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
@@ -120,7 +120,7 @@ class TrainingFile:
         _, template, parameter = family or Family("", self.estimator, "strength")
         template = last_step(template)
         estimator = clone(template) if job is None else estimator_at(template, parameter, job)
-        arguments = {name: rows_of(table, rows) for name, table in self.arguments.items()}
+        arguments = {name: take_rows(table, rows) for name, table in self.arguments.items()}
         if self.clusters is not None:
             arguments |= argument_if_asked(estimator.fit, "clusters", self.clusters[rows])
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
@@ -128,7 +128,7 @@ class TrainingFile:
             estimator.fit(X, y, **arguments)
         # A stack's last model is trained on predictions for held-out rows, which are not available here.
         plain = type(estimator) in (FairClassifier, FairRegressor) and self.options.proxy is None
-        if plain and (slack := slack_of(estimator, X, y, **arguments)).unfinished:
+        if plain and (slack := training_slack(estimator, X, y, **arguments)).unfinished:
             warned.unfinished.append(
                 "training has not converged: rescaling the outputs would lower the objective on training rows from "
                 f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has {slack.constant:.4g}). "

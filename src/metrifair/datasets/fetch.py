@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from metrifair.errors import DataError
 from metrifair.support.checks import require
-from metrifair.support.files import reason_of
+from metrifair.support.files import error_reason
 from metrifair.support.progress import Progress, megabytes
 
 ATTEMPTS = 3
@@ -133,7 +133,7 @@ def _read_verified(path: Path, raw: RawFile) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or cut short ({error}); {remedy}") from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {reason_of(error)}; make it readable, or {remedy}") from error
+        raise DataError(f"cannot read {path}: {error_reason(error)}; make it readable, or {remedy}") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != raw.sha256:
         content_text = "more bytes" if cut else f"{len(content)} bytes with sha256 {digest}"

@@ -49,14 +49,14 @@ class Slack:
         return left > _MUCH * abs(self.constant) or worse > _WORSE * abs(self.constant)
 
 
-def slack_of(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack:
+def training_slack(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack:
     """How far a fitted estimator is from the end of its training, on the rows that it was fitted on; of many, on some.
 
     ``given`` are groups, strata and weights, as in ``fit``.
 
     >>> from metrifair import FairRegressor
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
-    >>> slack_of(FairRegressor(0.0, epochs=2, random_state=0).fit(X, y), X, y).unfinished
+    >>> training_slack(FairRegressor(0.0, epochs=2, random_state=0).fit(X, y), X, y).unfinished
     True
     """
     data = estimator._training_data(X, y, **given)

@@ -26,8 +26,8 @@ from metrifair.estimators.settings import (
     LEARNING_RATE,
     Settings,
     Trainable,
+    as_device,
     check_settings,
-    device_of,
     is_solved,
     model_for,
     objective_for,
@@ -42,7 +42,7 @@ from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import seed_of
+from metrifair.support.checks import make_seed
 from metrifair.training import Predictor, train
 from metrifair.training.models import Moments, Network
 from metrifair.training.objective import Task
@@ -126,7 +126,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
         warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight, clusters=clusters)
-        (fitted,) = self._fits(data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
+        (fitted,) = self._fits(data, strengths=[self.strength], seeds=[make_seed(self.random_state)])
         if fitted is None:
             raise Diverged(
                 f"training diverged at strength {self.strength}; lower learning_rate "
@@ -325,7 +325,7 @@ def trained_stack(
             rows=[rows for rows, _ in parts] or None,
             validation=[aside for _, aside in parts] or None,
             standardize=estimator.standardize,
-            device=device_of(estimator.device),
+            device=as_device(estimator.device),
             verbose=estimator.verbose,
         )
         places, own = list(range(len(seeds))), [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
@@ -406,7 +406,7 @@ def fit_stack(
     return models
 
 
-def output_of(estimator: Any, X: Table) -> Floats:
+def model_output(estimator: Any, X: Table) -> Floats:
     """The output of the fitted model for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
     learner: Learner | None = getattr(estimator, "learner_", None)
@@ -458,7 +458,7 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
 
 def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
-    scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
+    scheme, seed = data.problem.scheme, make_seed(estimator.random_state)
     objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
     if estimator.estimate == "rows":  # of which a stream has no end
         objective = replace(objective, estimate="population")

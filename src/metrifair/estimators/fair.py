@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from metrifair.errors import DataError
-from metrifair.estimators.estimator import FairEstimator, linear_parts, output_of
+from metrifair.estimators.estimator import FairEstimator, linear_parts, model_output
 from metrifair.estimators.settings import ClassWeight, class_weights
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
@@ -167,7 +167,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The outputs.
         """
-        return output_of(self, X)
+        return model_output(self, X)
 
     def predict_proba(self, X: Table) -> Floats:
         """Probabilities of the classes.
@@ -182,7 +182,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        output = torch.as_tensor(output_of(self, X))
+        output = torch.as_tensor(model_output(self, X))
         if output.ndim == 2:
             return MULTICLASS.prediction(output).numpy()
         probability = BINARY.prediction(output).numpy()
@@ -201,7 +201,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        output = output_of(self, X)
+        output = model_output(self, X)
         if output.ndim == 2:
             chosen = output.argmax(1)
         else:
@@ -325,7 +325,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
-        output = output_of(self, X)
+        output = model_output(self, X)
         center, spread = self.target_scaling_
         return output * spread + center
 

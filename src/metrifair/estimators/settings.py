@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_of, least_samples
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Criterion, Penalize
@@ -329,13 +329,13 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
     if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
         return False
-    kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_of(settings.metric)
+    kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_for(settings.metric)
     if kinks_everywhere or metric.gradient != "exact":
         return False
     return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not metric.by_pairs)
 
 
-def device_of(device: str) -> torch.device:
+def as_device(device: str) -> torch.device:
     """The device of that name; ``"auto"`` is a CUDA device where there is one."""
     there = torch.cuda.is_available()
     if device == "auto":
@@ -356,4 +356,4 @@ def check_devices(devices: Sequence[str] | None) -> None:
     if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
         raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
     for device in devices:
-        device_of(device)
+        as_device(device)

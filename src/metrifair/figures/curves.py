@@ -52,7 +52,7 @@ def curves_of(
     return Curves(grid.tolist(), density, cumulative)
 
 
-def curves_of_rows(
+def row_curves(
     score: Floats,
     members: Mapping[str, NDArray[Any]],
     ends: tuple[float, float],

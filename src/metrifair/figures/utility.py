@@ -251,18 +251,18 @@ def utilities_for(classes: Sequence[object]) -> tuple[Utility, ...]:
     return tuple(utility for utility in UTILITIES.values() if (utility.needs == "numbers") != bool(classes))
 
 
-def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utility:
+def as_utility(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utility:
     """The utility for a task with these classes (none: a number is predicted).
 
-    >>> utility_of("log_loss", classes=("no", "yes")).larger_is_better
+    >>> as_utility("log_loss", classes=("no", "yes")).larger_is_better
     False
-    >>> utility_of([[0, 1], [5, 0]], classes=("no", "yes")).name
+    >>> as_utility([[0, 1], [5, 0]], classes=("no", "yes")).name
     'expected_cost'
-    >>> utility_of("f1", classes=(0, 1)).name
+    >>> as_utility("f1", classes=(0, 1)).name
     'f1'
-    >>> utility_of("auto").name
+    >>> as_utility("auto").name
     'r2'
-    >>> utility_of("auc")
+    >>> as_utility("auc")
     Traceback (most recent call last):
     metrifair.errors.DataError: utility 'auc' is of classes, and numbers are predicted here; take one of 'r2', ...
     """

@@ -31,7 +31,7 @@ from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_array, sam
 from metrifair.metrics.quadratic import projected
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Dependence, Sides
-from metrifair.problem.tables import Table, array_of, categories, codes, columns, is_missing, levels
+from metrifair.problem.tables import Table, as_array, categories, codes, columns, is_missing, levels
 from metrifair.support.arrays import Floats
 
 
@@ -346,7 +346,7 @@ def _are_numbers(column: Any) -> bool:
 
 def _centered(name: str, column: Any) -> tuple[Floats, float]:
     """Numbers less their median, divided by a power of two near the largest: no digit is lost."""
-    values = array_of(name, column).astype(np.float64)
+    values = as_array(name, column).astype(np.float64)
     if not np.isfinite(values).all():
         raise DataError(f"{name} contains infinite values; leave those rows out")
     if not len(values):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.namespaces import Array, is_tensor, namespace_for, no_warnings
 from metrifair.problem.cells import Sides, SignedDraws
-from metrifair.problem.tables import array_of, check_exact
+from metrifair.problem.tables import as_array, check_exact
 from metrifair.support.arrays import Floats
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
     """Scores, checked: a tensor as it is, anything else as an array in double precision."""
     array: Array = values
     if not is_tensor(array):
-        array = array_of(name, values)
+        array = as_array(name, values)
         if array.ndim > least_dimensions:
             raise DataError(
                 f"{name} must have {least_dimensions} dimension(s), got an array of shape {array.shape}; "

@@ -223,7 +223,7 @@ def facts(name: str) -> MetricFacts:
     return METRICS[name]
 
 
-def facts_of(metric: MetricLike) -> MetricFacts:
+def facts_for(metric: MetricLike) -> MetricFacts:
     """The row of a metric; a user's function has no known properties, and its gradient may be a poor guide."""
     return MetricFacts(_calling(metric), gradient="smoothed", by_pairs=True) if callable(metric) else facts(metric)
 
@@ -235,13 +235,13 @@ def is_largest_gap(name: str) -> bool:
 
 def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
     """The metric as it is reported: the plug-in value."""
-    row = facts_of(metric)
+    row = facts_for(metric)
     return (row.of_vectors or row.plug_in) if vector else row.plug_in
 
 
 def has_estimates(metric: MetricLike) -> bool:
     """True if a batch can estimate the distance of more rows than its own without bias; else all mean "batch"."""
-    return facts_of(metric).unbiased is not None
+    return facts_for(metric).unbiased is not None
 
 
 def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Estimate) -> None:
@@ -264,7 +264,7 @@ def least_samples(metric: MetricLike, estimate: Estimate) -> int:
 
 def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
     """The metric in training: the requested estimate, if there is one, else the distance within the batch."""
-    row = facts_of(metric)
+    row = facts_for(metric)
     if estimate == "batch" or row.unbiased is None:
         return row.trained or row.plug_in
     return _of_fresh_rows(row.unbiased) if estimate == "population" else row.unbiased
@@ -282,7 +282,7 @@ def trained_on_vectors(
 
     Energy is sliced, with directions drawn anew at each call; MMD uses pairs.
     """
-    row = facts_of(metric)
+    row = facts_for(metric)
     if row.of_vectors is None:
         return None
     of_vectors, of_slices, unbiased = row.of_vectors, row.of_slices, estimate != "batch"
@@ -300,7 +300,7 @@ def trained_on_vectors(
 
 def acts_on_vectors(metric: MetricLike) -> bool:
     """True if scores in R^d are compared as they are, not one coordinate at a time."""
-    return facts_of(metric).of_vectors is not None
+    return facts_for(metric).of_vectors is not None
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:

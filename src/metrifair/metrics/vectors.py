@@ -17,7 +17,7 @@ from metrifair.metrics.namespaces import Array, host_values, namespace_for
 from metrifair.metrics.pair import Pair, Utility, Values, distance_of, to_pair
 from metrifair.metrics.quadratic import mean_kernel_difference, projected_pair, sliced_energy_between, with_gradient
 from metrifair.support.arrays import Floats
-from metrifair.support.checks import is_integer, require, seed_of
+from metrifair.support.checks import is_integer, make_seed, require
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -250,5 +250,5 @@ def _directions(slices: int, random_state: Any, pair: Pair) -> Array:
     """Uniform points of the unit sphere: the same for arrays and tensors, on every device."""
     if not is_integer(slices):
         raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
-    normal = np.random.default_rng(seed_of(random_state)).standard_normal((slices, pair.values.shape[-1]))
+    normal = np.random.default_rng(make_seed(random_state)).standard_normal((slices, pair.values.shape[-1]))
     return _like(pair.values, normal / np.linalg.norm(normal, axis=-1, keepdims=True))

@@ -11,7 +11,7 @@ from torch import Tensor, distributed
 from torch.autograd.function import once_differentiable
 
 from metrifair.errors import DataError
-from metrifair.support.checks import seed_of
+from metrifair.support.checks import make_seed
 
 Across: TypeAlias = 'Literal["auto"] | torch.distributed.ProcessGroup | None'
 """Over which processes a batch reaches: all, those of a group, or this one alone."""
@@ -84,7 +84,7 @@ def common_seed(random_state: Any, *, several: bool) -> int:
     >>> common_seed(7, several=True), common_seed(None, several=True)
     (7, 0)
     """
-    return 0 if random_state is None and several else seed_of(random_state)
+    return 0 if random_state is None and several else make_seed(random_state)
 
 
 def check_across(across: object) -> None:

@@ -22,7 +22,7 @@ from metrifair.metrics.registry import (
     ESTIMATES,
     Estimate,
     MetricLike,
-    facts_of,
+    facts_for,
     has_estimates,
     warn_without_estimate,
 )
@@ -180,7 +180,7 @@ class UnfairnessPenalty(torch.nn.Module):
 
     def _check_parameters(self) -> None:
         """Raise a DataError at the first parameter that is not known, or does not go with the others."""
-        facts_of(self.metric)  # an error if it is not known
+        facts_for(self.metric)  # an error if it is not known
         check_known("estimate", self.estimate, ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
         check_known("combine", self.combine, ("mean", "sum"))

@@ -28,7 +28,7 @@ from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Inputs, Problem, Scheme, positive_of, problem_with_shares, weights_of
+from metrifair.problem.problem import Inputs, Problem, Scheme, positive_place, problem_with_shares, read_weights
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
 from metrifair.support.arrays import Integers
@@ -213,7 +213,7 @@ class StratifiedBatchSampler(EpochSampler):
         scheme = scheme_of(
             kind, *self.values.seen(), contrast=contrast, pos_label=pos_label, numbers=self.values.numbers
         )
-        self.sample_weight = weights_of("sample_weight", sample_weight, self.values.length)
+        self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
         self.problem = self.values.problem(scheme, self.sample_weight)
         counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
         own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
@@ -493,7 +493,7 @@ def scheme_of(
     ]
     by_label = criterion.labels is not None and criterion.bins is None
     classes = at_least_two(labels) if by_label else ()
-    positive = positive_of(classes, pos_label if classes else None)
+    positive = positive_place(classes, pos_label if classes else None)
     return Scheme(criterion, classes, positive, tuple(attributes), contrast=contrast)
 
 

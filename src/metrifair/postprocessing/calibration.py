@@ -27,11 +27,11 @@ from metrifair.postprocessing.postprocessor import (
 )
 from metrifair.problem.problem import Inputs, Problem, Scheme, problem_with_scheme, problem_with_shares, warn_of_labels
 from metrifair.problem.proxies import GroupProbabilities, RowProbabilities
-from metrifair.problem.tables import UNKNOWN, Table, rows_of
+from metrifair.problem.tables import UNKNOWN, Table, take_rows
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_integer, check_number, check_switches, seed_of
+from metrifair.support.checks import check_integer, check_number, check_switches, make_seed
 
 
 class Calibration(NamedTuple):
@@ -250,7 +250,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         problem, given = self._read(X, arguments)
         self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
-        seed = seed_of(self.random_state)
+        seed = make_seed(self.random_state)
         self.generator_ = np.random.RandomState(seed)
         self._asks_groups = self.needs_group
         group = self.crossed_.codes(problem.groups)
@@ -293,10 +293,10 @@ class ScorePostprocessor(Saved, Postprocessor):
             )
         given_weight = None if given.weight is None and rows.problem.probabilities is None else weight
         clusters = None if clusters is None else clusters[row]
-        features = GivenRows(rows_of(given.X, known[row]), cell, None, given_weight, clusters)
+        features = GivenRows(take_rows(given.X, known[row]), cell, None, given_weight, clusters)
         template = self.group_model
         if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
-            seed = seed_of(self.random_state)
+            seed = make_seed(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
         elif rows.problem.probabilities is not None and not has_fit_parameter(template, "sample_weight"):
             raise DataError(
@@ -357,8 +357,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         kept = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
         (X,) = indexable(X)
         y = None if target is None else target[kept]
-        groups = rows_of(arguments.sensitive_features, kept)
-        return problem, GivenRows(rows_of(X, kept), y, groups, problem.weight, problem.clusters)
+        groups = take_rows(arguments.sensitive_features, kept)
+        return problem, GivenRows(take_rows(X, kept), y, groups, problem.weight, problem.clusters)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""

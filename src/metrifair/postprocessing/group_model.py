@@ -17,7 +17,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from metrifair.postprocessing.postprocessor import GivenRows, out_of_fold, overfits
 from metrifair.postprocessing.rates import parity_program
-from metrifair.problem.tables import Table, rows_of
+from metrifair.problem.tables import Table, take_rows
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.reuse import reused
 
@@ -86,7 +86,7 @@ def fitted_group_model(
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
-        return _of_all_cells(model, np.asarray(model.predict_proba(rows_of(features.X, rows))), cells)
+        return _of_all_cells(model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells)
 
     fit, cell = partial(features.fit, template), np.asarray(features.y)
     model = fit(np.arange(len(cell)))

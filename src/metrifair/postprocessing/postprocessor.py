@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
-from metrifair.problem.tables import Table, rows_of
+from metrifair.problem.tables import Table, take_rows
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import argument_if_asked, check_integer, check_switches, groups_if_asked
 from metrifair.support.reuse import reused
@@ -66,7 +66,7 @@ class GivenRows:
         """A copy of the estimator, fitted on some rows, with groups and weights where it takes or needs them."""
         model, options = clone(template), {}
         if self.groups is not None:
-            options = groups_if_asked(model.fit, rows_of(self.groups, rows))
+            options = groups_if_asked(model.fit, take_rows(self.groups, rows))
         if self.weight is not None:
             if not has_fit_parameter(model, "sample_weight"):
                 raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
@@ -75,7 +75,7 @@ class GivenRows:
             options |= argument_if_asked(model.fit, "clusters", self.clusters[rows])
         if self.y is None:
             raise DataError("y is missing")
-        X, y = rows_of(self.X, rows), self.y[rows]
+        X, y = take_rows(self.X, rows), self.y[rows]
         if _draws_anew(template):
             return model.fit(X, y, **options)
         return reused(lambda: model.fit(X, y, **options), GivenRows, template, X, y, options)
@@ -142,7 +142,7 @@ class Postprocessor(BaseEstimator):
         """Scores of each row by a copy of the estimator that has not seen it."""
         return out_of_fold(
             lambda rows: given.fit(self._template(), rows),
-            lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
+            lambda model, rows: self._scores(model, take_rows(given.X, rows), take_rows(given.groups, rows)),
             folds,
         )
 

@@ -117,11 +117,11 @@ class Mixture(NamedTuple):
     probability: Floats
 
 
-def curve_of(score: Floats, member: Floats, price: Floats) -> Curve:
+def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     """The curve of rows with these scores; ``member`` (n, sets) is their weight in each set, ``price`` what accepting
     each adds to the loss.
 
-    >>> curve_of(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
+    >>> rate_curve(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
     array([0.        , 0.33333333, 1.        ])
     """
     values, place = np.unique(-score, return_inverse=True)

@@ -12,7 +12,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.utility import UtilityLike, expected_cost
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindRule, Correction, blind_coin, blind_cut
-from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, curve_of
+from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, rate_curve
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
@@ -157,13 +157,13 @@ class ThresholdPostprocessor(ScorePostprocessor):
         price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
         price *= rows.weight / rows.weight.sum()
         groups = [rows.group == code for code in range(len(self.groups_))]
-        curves = [curve_of(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups]
+        curves = [rate_curve(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups]
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
             cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
             mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
-        everyone = curve_of(rows.score, rows.weight[:, None], price)
+        everyone = rate_curve(rows.score, rows.weight[:, None], price)
         best = Mixture(everyone.threshold[[everyone.loss.argmin()]], np.ones(1))
         self.thresholds_ = (*mixtures, best)
         return self._accepted(rows.score, rows.group)

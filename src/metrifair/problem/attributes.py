@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.problem.criteria import Strata, membership_codes, overlapping_strata, separate_strata
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,
     Column,
     Table,
-    array_of,
+    as_array,
     codes,
     columns,
     distinct,
@@ -174,7 +174,7 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
         column, present = features[name], ~is_missing(features[name])
         named[name] = np.full(len(column), None, dtype=object)
         names = np.array(band_names(edges), dtype=object)
-        named[name][present] = names[np.searchsorted(edges, array_of(name, column[present]).astype(np.float64))]
+        named[name][present] = names[np.searchsorted(edges, as_array(name, column[present]).astype(np.float64))]
     return named
 
 
@@ -215,7 +215,7 @@ def _is_measurement(column: Column, rows: int | None) -> bool:
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     try:
-        values = array_of(name, column).astype(np.float64)
+        values = as_array(name, column).astype(np.float64)
     except DataError:
         strange = [value for value in column.tolist() if not _is_number(value)]
         if not strange:  # integers that floats would round
@@ -295,7 +295,7 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
         if not masks:
             raise DataError("control_features must be boolean masks, as those of the first rows were")
         membership = np.stack([column.astype(np.bool_) for column in features.values()], axis=1)
-        return stratum_of(membership), strata or overlapping_strata(list(features))
+        return membership_codes(membership), strata or overlapping_strata(list(features))
     name, parts = " and ".join(features), None
     column = next(iter(features.values()))
     if len(features) > 1:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, label_sets, stratum_of
+from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, label_sets, membership_codes
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
@@ -166,7 +166,7 @@ def rows_by_cell(cell: Integers, cells: int) -> list[Integers]:
     return np.split(np.argsort(short, kind="stable"), np.cumsum(counts)[:-1])
 
 
-def sides_of(
+def make_sides(
     comparisons: Sequence[Comparison],
     cell: Integers,
     weight: Floats | None = None,
@@ -177,7 +177,7 @@ def sides_of(
 
     ``drawn_from`` are the cells of the data set that the samples were drawn from without replacement.
 
-    >>> sides_of([Comparison((0,), (1, 2))], np.array([2, 0, 1]))[0].rows
+    >>> make_sides([Comparison((0,), (1, 2))], np.array([2, 0, 1]))[0].rows
     array([1, 0, 2])
     """
     cells = 1 + max((max(comparison.left + comparison.right) for comparison in comparisons), default=-1)
@@ -275,7 +275,7 @@ def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
                 f"the sets of {criterion.name} must be booleans of shape {expected}, one column for each of its "
                 f"set_names, got {membership.dtype} of shape {membership.shape}"
             )
-        return stratum_of(membership)
+        return membership_codes(membership)
     if criterion.bins is not None:
         return np.searchsorted(np.asarray(criterion.bins), labels, side="right").astype(np.int64)
     return labels.astype(np.int64)

@@ -171,14 +171,14 @@ def separate_strata(
 
 
 def overlapping_strata(names: Sequence[str]) -> Strata:
-    """Every combination of sets that may overlap; stratum numbers are ``stratum_of`` their membership."""
+    """Every combination of sets that may overlap; stratum numbers are ``membership_codes`` their membership."""
     if len(names) > _MOST_OVERLAPPING_SETS:
         raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets are supported, got {len(names)}")
     patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
     return Strata((patterns & 1).astype(np.bool_), tuple(names), conditions=tuple(((name, True),) for name in names))
 
 
-def stratum_of(membership: Booleans) -> Integers:
+def membership_codes(membership: Booleans) -> Integers:
     """The number of the combination of overlapping sets that each row (n, sets) belongs to."""
     return np.asarray(membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1])))
 

@@ -14,7 +14,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.tables import Column, Table, array_of, codes, columns, frame_names, one_column
+from metrifair.problem.tables import Column, Table, as_array, codes, columns, frame_names, one_column
 from metrifair.problem.values import Value, canonical, is_missing_value, letters, place_among
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require, shortlist
@@ -33,7 +33,7 @@ class PredictedScores(NamedTuple):
     precision: np.dtype[Any] = FLOAT64  # in which scores are compared with a threshold
 
 
-def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> PredictedScores:
+def read_predictions(y_pred: Table, problem: Problem, *, pos_label: object = None) -> PredictedScores:
     """Scores, or probabilities of three classes or more, of the rows of the problem.
 
     Two columns are the probabilities of two classes: the score is that of the positive one. Columns that have names
@@ -136,7 +136,7 @@ def _score_columns(y_pred: Table) -> list[Column]:
                 Remedy("favorable_decision", detail=" to audit"),
             ],
         )
-    return [array_of("y_pred", column) for column in parts]
+    return [as_array("y_pred", column) for column in parts]
 
 
 def check_outputs(outputs: NDArray[Any]) -> None:
@@ -209,7 +209,7 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
     return bool(columns.min() >= -rounding and np.abs(columns.sum(1) - 1).max() <= rounding)
 
 
-def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Floats:
+def criterion_scores(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Floats:
     """The scores that the criterion compares: (n,), or (n, classes).
 
     ``loss`` is the one that risk parity compares: ``"log_loss"``, ``"squared_error"``, ``"absolute_error"``,

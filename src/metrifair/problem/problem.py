@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, numbers_among, numbers_warning, stratum_codes
-from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compile_cells, sides_of
+from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compile_cells, make_sides
 from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
 from metrifair.problem.proxies import GroupProbabilities, Memberships, RowProbabilities, row_probabilities
@@ -29,7 +29,7 @@ from metrifair.problem.tables import (
     UNKNOWN,
     Column,
     Table,
-    array_of,
+    as_array,
     categories,
     codes,
     columns,
@@ -204,7 +204,7 @@ class Problem:
 
     def sides(self) -> tuple[Sides, ...]:
         """The rows of every comparison; a side without any is an error."""
-        sides = sides_of(self.comparisons, self.cell, self.weight)
+        sides = make_sides(self.comparisons, self.cell, self.weight)
         for comparison, side in zip(self.comparisons, sides, strict=True):
             for group, count in zip(comparison.groups, side.counts, strict=False):
                 if count == 0:
@@ -266,7 +266,7 @@ def make_problem(
         coded, attributes, numbers = encoded
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
-    positive = positive_of(values, pos_label)
+    positive = positive_place(values, pos_label)
     scheme = Scheme(kind, values, positive, attributes, intersectional, their_strata, contrast, rows.outcome)
     if compared:
         _ = scheme.cells  # what cannot be compared is an error before anything else is done
@@ -458,7 +458,7 @@ def _rows_with_weight(inputs: Inputs) -> _Rows:
     arguments = {f"{prefix}{name}": table for name, table in tables.items()}
     arguments |= {f"{prefix}sample_weight": None if is_number(weight) else weight, "clusters": inputs.clusters}
     length = same_rows(**{**inputs.rows, inputs.label: inputs.rows.get(inputs.label, inputs.y), **arguments})
-    weights, kept = weights_of(f"{prefix}sample_weight", weight, length), None
+    weights, kept = read_weights(f"{prefix}sample_weight", weight, length), None
     y = None if inputs.y is None else one_column(inputs.label, inputs.y)
     clusters = None if inputs.clusters is None else one_column("clusters", inputs.clusters)
     groups, controls = (None if table is None else columns(name, table) for name, table in tables.items())
@@ -481,10 +481,10 @@ def _outcome_name(inputs: Inputs) -> str:
     return LABEL if name == inputs.label else name
 
 
-def positive_of(classes: Sequence[object], pos_label: object) -> int:
+def positive_place(classes: Sequence[object], pos_label: object) -> int:
     """The place of the positive class: the last one unless ``pos_label`` names it, in any spelling of its value.
 
-    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False), positive_of((0, 1), "1")
+    >>> positive_place(("no", "yes"), None), positive_place((0, 1), False), positive_place((0, 1), "1")
     (1, 0, 1)
     """
     if pos_label is None:
@@ -499,14 +499,14 @@ def positive_of(classes: Sequence[object], pos_label: object) -> int:
     return place
 
 
-def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | None:
+def read_weights(name: str, sample_weight: Table | None, count: int) -> Floats | None:
     """Weights (n,), finite, not negative and not all zero; a number is the weight of every row."""
     if sample_weight is None:
         return None
     if is_number(sample_weight):
         weight = np.full(count, sample_weight, dtype=np.float64)
     else:
-        weight = np.array(array_of(name, one_column(name, sample_weight)), dtype=np.float64)
+        weight = np.array(as_array(name, one_column(name, sample_weight)), dtype=np.float64)
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise DataError(f"{name} must be finite and not negative")
     if count and not weight.any():
@@ -527,7 +527,7 @@ def _target(
         classes = classes_in(name, levels(name, column))
     if classes:
         return codes(name, column, classes), classes
-    numbers = array_of(name, column).astype(np.float64)
+    numbers = as_array(name, column).astype(np.float64)
     if not np.isfinite(numbers).all():
         raise DataError(f"{name} contains infinite values; leave those samples out")
     return numbers, ()

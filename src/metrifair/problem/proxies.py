@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.problem.tables import UNKNOWN, Column, Table, array_of, columns, distinct, one_column, same_rows
+from metrifair.problem.tables import UNKNOWN, Column, Table, as_array, columns, distinct, one_column, same_rows
 from metrifair.problem.values import is_missing_value, place_among
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
@@ -214,7 +214,7 @@ def row_probabilities(proxy: GroupProbabilities) -> RowProbabilities:
 
 def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
     same_rows(table=proxy.table, known_groups=proxy.known_groups, cells=proxy.cells)
-    table = {str(group): array_of(str(group), column) for group, column in columns("table", proxy.table).items()}
+    table = {str(group): as_array(str(group), column) for group, column in columns("table", proxy.table).items()}
     groups = tuple(table)
     if len(groups) < 2:
         raise DataError(f"the probabilities of {proxy.attribute} need a column for each of two groups or more")
@@ -271,7 +271,7 @@ def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, C
         return columns("sensitive_features", sensitive_features)
     name, known_groups = sensitive_features.attribute, sensitive_features.known_groups
     shares = columns("table", sensitive_features.table)
-    by_name = {f"P({name}={group})": array_of(group, share) for group, share in shares.items()}
+    by_name = {f"P({name}={group})": as_array(group, share) for group, share in shares.items()}
     return by_name if known_groups is None else by_name | {name: one_column("known_groups", known_groups)}
 
 
@@ -335,7 +335,7 @@ def _true_groups(known_groups: Table, groups: Sequence[str]) -> Integers:
 
 def _inverse(confusion: Any, groups: int) -> Floats:
     """The inverse of a confusion matrix; a DataError where it is none, or amplifies errors too much."""
-    matrix = np.asarray(array_of("confusion", confusion), dtype=np.float64)
+    matrix = np.asarray(as_array("confusion", confusion), dtype=np.float64)
     rows_sum = matrix.shape == (groups, groups) and np.allclose(matrix.sum(1), 1, rtol=0, atol=_ROUNDING)
     if not rows_sum or not (matrix >= 0).all():
         raise DataError(

@@ -134,7 +134,7 @@ def _values(series: nw.Series[Any]) -> Column:
     return series.to_numpy() if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
 
 
-def array_of(name: str, values: Any) -> Column:
+def as_array(name: str, values: Any) -> Column:
     """A NumPy array of the input: a list, an array, or a column of any data frame."""
     values = _in_memory(values)
     native = _native(name, values)
@@ -343,7 +343,7 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
     )
 
 
-def rows_of(table: Any, rows: NDArray[Any]) -> Any:
+def take_rows(table: Any, rows: NDArray[Any]) -> Any:
     """These rows of a table, an array, a dictionary of columns, or of probabilities of groups."""
     if hasattr(table, "at_rows"):
         return table.at_rows(rows)
@@ -379,23 +379,23 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, str] | None, b
     return nw.from_dict(dict(data), schema=kinds, backend=library).to_native()
 
 
-def frame_of(
+def make_frame(
     rows: Sequence[Row], columns: Mapping[str, tuple[str, Callable[[Row], object]]], backend: Backend | None
 ) -> Any:
     """A data frame with one row for each; columns have a type, and a function that computes the value of a row.
 
-    >>> frame_of([2, 3], {"square": ("Int64", lambda row: row * row)}, "pandas")["square"].tolist()
+    >>> make_frame([2, 3], {"square": ("Int64", lambda row: row * row)}, "pandas")["square"].tolist()
     [4, 9]
     """
     data = {name: [value(row) for row in rows] for name, (_, value) in columns.items()}
     return frame(data, {name: kind for name, (kind, _) in columns.items()}, backend)
 
 
-def library_of(*tables: Table | None) -> Backend | None:
+def table_library(*tables: Table | None) -> Backend | None:
     """The library of the first data frame or series, if tables can be made with it; else None.
 
     >>> import pandas as pd
-    >>> library_of([1, 2], pd.Series([1, 2])), library_of([1, 2])
+    >>> table_library([1, 2], pd.Series([1, 2])), table_library([1, 2])
     ('pandas', None)
     """
     for table in tables:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MissingModelFile, ModelFileError
-from metrifair.support.files import reason_of, write_file
+from metrifair.support.files import error_reason, write_file
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -125,7 +125,7 @@ def read(path: PathLike) -> Content:
         return from_bytes(_read_bytes(Path(path)))
     except (OSError, ValueError) as error:
         kind = MissingModelFile if isinstance(error, FileNotFoundError) else ModelFileError
-        raise kind(f"cannot read {os.fspath(path)!r}: {reason_of(error)}") from error
+        raise kind(f"cannot read {os.fspath(path)!r}: {error_reason(error)}") from error
 
 
 def add_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

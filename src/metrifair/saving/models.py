@@ -37,7 +37,7 @@ from metrifair.saving.records import (
     scheme_record,
 )
 from metrifair.saving.scoring import read_coders
-from metrifair.support.checks import check_known, seed_of
+from metrifair.support.checks import check_known, make_seed
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",
@@ -275,7 +275,7 @@ def _assemble(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any],
     model._restore(scheme, seen.astype(np.int64), inner.get("guess"), state)
     state.check_all_taken()
     restore_requests(model, record.requests)
-    model.generator_ = np.random.RandomState(seed_of(model.random_state))
+    model.generator_ = np.random.RandomState(make_seed(model.random_state))
     return model
 
 

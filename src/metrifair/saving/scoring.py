@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from metrifair.encoding.coders import Coder, Levels, Numbers, column_names, encoded, named_columns
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.predictions import check_outputs
-from metrifair.problem.problem import positive_of
+from metrifair.problem.problem import positive_place
 from metrifair.problem.tables import Table, columns, spelled_as
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, strip_prefix
@@ -67,7 +67,7 @@ class TableScorer:
     def positive(self) -> int:
         """The place of the positive class: the one that was chosen at training, else the last."""
         classes = () if self.classes is None else self.classes.tolist()
-        return positive_of(classes, getattr(self.estimator, "pos_label", None))
+        return positive_place(classes, getattr(self.estimator, "pos_label", None))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """The most probable class of each row, or its number; with a threshold, the class that it decides for.

@@ -97,12 +97,12 @@ def check_switches(**switches: object) -> None:
             raise DataError("must be True or False", argument=name, received=value)
 
 
-def names_of(argument: str, value: object) -> tuple[str, ...]:
+def as_names(argument: str, value: object) -> tuple[str, ...]:
     """One name, or several in any collection, such as an array, as a tuple; or a DataError.
 
-    >>> names_of("group", "sex"), names_of("group", ["sex", "race"])
+    >>> as_names("group", "sex"), as_names("group", ["sex", "race"])
     (('sex',), ('sex', 'race'))
-    >>> names_of("group", 5)
+    >>> as_names("group", 5)
     Traceback (most recent call last):
     metrifair.errors.DataError: group must be a name, or a sequence of names, got 5
     """
@@ -186,7 +186,7 @@ def check_integer(name: str, value: object, *, least: int) -> None:
         raise DataError(f"must be an integer from {least} upwards", argument=name, received=value)
 
 
-def seed_of(random_state: Any) -> int:
+def make_seed(random_state: Any) -> int:
     """The seed of a random state: the integer, or a seed drawn from a NumPy generator or from the system."""
     most = 2**31 - 1
     if random_state is None:

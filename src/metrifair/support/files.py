@@ -132,12 +132,12 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
                 f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
             ) from error
         # Some folders exist and accept no file, such as /proc; the error is then "no such file".
-        why = "this folder takes no files" if isinstance(error, FileNotFoundError) else reason_of(error)
+        why = "this folder takes no files" if isinstance(error, FileNotFoundError) else error_reason(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
 
 
-def reason_of(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """The system's error message, without the path."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 

@@ -159,7 +159,7 @@ def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Prov
     ]
 
 
-def files_of(origins: Iterable[Provenance]) -> list[SourceFile]:
+def distinct_files(origins: Iterable[Provenance]) -> list[SourceFile]:
     """All files that were read, each once."""
     return list(dict.fromkeys(file for origin in origins for file in origin.files))
 

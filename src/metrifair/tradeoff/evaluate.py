@@ -14,13 +14,13 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
-from metrifair.figures.curves import Curves, curves_of_rows
+from metrifair.figures.curves import Curves, row_curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import RatioRule, ratios_of
 from metrifair.figures.utility import CONFIDENCE, UTILITIES, Mark, Predictions, Rival, Utility, constant_mark, rivals
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
-from metrifair.problem.predictions import class_scores, scores_of
+from metrifair.problem.predictions import class_scores, criterion_scores
 from metrifair.problem.tables import codes
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import groups_if_asked
@@ -140,7 +140,7 @@ def _scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
         values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
         loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
-        values = torch.as_tensor(scores_of(criterion, predictions.score, part.problem, loss=loss))
+        values = torch.as_tensor(criterion_scores(criterion, predictions.score, part.problem, loss=loss))
     return values.movedim(-1, 0)
 
 
@@ -195,7 +195,7 @@ def score_curves(predictions: Predictions, part: HeldOut) -> Curves:
         attribute = tuple(part.comparisons)[int(gaps.amax(0).argmax())].attribute
     line = predictions.score if predictions.score.ndim == 1 else predictions.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
-    return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
+    return row_curves(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
 
 
 def unfairness_by_chance(part: HeldOut, unfairness_of: str = "scores") -> float:

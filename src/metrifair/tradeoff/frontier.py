@@ -20,13 +20,13 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.intervals import FEW
-from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, utility_of
+from metrifair.figures.utility import CONSTANT, UTILITIES, Predictions, Utility, UtilityLike, as_utility
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import Table, levels, library_of, not_numbers, one_column
+from metrifair.problem.tables import Table, levels, not_numbers, one_column, table_library
 from metrifair.stacking import has_lightgbm
-from metrifair.support.checks import check_known, is_number, last_step, seed_of
+from metrifair.support.checks import check_known, is_number, last_step, make_seed
 from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.evaluate import Evaluator, all_small, predict, small_groups_note, unfairness_by_chance
@@ -89,7 +89,7 @@ class FrontierRequest:
             )
         if self.search.test_folds is not None:
             self._check_test_folds()
-        request = replace(self, random_state=seed_of(self.random_state))
+        request = replace(self, random_state=make_seed(self.random_state))
         if isinstance(self.estimator, str) and self.estimator == AUTO:
             return request._with_portfolio()
         for name, value in {"families": self.search.families, "pos_label": self.pos_label}.items():
@@ -197,7 +197,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
     if numbers and families is not None and request.setting(members, "continuous") == "auto":
         # Decided once, by all rows: a subset might be classified differently.
         families = tuple(family.with_parameter("continuous", numbers) for family in families)
-    utility = utility_of(request.utility, classes=scheme.classes)
+    utility = as_utility(request.utility, classes=scheme.classes)
     plan = _SweepPlan(request, data, utility, families or ())
     test_folds = request.test_folds(data, train=families is not None)
     with reusing_results():
@@ -404,7 +404,7 @@ def _record(
         constant_value=_plain(constant_value),
         source=context,
         parameters={name: parameter for name, parameter in parameters.items() if name},
-        library=library_of(request.X, request.y, request.sensitive_features),
+        library=table_library(request.X, request.y, request.sensitive_features),
         provenance=data.provenance(request.random_state),
     )
 

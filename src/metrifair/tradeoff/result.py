@@ -13,7 +13,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence, dkw_radius
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, utility_of
+from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, as_utility
 from metrifair.problem.proxies import group_columns
 from metrifair.problem.tables import Backend, Column
 from metrifair.support.arrays import Integers
@@ -316,7 +316,7 @@ class TradeOff:
             available = ", ".join(map(repr, sorted(names & set(UTILITIES))))
             problem = f"this frontier's points have no utility {utility!r}, but {available}"
             raise DataError(problem, remedy="make it anew to add one")
-        chosen_by = utility_of(utility, classes=self.source.evaluator.test.problem.scheme.classes)
+        chosen_by = as_utility(utility, classes=self.source.evaluator.test.problem.scheme.classes)
         if chosen_by.key != "accuracy" and (chosen_by.name not in names or chosen_by.name not in UTILITIES):
             self.outcomes = [self.source.with_utility(outcome, chosen_by) for outcome in self.outcomes]
         return chosen_by

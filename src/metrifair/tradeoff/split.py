@@ -25,7 +25,7 @@ from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Inputs, Problem, problem_with_shares
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import Column, Table, one_column, rows_of
+from metrifair.problem.tables import Column, Table, one_column, take_rows
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
@@ -157,7 +157,7 @@ class DataSet:
     def held_out(self, rows: Rows) -> HeldOut:
         """These rows, to evaluate models on."""
         problem = self.problem.take(np.searchsorted(self.rows, rows))
-        return HeldOut(_safe_indexing(self.X, rows), rows_of(self.sensitive_features, rows), problem)
+        return HeldOut(_safe_indexing(self.X, rows), take_rows(self.sensitive_features, rows), problem)
 
     def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Split:
         """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""

@@ -31,7 +31,7 @@ from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.proxies import GroupProbabilities, group_columns
-from metrifair.problem.tables import Table, columns, renumbered, rows_of
+from metrifair.problem.tables import Table, columns, renumbered, take_rows
 from metrifair.support.checks import (
     check_integer,
     check_known,
@@ -194,7 +194,7 @@ class RowsToTrain:
         """The arguments of ``fit``."""
         names = ("X", "y", "sensitive_features", "control_features", "sample_weight", "clusters")
         tables = {name: getattr(self, name) for name in names}
-        return {name: renumbered(rows_of(table, self.rows)) for name, table in tables.items() if table is not None}
+        return {name: renumbered(take_rows(table, self.rows)) for name, table in tables.items() if table is not None}
 
     def fingerprint(self, *more: str) -> str:
         """A name for everything that the results depend on."""

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from metrifair.batches.samples import Batch, Samples, plug_in_sides
-from metrifair.metrics.registry import Estimate, facts_of, least_samples
+from metrifair.metrics.registry import Estimate, facts_for, least_samples
 from metrifair.support.progress import Progress
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective, constant_output
@@ -64,7 +64,7 @@ class RowsObjective:
             for comparison, *sides in zip(objective.comparisons, *by_seed, strict=True)
         ]
         objective = replace(objective, comparisons=tuple(compress(objective.comparisons, enough)), estimate=estimate)
-        most = _MOST_PAIRED if facts_of(objective.metric).by_pairs else _MOST_SCORES
+        most = _MOST_PAIRED if facts_for(objective.metric).by_pairs else _MOST_SCORES
         own, batches = [], []
         for part, all_sides in zip(rows, by_seed, strict=True):
             work = sum(sum(side.counts) for side in compress(all_sides, enough))
