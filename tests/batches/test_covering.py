@@ -22,7 +22,7 @@ from metrifair.batches import cut as cut_one
 from metrifair.batches.samples import Batch, Samples, joined, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import trained
+from metrifair.metrics.registry import training_metric
 from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.training.objective import BINARY
@@ -335,7 +335,7 @@ def estimates(batch: Batch) -> Tensor:
     theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
     output = theta * batch.samples.x[:, 0]
     risk = (batch.samples.weight * BINARY.loss(output, batch.samples.y)).mean()
-    energy = trained("energy", estimate="population")
+    energy = training_metric("energy", estimate="population")
     return with_gradient(risk, between(energy, torch.sigmoid(output), batch.sides, reduce="all"), theta)
 
 

@@ -11,7 +11,7 @@ from metrifair.batches import whole
 from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import trained
+from metrifair.metrics.registry import training_metric
 from metrifair.problem.cells import Comparison
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
@@ -83,6 +83,6 @@ def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_compar
 ) -> None:
     batch = whole(data(cells), [SEXES])
     with pytest.raises(TooFewSamples) as caught:
-        between(trained(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
+        between(training_metric(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
     assert str(caught.value) == message
     assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y=1"]

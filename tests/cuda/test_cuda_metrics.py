@@ -9,14 +9,14 @@ from torch import Tensor
 from metrifair import energy_dependence, energy_distance
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Metric, to_pair
-from metrifair.metrics.registry import METRICS, trained
+from metrifair.metrics.registry import METRICS, training_metric
 
 pytestmark = pytest.mark.cuda
 
 EVERY: dict[str, Metric] = {
     **{name: row.plug_in for name, row in METRICS.items()},
     **{f"unbiased {name}": row.unbiased for name, row in METRICS.items() if row.unbiased},
-    **{f"trained {name}": trained(name, estimate="batch") for name, row in METRICS.items() if row.trained},
+    **{f"trained {name}": training_metric(name, estimate="batch") for name, row in METRICS.items() if row.trained},
 }
 
 

@@ -21,11 +21,11 @@ from metrifair.metrics.dependence import distance_covariance, energy_dependence
 from metrifair.metrics.distances import distances, energy_distance
 from metrifair.metrics.line import merged
 from metrifair.metrics.pair import Metric, Pair
-from metrifair.metrics.registry import METRICS, trained
+from metrifair.metrics.registry import METRICS, training_metric
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}
-TRAINED = {name: trained(name, estimate="batch") for name in METRICS}
+TRAINED = {name: training_metric(name, estimate="batch") for name in METRICS}
 ESTIMATES = {**PLUG_IN, **{f"unbiased {name}": metric for name, metric in UNBIASED.items()}}
 EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].trained}}
 SMOOTHED = [name for name, row in METRICS.items() if row.gradient == "smoothed"]

@@ -9,7 +9,7 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.distances import energy_distance
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import METRICS, trained
+from metrifair.metrics.registry import METRICS, training_metric
 from metrifair.problem.cells import Sides
 
 ENERGY = METRICS["energy"].plug_in
@@ -49,7 +49,9 @@ def test_rows_of_vectors_are_taken_along_the_last_axis_but_one() -> None:
 def test_all_strata_reach_the_metric() -> None:
     sides = Sides(slice(0, 5), (1, 2), (2,))
     with pytest.raises(TooFewSamples) as caught:
-        between(trained("energy", estimate="population"), SCORES, [COMPARISONS[0], sides], names=["first", "second"])
+        between(
+            training_metric("energy", estimate="population"), SCORES, [COMPARISONS[0], sides], names=["first", "second"]
+        )
     assert str(caught.value) == (
         "an unbiased distance needs 2 scores of each kind on each side, got 1 + 2 and 2; "
         "use a larger batch size, or the plug-in"

@@ -11,7 +11,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
 from metrifair.metrics.pair import TOO_FAR, between
-from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
+from metrifair.metrics.registry import MetricLike, acts_on_vectors, plug_in_metric
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
@@ -141,7 +141,7 @@ def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Flo
     values = problem.attribute_values
     vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
     distances = between(
-        measured(metric, vector=vector),
+        plug_in_metric(metric, vector=vector),
         score if vector or score.ndim == 1 else score.T,
         problem.sides(),
         names=problem.comparisons,

@@ -18,7 +18,7 @@ from metrifair.boosting.objective import METRIC_NAME, PLACES, Descent, Expansion
 from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.registry import trained, warn_without_estimate
+from metrifair.metrics.registry import training_metric, warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
@@ -474,7 +474,7 @@ class SummedRisk:
         moving = torch.as_tensor(np.concatenate([points, points])[there]).requires_grad_()
         sizes = int((there < PLACES).sum()), int((there >= PLACES).sum())
         pair = Pair(moving, (sizes[0],), (sizes[1],), torch.as_tensor(mass[there]))
-        distance = trained(self.objective.metric, estimate="batch")(pair)
+        distance = training_metric(self.objective.metric, estimate="batch")(pair)
         table = np.zeros(2 * PLACES)
         table[there] = torch.autograd.grad(distance, moving)[0].numpy() / mass[there]
         return distance.item(), table[:PLACES], table[PLACES:]

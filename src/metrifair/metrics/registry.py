@@ -233,7 +233,7 @@ def is_largest_gap(name: str) -> bool:
     return name in METRICS and METRICS[name].bracket == "largest gap"
 
 
-def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
+def plug_in_metric(metric: MetricLike, *, vector: bool = False) -> Metric:
     """The metric as it is reported: the plug-in value."""
     row = facts_for(metric)
     return (row.of_vectors or row.plug_in) if vector else row.plug_in
@@ -262,7 +262,7 @@ def least_samples(metric: MetricLike, estimate: Estimate) -> int:
     return 2 if estimate != "batch" and has_estimates(metric) else 1
 
 
-def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
+def training_metric(metric: MetricLike, *, estimate: Estimate) -> Metric:
     """The metric in training: the requested estimate, if there is one, else the distance within the batch."""
     row = facts_for(metric)
     if estimate == "batch" or row.unbiased is None:

@@ -19,7 +19,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import RatioRule, ratios_of
 from metrifair.figures.utility import CONFIDENCE, UTILITIES, Mark, Predictions, Rival, Utility, constant_mark, rivals
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import measured
+from metrifair.metrics.registry import plug_in_metric
 from metrifair.problem.predictions import class_scores, criterion_scores
 from metrifair.problem.tables import codes
 from metrifair.support.arrays import Floats, Integers
@@ -129,7 +129,7 @@ def _unfairness_of_known_groups(predictions: Predictions, part: HeldOut) -> floa
     assert probabilities.known is not None
     values = _scores_to_compare(predictions, part)[..., torch.as_tensor(probabilities.known >= 0)]
     sides = tuple(known.all_comparisons[comparison] for comparison in part.comparisons)
-    return float(between(measured("kolmogorov"), values, sides, reduce="max").max())
+    return float(between(plug_in_metric("kolmogorov"), values, sides, reduce="max").max())
 
 
 def _scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
@@ -153,7 +153,8 @@ def _decisions_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
 
 def distances(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    gaps: Tensor = between(measured("kolmogorov"), values, part.sides, names=tuple(part.comparisons), reduce="all")
+    metric, names = plug_in_metric("kolmogorov"), tuple(part.comparisons)
+    gaps: Tensor = between(metric, values, part.sides, names=names, reduce="all")
     return gaps
 
 

@@ -18,7 +18,7 @@ from metrifair.metrics.dependence import dependence_of, dependence_slopes, slice
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
-from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
+from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained_on_vectors, training_metric
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
 from metrifair.problem.criteria import SCORES, STATISTICAL_PARITY, Criterion, Penalize
@@ -259,7 +259,7 @@ class Objective:
             return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
 
         found: Tensor = between(
-            together or trained(self.metric, estimate=estimate),
+            together or training_metric(self.metric, estimate=estimate),
             score,
             sides,
             names=self.comparisons,
