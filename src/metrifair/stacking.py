@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators.estimator import FitData, trained_stack
+from metrifair.estimators.estimator import FitData, train_models
 from metrifair.estimators.fair import FairClassifier, FairRegressor
 from metrifair.postprocessing.group_model import Correction
 from metrifair.postprocessing.postprocessor import GivenRows, assign_folds, check_learner, out_of_fold
@@ -60,14 +60,14 @@ class Blend(NamedTuple):
 
 
 def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:
-    """The mean of the models' predictions: numbers (n, 1), or probabilities (n, classes) of classes from 0 on."""
+    """The mean of the models' predictions: numbers (n, 1), or probabilities (n, classes) of classes from 0 upwards."""
     if not classes:
         numbers: Floats = np.mean([model.predict(x) for model in models], axis=0)
         return numbers[:, None]
-    found = np.zeros((len(x), classes))
+    total = np.zeros((len(x), classes))
     for model in models:  # one that was fitted without a fold may lack a class
-        found[:, np.asarray(model.classes_).astype(int)] += model.predict_proba(x)
-    return found / len(models)
+        total[:, np.asarray(model.classes_).astype(int)] += model.predict_proba(x)
+    return total / len(models)
 
 
 def log_odds(probabilities: Floats) -> Floats:
@@ -78,7 +78,7 @@ def log_odds(probabilities: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class StackedPredictor:
-    """The model that comes last, and the models whose predictions it takes."""
+    """The last model, and the models whose predictions are its features."""
 
     last: Predictor
     outcome: Blend
@@ -99,7 +99,7 @@ class StackedPredictor:
         """A stack has no weights of its features."""
 
     def as_module(self, *_: float) -> None:
-        """A DataError: trees are no layers of torch."""
+        """Raise a DataError: trees are no layers of torch."""
         raise DataError("a stack contains models that are no torch modules; use to_onnx, or predict")
 
 
@@ -115,27 +115,27 @@ class _Stacking:
 
     @property
     def partial_fit(self) -> Any:
-        """Not there: out-of-fold predictions need all rows at once."""
+        """Not available: out-of-fold predictions need all rows at once."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: it needs all rows at once")
 
-    def _restored(
+    def _restore_predictor(
         self, last: Any, models: Mapping[str, Sequence[Any]], arrays: Arrays, features: int
     ) -> StackedPredictor:
-        """The predictor of models from a file: the last one, and those whose predictions it takes."""
+        """The predictor of models from a file: the last one, and those whose predictions are its features."""
         blends: dict[str, Blend] = {}
-        for name, own in models.items():
+        for name, members in models.items():
             numeric = name == "outcome" and is_regressor(self)
             correction = None
             if not numeric:
                 bias, slope = arrays.take(f"{name}_bias", (None,)), arrays.take(f"{name}_slope", (1,)).item()
                 correction = Correction(slope, bias)
-                known = range(len(bias))
-                if len(bias) < 2 or any(not set(np.asarray(one.classes_).tolist()) <= set(known) for one in own):
+                classes = {label for model in members for label in np.asarray(model.classes_).tolist()}
+                if len(bias) < 2 or not classes <= set(range(len(bias))):
                     raise ModelFileError(f"the file does not describe a model: its {name} models have other classes")
-            blends[name] = Blend(tuple(own), correction)
-        taken = sum(blend.width for blend in blends.values()) + self.passthrough * features
-        if taken != last.n_features_in_:
-            raise ModelFileError(f"the stack predicts {taken} numbers, and its last model takes {last.n_features_in_}")
+            blends[name] = Blend(tuple(members), correction)
+        width = sum(blend.width for blend in blends.values()) + self.passthrough * features
+        if width != last.n_features_in_:
+            raise ModelFileError(f"the stack predicts {width} numbers, and its last model takes {last.n_features_in_}")
         return StackedPredictor(last.predictor_, blends["outcome"], blends.get("group"), self.passthrough)
 
     def _check_parameters(self) -> None:
@@ -151,21 +151,21 @@ class _Stacking:
                 check_learner(model, kind, name=name)  # type: ignore[arg-type]
 
     def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
-        """As of any fair estimator, on the predictions of other models for the rows of each seed's folds."""
+        """Fitted attributes, as of any fair estimator, on out-of-fold predictions of other models for each seed."""
         self._check_parameters()
-        fair, plain = [one for one in strengths if one], [one for one in strengths if not one]
-        found: list[dict[str, Any] | None] = []
+        fair, plain = list(filter(None, strengths)), [strength for strength in strengths if not strength]
+        results: list[dict[str, Any] | None] = []
         for seed in seeds:
             blends = [self._outcome_blend(data, seed)]
-            fits = dict(zip(plain, self._trained_on(blends, data, plain, seed), strict=True)) if plain else {}
+            fits = dict(zip(plain, self._train_on(blends, data, plain, seed), strict=True)) if plain else {}
             if fair:
                 _check_theory(data.problem)
                 blends.append(self._group_blend(data, seed))
-                fits |= dict(zip(fair, self._trained_on(blends, data, fair, seed), strict=True))
-            found += [fits[strength] for strength in strengths]
-        return found
+                fits |= dict(zip(fair, self._train_on(blends, data, fair, seed), strict=True))
+            results += [fits[strength] for strength in strengths]
+        return results
 
-    def _trained_on(
+    def _train_on(
         self, blends: Sequence[tuple[Floats, Blend]], data: FitData, strengths: Sequence[float], seed: int
     ) -> list[dict[str, Any] | None]:
         """Fitted attributes of the last models, whose features are the out-of-fold predictions of blends."""
@@ -174,8 +174,8 @@ class _Stacking:
         if self.passthrough:
             parts, names = [*parts, data.x], [*names, *data.names]
         numbers = replace(data, x=np.column_stack(parts), names=tuple(names))
-        own: Any = self
-        fits = trained_stack(own, numbers, strengths=strengths, seeds=[seed])
+        estimator: Any = self
+        fits = train_models(estimator, numbers, strengths=strengths, seeds=[seed])
         outcome, group = blends[0][1], blends[1][1] if len(blends) > 1 else None
         for fitted in filter(None, fits):
             fitted["predictor_"] = StackedPredictor(fitted["predictor_"], outcome, group, self.passthrough)
@@ -188,31 +188,32 @@ class _Stacking:
             templates = default_models(len(data.x), regression=not classes)
         values = np.asarray(data.problem.labels if classes else data.targets)
         target = _Target(np.arange(len(data.x)), values, classes)
-        return _cross_fitted(templates, data, target, folds=self.folds, seed=seed)
+        return _cross_fit(templates, data, target, folds=self.folds, seed=seed)
 
     def _group_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
         """The probabilities of the cells that are compared, by rows of these cells."""
-        cells = np.unique([cell for one in data.problem.comparisons for cell in (*one.left, *one.right)])
+        sides = [side for comparison in data.problem.comparisons for side in (comparison.left, comparison.right)]
+        cells = np.unique([cell for side in sides for cell in side])
         compared = np.flatnonzero(np.isin(data.problem.cell, cells))
         _, code, sizes = np.unique(data.problem.cell[compared], return_inverse=True, return_counts=True)
         # The largest cell comes first: log-odds against a small one would all be as uncertain as its own probability.
         place = np.argsort(np.argsort(-sizes, kind="stable"))
         target = _Target(compared, place[code], len(sizes))
         if self.group_models is not None:
-            return _cross_fitted(self.group_models, data, target, folds=self.folds, seed=seed)
+            return _cross_fit(self.group_models, data, target, folds=self.folds, seed=seed)
         models = default_models(len(data.x))
-        return _cross_fitted(models, data, target, folds=self.folds, seed=seed, parsimonious=True)
+        return _cross_fit(models, data, target, folds=self.folds, seed=seed, parsimonious=True)
 
 
 class _Target(NamedTuple):
-    """What models learn to predict: a number, or classes from 0 on, of some of the rows."""
+    """The target of models: a number, or classes from 0 upwards, of some of the rows."""
 
     rows: Integers
     values: NDArray[Any]
     classes: int  # 0: a number
 
 
-def _cross_fitted(
+def _cross_fit(
     templates: Sequence[Any], data: FitData, target: _Target, *, folds: int, seed: int, parsimonious: bool = False
 ) -> tuple[Floats, Blend]:
     """Predictions for all rows by models that have not seen them, and the models of all rows with a target.
@@ -222,15 +223,15 @@ def _cross_fitted(
     rows, values, classes = target
     weight = None if data.problem.weight is None else data.problem.weight[rows]
     clusters = None if data.problem.clusters is None else data.problem.clusters[rows]
-    given = GivenRows(data.x[rows], values, None, weight, clusters)
+    training = GivenRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
     kind = np.zeros(len(data.x), dtype=np.int64)
     kind[rows] = 1 + values if classes else 1
     fold = assign_folds(folds, 0 * kind, kind, seed, data.problem.clusters)
 
-    def fit(others: Integers) -> list[Any]:
-        own = np.flatnonzero(np.isin(rows, others))
-        return [given.fit(template, own) for template in templates]
+    def fit(training_rows: Integers) -> list[Any]:
+        positions = np.flatnonzero(np.isin(rows, training_rows))
+        return [training.fit(template, positions) for template in templates]
 
     def predict(models: Sequence[Any], part: Integers) -> Floats:
         return np.stack([mean_prediction([model], data.x[part], classes) for model in models], axis=1)
@@ -239,7 +240,7 @@ def _cross_fitted(
     weight = np.ones(len(rows)) if weight is None else weight
     if parsimonious and not _is_better(by_model[rows].mean(1), by_model[rows, 0], values, weight):
         templates, by_model = templates[:1], by_model[:, :1]
-    predicted, models = by_model.mean(1), tuple(given.fit(template, np.arange(len(rows))) for template in templates)
+    predicted, models = by_model.mean(1), tuple(training.fit(template, np.arange(len(rows))) for template in templates)
     if not classes:
         return predicted, Blend(models, None)
     correction = Correction.learned(predicted[rows], values, weight)
@@ -249,11 +250,10 @@ def _cross_fitted(
 def _is_better(chances: Floats, rival: Floats, code: Integers, weight: Floats) -> bool:
     """Whether calibrated probabilities have a lower log loss than others, by more than a standard error.
 
-    Trees that are not better have learned nothing about the groups of other rows, but memorized those of their own.
+    Trees that are not better have memorized the groups of their training rows.
     """
-    losses = [
-        -np.log(Correction.learned(one, code, weight)(one)[np.arange(len(code)), code]) for one in (chances, rival)
-    ]
+    rows = np.arange(len(code))
+    losses = [-np.log(Correction.learned(score, code, weight)(score)[rows, code]) for score in (chances, rival)]
     gain, share = losses[1] - losses[0], weight / weight.sum()
     mean = share @ gain
     return bool(mean > np.sqrt(share**2 @ (gain - mean) ** 2))
@@ -300,7 +300,7 @@ def _check_theory(problem: Problem) -> None:
             received=criterion.name,
             remedy="use FairClassifier or FairRegressor",
         )
-    dependence = next((one for one in problem.comparisons if isinstance(one, Dependence)), None)
+    dependence = next((comparison for comparison in problem.comparisons if isinstance(comparison, Dependence)), None)
     if dependence is not None:
         raise DataError(
             f"cannot be used with a stack: {dependence.attribute!r} has no groups whose probabilities can be predicted",

@@ -167,10 +167,7 @@ def test_labels_of_a_regression_need_bins() -> None:
 GROUPS = {
     "missing": (
         None,
-        (
-            "strength=1.0 asks for fairness between groups; pass sensitive_features, one value per sample, or set "
-            "strength=0"
-        ),
+        ("strength=1.0 requires groups; pass sensitive_features, one value per sample, or set strength=0"),
     ),
     "short": (A[:-1], "arguments must have one length, got X 60, y 60, sensitive_features 59"),
     "one group": (0 * A, "sensitive_features has 1 group(s): [0]; fairness between groups needs at least two"),
@@ -216,7 +213,7 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
     (told,) = caught
     assert str(told.message) == (
         "left out of the penalty, as too small to train on: sex 'm', label=1 (1 row); their rows still count for the "
-        "risk. Merge small groups to have them count"
+        "risk. Merge small groups to include them"
     )
     unknown = np.where(RARE == 1, None, SEX)  # the same rows, of groups that are not known where the label is 1
     same = FairClassifier(criterion="predictive_equality", **settings).fit(X, RARE, sensitive_features={"sex": unknown})

@@ -115,8 +115,8 @@ def test_a_threshold_is_chosen_on_rows_and_leaves_the_model_as_it_is() -> None:
     [
         ("two classes", 1.5, "threshold must be a probability, from 0 to 1, got 1.5"),
         ("two classes", float("nan"), "threshold must be a probability"),
-        ("three classes", 0.5, "threshold=0.5 decides between two classes, which are not predicted here"),
-        ("a number", 0.5, "threshold=0.5 decides between two classes, which are not predicted here"),
+        ("three classes", 0.5, "threshold=0.5 needs a model of two classes"),
+        ("a number", 0.5, "threshold=0.5 needs a model of two classes"),
     ],
 )
 def test_a_threshold_that_means_nothing_is_refused(kind: str, threshold: float, message: str) -> None:

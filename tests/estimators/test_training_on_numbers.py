@@ -233,5 +233,5 @@ def test_a_number_with_one_value_is_left_out_or_refused() -> None:
     with pytest.warns(MetrifairWarning, match="age .all values are equal."):
         model = FairClassifier(1.0, model="linear", continuous=["age"]).fit(X, y, sensitive_features=table)
     assert model.left_out_ == ("age (all values are equal)",)
-    with pytest.raises(DataError, match=r"age .all values are equal.; leave out what has one value"):
+    with pytest.raises(DataError, match=r"age .all values are equal.; leave out attributes with one value"):
         FairClassifier(1.0, continuous=True).fit(X, y, sensitive_features={"age": table["age"]})

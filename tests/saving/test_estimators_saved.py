@@ -171,7 +171,7 @@ def test_a_loaded_model_is_the_saved_one(name, tmp_path):
     assert_same(model, saved_and_loaded(model, tmp_path))
 
 
-@pytest.mark.filterwarnings("ignore:nothing has been learnt yet")
+@pytest.mark.filterwarnings("ignore:the model is not trained yet")
 @pytest.mark.parametrize("name", STREAMED)
 def test_a_stream_goes_on_as_if_it_had_never_been_saved(name, tmp_path):
     model = STREAMED[name]()

@@ -341,7 +341,7 @@ def test_classes_and_groups_are_declared_at_the_first_call() -> None:
     model = FairClassifier(1.0, batch_size=8, random_state=0)
     model.partial_fit(X[first], y[first], sensitive_features=a[first], classes=[1, 0], groups=[0, 1])
     assert model.classes_.tolist() == [0, 1]
-    with pytest.warns(MetrifairWarning, match="^nothing has been learnt yet"):
+    with pytest.warns(MetrifairWarning, match="^the model is not trained yet"):
         assert model.predict_proba(X).shape == (60, 2)
     model.partial_fit(X[~first], y[~first], sensitive_features=a[~first])
     assert model.scheme_.attributes == (Attribute("sensitive_features", (0, 1)),)
@@ -527,7 +527,9 @@ def test_before_the_first_update_predictions_are_near_the_base_rate_and_come_wit
     found = FairClassifier(model=model, random_state=0)
     found.partial_fit(FAR * X, y, sensitive_features=a, classes=range(classes), groups=[0, 1])
     assert found.n_updates_ == 0
-    with pytest.warns(MetrifairWarning, match=r"^nothing has been learnt yet: 20 samples wait for a batch of 32 that "):
+    with pytest.warns(
+        MetrifairWarning, match=r"^the model is not trained yet: 20 samples wait for a batch of 32 with "
+    ):
         probability = found.predict_proba(FAR * X)
     expected = (np.bincount(y, minlength=classes) + 0.5) / (20 + classes / 2)
     np.testing.assert_allclose(probability.mean(0), expected, atol=0.06)
@@ -537,7 +539,7 @@ def test_before_the_first_update_predictions_are_near_the_base_rate_and_come_wit
 def test_a_regressor_begins_at_the_mean_of_what_it_has_seen() -> None:
     X, y, a = stream(20)
     found = FairRegressor(random_state=0).partial_fit(FAR * X, 500.0 + y, sensitive_features=a)
-    with pytest.warns(MetrifairWarning, match="^nothing has been learnt yet"):
+    with pytest.warns(MetrifairWarning, match="^the model is not trained yet"):
         np.testing.assert_allclose(found.predict(FAR * X), 500 + y.mean(), atol=1)
 
 

@@ -445,8 +445,8 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
         FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
     (message,) = (str(one.message) for one in caught)
     assert message == (
-        "the labels of some rows follow from flag without exception, so their weights grow without end and stand where "
-        "the search stopped; add some weight_decay, or leave them out"
+        "the labels of some rows are determined by flag, so their weights have no finite optimum; add some "
+        "weight_decay, or leave them out"
     )
 
 

@@ -32,8 +32,8 @@ class Slack:
     """The objective on training rows: as trained, after rescaling all outputs alike, and of the best constant.
 
     A linear model and a network can multiply all their outputs by one number and add another: their last layer is
-    affine. The gain of rescaling alone is what training has left. Networks are stopped before they overfit,
-    and leave a little.
+    affine. The gain of rescaling alone shows how far training is from its minimum. Networks are stopped
+    before they overfit, and leave a small gain.
     """
 
     objective: float
@@ -42,24 +42,24 @@ class Slack:
 
     @property
     def unfinished(self) -> bool:
-        """True if much was left, or a constant would be better on the very rows that the model was trained on."""
+        """True if the gain is large, or a constant has a lower objective on the training rows."""
         if not all(map(isfinite, (self.objective, self.attainable, self.constant))):
             return False
-        left, worse = self.objective - self.attainable, self.objective - self.constant
-        return left > _MUCH * abs(self.constant) or worse > _WORSE * abs(self.constant)
+        gain, worse = self.objective - self.attainable, self.objective - self.constant
+        return gain > _MUCH * abs(self.constant) or worse > _WORSE * abs(self.constant)
 
 
-def training_slack(estimator: Any, X: Table, y: Table, **given: Table | None) -> Slack:
-    """How far a fitted estimator is from the end of its training, on the rows that it was fitted on; of many, on some.
+def training_slack(estimator: Any, X: Table, y: Table, **columns: Table | None) -> Slack:
+    """How far a fitted estimator is from the minimum of its objective, on its training rows or a sample of them.
 
-    ``given`` are groups, strata and weights, as in ``fit``.
+    ``columns`` are groups, strata and weights, as in ``fit``.
 
     >>> from metrifair import FairRegressor
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
     >>> training_slack(FairRegressor(0.0, epochs=2, random_state=0).fit(X, y), X, y).unfinished
     True
     """
-    data = estimator._training_data(X, y, **given)
+    data = estimator._training_data(X, y, **columns)
     samples = data.samples()
     compared: tuple[Comparison, ...] = ()
     if estimator.strength:
@@ -86,16 +86,16 @@ def training_slack(estimator: Any, X: Table, y: Table, **given: Table | None) ->
 
 
 def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:
-    """The smallest value that a few steps of L-BFGS reach from this start.
+    """The smallest value after a few steps of L-BFGS from this start.
 
     SciPy's: the first use of ``torch.optim`` imports PyTorch's compiler, which takes seconds.
     """
 
     def with_gradient(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        here = torch.tensor(at, requires_grad=True)
-        found = value(here)
-        (gradient,) = torch.autograd.grad(found, here)
-        return float(found.detach()), gradient.numpy()
+        point = torch.tensor(at, requires_grad=True)
+        result = value(point)
+        (gradient,) = torch.autograd.grad(result, point)
+        return float(result.detach()), gradient.numpy()
 
-    found = minimize(with_gradient, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return float(found.fun)
+    minimum = minimize(with_gradient, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return float(minimum.fun)

@@ -52,32 +52,32 @@ from metrifair.training.solver import MOST_ITERATIONS, Minimum, solved
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 _VALIDATION_SHARE = 0.1  # of the rows, where training is stopped early
-STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
+STREAM_BATCH = 32  # default minimum batch size of a stream
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Features and outcomes of checked rows, as the loss takes them."""
+    """Features and outcomes of checked rows, in the form that the loss needs."""
 
     x: Floats
     problem: Problem
     task: Task
     targets: NDArray[Any]
-    class_weight: tuple[float, ...] = ()  # of the loss; empty: all classes count alike
+    class_weight: tuple[float, ...] = ()  # of the loss; empty: equal weights
     names: tuple[str, ...] = ()  # of the features, for messages
 
     @property
     def outputs(self) -> int:
-        """Numbers a model returns for each sample."""
+        """The number of outputs for each sample."""
         return len(self.problem.scheme.classes) if self.task.vector else 1
 
     def samples(self) -> Samples:
         """Samples with their cells."""
         problem = self.problem
         weight = np.ones(len(self.x)) if problem.weight is None else problem.weight
-        x, y, cell, own_weight = map(_tensor, (self.x, self.targets, problem.cell, weight))
-        further = problem.attribute_values, problem.shares
-        return Samples(x, y, cell, own_weight, *(None if part is None else _tensor(part) for part in further))
+        x, y, cell, weights = map(_tensor, (self.x, self.targets, problem.cell, weight))
+        optional = problem.attribute_values, problem.shares
+        return Samples(x, y, cell, weights, *(None if part is None else _tensor(part) for part in optional))
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:
@@ -137,8 +137,8 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         if self.strength and data.x.shape[1] and self.predictor_.is_constant:
             longer = "" if self.epochs == "auto" else f", or train for more than {self.epochs} epochs"
             warnings.warn(
-                f"the model predicts the same for everyone: at strength {self.strength:g} training found nothing with "
-                f"a lower objective on these rows. Lower the strength{longer}",
+                f"the model predicts the same for everyone: at strength {self.strength:g} training found no model "
+                f"with a lower objective on these rows. Lower the strength{longer}",
                 MetrifairWarning,
                 stacklevel=2,
             )
@@ -159,11 +159,11 @@ class FairEstimator(Settings, Saved, BaseEstimator):
 
         Samples wait until their batch is covered: ``batch_size`` samples (``"auto"``: 32), and two of every group that
         is compared. How the stream is cut into chunks does not matter. Where 100 times the batch size goes by without
-        the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
-        further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
-        target of a regression is taken as it is: its scale is not known when the stream begins. A stream has no fixed
+        the samples that a batch waits for, a TooFewSamples error names them. These samples are then left out, and
+        further calls continue. Batch size and groups are those of the first call; a new model can have others. The
+        target of a regression is not scaled: its scale is unknown when the stream begins. A stream has no fixed
         rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered (``n_updates_`` is 0)
-        predictions are close to the base rate, or mean, of the samples so far, and come with a warning.
+        predictions are close to the base rate, or mean, of the samples so far, and raise a warning.
 
         Parameters
         ----------
@@ -181,14 +181,14 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         """
         if not hasattr(self, "scheme_"):
             _check_first(self, sensitive_features, groups)
-        named = sensitive_features, control_features, sample_weight
-        data = self._training_data(X, y, *named, classes=classes, groups=groups, stream=True)
+        columns = sensitive_features, control_features, sample_weight
+        data = self._training_data(X, y, *columns, classes=classes, groups=groups, stream=True)
         self.scheme_ = data.problem.scheme
         if not hasattr(self, "learner_"):
             self.learner_ = _learner(self, data)
         try:
             self.learner_.learn(data.samples())
-        finally:  # an error leaves out the samples that led to it: what was learnt before them stands
+        finally:  # an error discards its samples; the model of the samples before them is stored
             self.predictor_ = self.learner_.predictor(data.x.shape[1])
             self.n_updates_ = self.learner_.updates
         return self
@@ -197,10 +197,10 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         """The fitted model as a plain ``torch.nn.Module``, of layers of torch alone.
 
         It maps features (n, n_features), in their own units, to (n, 1): the log-odds of the last of two classes, as
-        ``decision_function`` says them, or predictions on the scale of y; or to (n, n_classes), of which
-        ``torch.softmax`` makes probabilities. The scaling of the features is part of the first layer. It is a copy, in
+        ``decision_function`` returns them, or predictions on the scale of y; or to (n, n_classes), the inputs of
+        ``torch.softmax`` for probabilities. The scaling of the features is part of the first layer. It is a copy, in
         evaluation mode and double precision (``.float()`` for single), and can be trained on, scripted or exported. A
-        module of your own stands between layers that scale.
+        module of your own is placed between layers that scale.
 
         Returns
         -------
@@ -221,15 +221,15 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         True
         """
         check_is_fitted(self, "predictor_")
-        found: torch.nn.Sequential = self.predictor_.as_module(*getattr(self, "target_scaling_", (0.0, 1.0)))
-        return found
+        module: torch.nn.Sequential = self.predictor_.as_module(*getattr(self, "target_scaling_", (0.0, 1.0)))
+        return module
 
     def _check_parameters(self) -> None:
         check_settings(self)
 
     @abstractmethod
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
-        """The loss, and the outcomes as it takes them; notes on the estimator what they stand for."""
+        """The loss and its targets; the estimator stores their meaning."""
 
     def _training_data(
         self,
@@ -255,54 +255,60 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
+        if first and penalized and sensitive_features is None:
+            missing = f"strength={self.strength} requires groups"
+            raise DataError(missing, remedy="pass sensitive_features, one value per sample, or set strength=0")
         rows = {"X": X, "y": y}
-        given = Inputs(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
-        if not first:
-            problem = problem_with_scheme(given, self.scheme_)
-        elif penalized and sensitive_features is None:
-            raise DataError(
-                f"strength={self.strength} asks for fairness between groups; pass sensitive_features, one value per "
-                "sample, or set strength=0"
-            )
+        inputs = Inputs(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
+        if first:
+            problem = self._first_problem(inputs, classes, groups, compared=penalized, stream=stream)
         else:
-            problem = (make_problem if stream else problem_with_shares)(
-                given,
-                criterion=self.criterion,
-                contrast=self.contrast,
-                intersectional=self.intersectional,
-                continuous=self.continuous,
-                pos_label=getattr(self, "pos_label", None),
-                target="numbers" if numeric else "labels",
-                classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
-                groups=groups,
-                compared=penalized,
-            )
-            if not numeric:
-                self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
+            problem = problem_with_scheme(inputs, self.scheme_)
         task, targets = self._task_and_targets(problem, stream=stream)
         weights = self._class_weight(problem, stream=stream)
         names = getattr(self, "feature_names_in_", [f"column {place} of X" for place in range(x.shape[1])])
         return FitData(problem.of_kept(x), problem, task, targets, weights, tuple(map(str, names)))
 
+    def _first_problem(
+        self, inputs: Inputs, classes: ArrayLike | None, groups: Declared | None, *, compared: bool, stream: bool
+    ) -> Problem:
+        """The record of the first rows, which fixes the meaning of the values."""
+        numeric = bool(is_regressor(self))
+        names = ("criterion", "contrast", "intersectional", "continuous")
+        problem = (make_problem if stream else problem_with_shares)(
+            inputs,
+            **{name: getattr(self, name) for name in names},
+            pos_label=getattr(self, "pos_label", None),
+            target="numbers" if numeric else "labels",
+            classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
+            groups=groups,
+            compared=compared,
+        )
+        if not numeric:
+            kind = np.asarray(inputs.y).dtype if classes is None else None
+            self.classes_ = np.asarray(problem.scheme.classes, dtype=kind)
+        return problem
+
     def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
         """Fitted attributes for every seed and, within it, every strength; None where training diverged."""
-        return trained_stack(self, data, strengths=strengths, seeds=seeds)
+        return train_models(self, data, strengths=strengths, seeds=seeds)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
-        """The weight of each class in the loss; nothing where there are none."""
+        """The weight of each class in the loss; empty for equal weights."""
         return ()
 
 
-def trained_stack(
+def train_models(
     estimator: FairEstimator, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
     model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
-    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
-    objective = objective_for(estimator, scheme, data.task, found.comparisons, class_weight=data.class_weight)
+    places: Sequence[int] = range(len(seeds))
+    compared = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    objective = objective_for(estimator, scheme, data.task, compared.comparisons, class_weight=data.class_weight)
     if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
-        trained, ends, certain = solved(
+        models, ends, separating = solved(
             samples,
             model,
             objective,
@@ -310,12 +316,12 @@ def trained_stack(
             weight_decay=estimator.weight_decay,
             standardize=estimator.standardize,
         )
-        _warn_of_solutions(strengths, ends, [data.names[place] for place in certain])
-        places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
+        _warn_of_solutions(strengths, ends, [data.names[place] for place in separating])
+        places, seed_rows = [0] * len(seeds), [samples] * len(seeds)  # one model for all seeds
     else:
         share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
         parts = [_parts(samples, share, seed, data.problem) for seed in seeds] if share else []
-        trained = train(
+        models = train(
             samples,
             model,
             objective,
@@ -328,27 +334,27 @@ def trained_stack(
             device=as_device(estimator.device),
             verbose=estimator.verbose,
         )
-        places, own = list(range(len(seeds))), [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
-    moments = {id(rows): Moments.of_samples(rows) if estimator.standardize else None for rows in own}
+        seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
+    moments = {id(rows): Moments.of_samples(rows) if estimator.standardize else None for rows in seed_rows}
     return [
         None
-        if bool(trained.failed[place, k])
+        if bool(models.failed[place, k])
         else {
             "scheme_": scheme,
-            "left_out_": found.left_out,
+            "left_out_": compared.left_out,
             "moments_": moments[id(rows)],
-            "predictor_": trained.predictor(place, k),
-            "n_iter_": int(trained.epochs[place, k]),
+            "predictor_": models.predictor(place, k),
+            "n_iter_": int(models.epochs[place, k]),
         }
-        for place, rows in zip(places, own, strict=True)
+        for place, rows in zip(places, seed_rows, strict=True)
         for k in range(len(strengths))
     ]
 
 
 def _parts(samples: Samples, share: float, seed: int, problem: Problem) -> tuple[Tensor, Tensor]:
-    """Rows to train on, and rows to judge by: this share of each cell (and class), two of each if it has six.
+    """Training and validation rows: this share of each cell (and class), two of each if it has six.
 
-    Clusters stay whole.
+    Clusters are not divided.
     """
     kind = samples.cell
     if problem.scheme.classes:
@@ -357,15 +363,15 @@ def _parts(samples: Samples, share: float, seed: int, problem: Problem) -> tuple
         aside = torch.as_tensor(cluster_share(share, problem.clusters, kind.numpy(), seed))
         return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
     generator, aside = torch.Generator().manual_seed(seed), torch.zeros(len(samples), dtype=torch.bool)
-    for one in kind.unique():
-        own = torch.nonzero(kind == one)[:, 0]
-        count = max(round(share * len(own)), min(2, len(own) // 3))
-        aside[own[torch.randperm(len(own), generator=generator)[:count]]] = True
+    for value in kind.unique():
+        rows = torch.nonzero(kind == value)[:, 0]
+        count = max(round(share * len(rows)), min(2, len(rows) // 3))
+        aside[rows[torch.randperm(len(rows), generator=generator)[:count]]] = True
     return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
 
 
-def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], certain: Sequence[str]) -> None:
-    """Of strengths whose search was not over, and of features whose weights have no end."""
+def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], separating: Sequence[str]) -> None:
+    """Warn of strengths at which the solver has not converged, and of features that separate the labels."""
     unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
     if unfinished:
         warnings.warn(
@@ -374,26 +380,32 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], cert
             ConvergenceWarning,
             stacklevel=4,
         )
-    if certain:
-        more = f" and {len(certain) - 5} others" if len(certain) > 5 else ""
+    if separating:
+        more = f" and {len(separating) - 5} others" if len(separating) > 5 else ""
         warnings.warn(
-            f"the labels of some rows follow from {', '.join(certain[:5])}{more} without exception, so their weights "
-            "grow without end and stand where the search stopped; add some weight_decay, or leave them out",
+            f"the labels of some rows are determined by {', '.join(separating[:5])}{more}, so their weights have no "
+            "finite optimum; add some weight_decay, or leave them out",
             ConvergenceWarning,
             stacklevel=4,
         )
 
 
 def fit_stack(
-    estimator: Estimator, X: Table, y: Table, *, strengths: Sequence[float], seeds: Sequence[int], **given: Table | None
+    estimator: Estimator,
+    X: Table,
+    y: Table,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    **tables: Table | None,
 ) -> list[Estimator | None]:
     """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
 
-    They equal ``fit`` with that strength and ``random_state``, but are trained all at once. ``given`` are groups,
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once. ``tables`` are groups,
     strata, weights and clusters, as in ``fit``.
     """
     template = clone(estimator)
-    data = template._training_data(X, y, strengths=strengths, **given)
+    data = template._training_data(X, y, strengths=strengths, **tables)
     fits = template._fits(data, strengths=strengths, seeds=seeds)
     models: list[Estimator | None] = []
     for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
@@ -413,15 +425,15 @@ def model_output(estimator: Any, X: Table) -> Floats:
     if learner is not None and learner.fresh:
         waiting = 0 if learner.waiting is None else len(learner.waiting)
         warnings.warn(
-            f"nothing has been learnt yet: {waiting} samples wait for a batch of {learner.rule.size} that holds every "
-            "group; what is predicted is close to their base rate, or mean. Go on with partial_fit",
+            f"the model is not trained yet: {waiting} samples wait for a batch of {learner.rule.size} with all groups. "
+            "Predictions are close to their base rate, or mean. Continue with partial_fit",
             MetrifairWarning,
             stacklevel=3,
         )
     with _numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
-    return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
+    return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of read-only memory
 
 
 def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
@@ -435,7 +447,7 @@ def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
 
 
 def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
-    """Raise a DataError where labels are missing, or a regression is given names."""
+    """Raise a DataError where labels are missing, or the target of a regression is text."""
     if y.ndim and y.dtype.kind == "O" and is_missing(y).any():
         raise DataError("y contains missing values; leave these rows out, or fill them in")
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
@@ -447,20 +459,18 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     """Raise a DataError if a stream begins with one group, and no other groups are named."""
     if groups is not None or sensitive_features is None:
         return
-    asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
-    for one in group_codes(sensitive_features, **asked).attributes:
-        if len(one.groups) < 2 and not one.is_number:
-            raise DataError(
-                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of "
-                "all groups, to the first partial_fit"
-            )
+    settings = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
+    for attribute in group_codes(sensitive_features, **settings).attributes:
+        if len(attribute.groups) < 2 and not attribute.is_number:
+            problem = f"the stream begins with the group {list(attribute.groups)} of {attribute.name} only"
+            raise DataError(problem, remedy="pass groups=, a list of all groups, to the first partial_fit")
 
 
 def _learner(estimator: Any, data: FitData) -> Learner:
-    """A learner at its start, or where ``fit`` ended."""
+    """A new learner, or one that continues from ``fit``."""
     scheme, seed = data.problem.scheme, make_seed(estimator.random_state)
     objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
-    if estimator.estimate == "rows":  # of which a stream has no end
+    if estimator.estimate == "rows":  # a stream has no fixed rows
         objective = replace(objective, estimate="population")
     rule = Coverage(
         scheme.comparisons,
@@ -487,11 +497,11 @@ def _learner(estimator: Any, data: FitData) -> Learner:
 @contextmanager
 def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
     """Raise an error with a remedy if features are missing or not numbers."""
-    named = frame_names("X", X) is not None
+    is_frame = frame_names("X", X) is not None
     try:
         yield
     except ValueError as error:
-        name, problem = type(estimator).__name__, not_numbers(X) if named else ""
+        name, problem = type(estimator).__name__, not_numbers(X) if is_frame else ""
         if str(error).startswith("Input X contains NaN"):
             problem = problem or "missing values (NaN)"
         if not problem:

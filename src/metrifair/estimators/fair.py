@@ -231,16 +231,17 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:
-        classes, given = self.classes_.tolist(), self.class_weight
+        classes, class_weight = self.classes_.tolist(), self.class_weight
         counts = np.ones(len(classes))
         if not stream:
             counts = np.bincount(np.asarray(problem.labels), problem.weight, minlength=len(classes)).astype(np.float64)
-        elif isinstance(given, str):
-            raise DataError(
-                f"class_weight={given!r} needs the shares of the classes, which a stream does not provide; pass a dict"
-            )
-        found = class_weights(given, classes, counts)
-        return tuple(float(given.get(one, 1.0)) for one in classes) if stream and isinstance(given, Mapping) else found
+        elif isinstance(class_weight, str):
+            problem_text = "needs the shares of the classes, which a stream does not provide"
+            raise DataError(problem_text, argument="class_weight", received=class_weight, remedy="pass a dict")
+        weights = class_weights(class_weight, classes, counts)
+        if stream and isinstance(class_weight, Mapping):
+            return tuple(float(class_weight.get(value, 1.0)) for value in classes)
+        return weights
 
 
 @as_in(FairClassifier)

@@ -130,9 +130,9 @@ def check_aim(aim: Aim) -> None:
 
 def check_range(name: str, value: object) -> None:
     """Raise a DataError where the value of a parameter is out of its range."""
-    wanted, allows = _RANGES[name]
+    expected, allows = _RANGES[name]
     if not allows(value):
-        raise DataError(f"{name} must be {wanted}, got {value!r}")
+        raise DataError(f"{name} must be {expected}, got {value!r}")
 
 
 class Trainable(NamedTuple):
@@ -143,14 +143,14 @@ class Trainable(NamedTuple):
 
 
 _EQUAL = " (all values are equal)"
-_NAMED = 10  # small groups; ids by mistake would fill pages
+_NAMED = 10  # small groups in a message; ids by mistake would be many
 
 
 def trainable(aim: Aim, problem: Problem) -> Trainable:
-    """The comparisons of a problem whose groups have rows enough; a warning, or an error, names the others.
+    """The comparisons of a problem with enough rows; a warning, or an error, names the others.
 
-    A side needs two rows. One that mixes cells loses those of one row, where the population is estimated from batches:
-    what a single row says of the spread within its cell is nothing.
+    A side needs two rows. Where the population is estimated from batches, a side of several cells loses cells with one
+    row, because one row shows nothing about the variation within its cell.
     """
     warn_of_labels(problem)
     if problem.probabilities is not None and aim.estimate == "population":
@@ -159,54 +159,55 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     sizes = problem.cell_sizes
     of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
-    found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
-    kept = [one for one in found if one is not None]
-    named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
-    if small and (aim.small_groups == "error" or not kept):
-        equal = all(one.endswith(_EQUAL) for one in small)
-        advice = "leave out what has one value" if equal else "merge small groups, mark them as missing"
+    candidates = [_large_enough(comparison, problem, sizes, of_cell, small) for comparison in problem.comparisons]
+    comparisons = [comparison for comparison in candidates if comparison is not None]
+    names = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
+    if small and (aim.small_groups == "error" or not comparisons):
+        equal = all(name.endswith(_EQUAL) for name in small)
+        advice = "leave out attributes with one value" if equal else "merge small groups, mark them as missing"
         raise TooFewSamples(
-            f"too small to train on: {named}; {advice}"
-            + (", or leave them out of the penalty with small_groups='leave_out'" if kept else "")
+            f"too small to train on: {names}; {advice}"
+            + (", or leave them out of the penalty with small_groups='leave_out'" if comparisons else "")
         )
     if small:
         warnings.warn(
-            f"left out of the penalty, as too small to train on: {named}; their rows still count for the risk. Merge "
-            "small groups to have them count",
+            f"left out of the penalty, as too small to train on: {names}; their rows still count for the risk. Merge "
+            "small groups to include them",
             MetrifairWarning,
             stacklevel=4,
         )
-    return Trainable(tuple(kept), tuple(small))
+    return Trainable(tuple(comparisons), tuple(small))
 
 
 def _large_enough(
-    one: Comparison, problem: Problem, sizes: Floats | Integers, of_cell: int, small: dict[str, None]
+    comparison: Comparison, problem: Problem, sizes: Floats | Integers, of_cell: int, small: dict[str, None]
 ) -> Comparison | None:
-    """The comparison of cells that have rows enough, None where too few are left; ``small`` takes in the others."""
-    sides, dependent = [], isinstance(one, Dependence)
-    for cells, group in zip(one.sides, one.groups, strict=False):
-        enough = tuple(cell for cell in cells if sizes[cell] >= one.needs(of_cell))
-        rows, counted = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
-        sides.append(enough if counted >= FEWEST else ())
-        where = "" if one.within == "everyone" else f", {one.within}"
-        called = f"{one.attribute}{where}" if dependent else f"{one.attribute} {group!r}{where}"
-        if counted < FEWEST:
-            small[f"{called} ({rows:g} row{'' if rows == 1 else 's'})"] = None
-        elif counted < rows:
+    """The comparison of cells with enough rows, None where too few are left; the others are added to ``small``."""
+    sides, dependent = [], isinstance(comparison, Dependence)
+    for cells, group in zip(comparison.sides, comparison.groups, strict=False):
+        enough = tuple(cell for cell in cells if sizes[cell] >= comparison.needs(of_cell))
+        rows, used = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
+        sides.append(enough if used >= FEWEST else ())
+        where = "" if comparison.within == "everyone" else f", {comparison.within}"
+        name = f"{comparison.attribute}{where}" if dependent else f"{comparison.attribute} {group!r}{where}"
+        if used < FEWEST:
+            small[f"{name} ({rows:g} row{'' if rows == 1 else 's'})"] = None
+        elif used < rows:
             few = "fewer than four of their kind" if dependent else "each alone of its kind"
-            small[f"{rows - counted:g} of {rows:g} rows of {called}, {few}"] = None
+            small[f"{rows - used:g} of {rows:g} rows of {name}, {few}"] = None
     if not all(sides):
         return None
-    if not isinstance(one, Dependence):
-        return replace(one, left=sides[0], right=sides[1])
+    if not isinstance(comparison, Dependence):
+        return replace(comparison, left=sides[0], right=sides[1])
     values, inside = problem.attribute_values, np.isin(problem.cell, sides[0])
     weight = None if problem.weight is None else torch.as_tensor(problem.weight[inside])
     if values is not None:
-        one = with_scale(replace(one, left=sides[0]), torch.as_tensor(values[inside, one.column]), weight)
-    if one.scale is None:
-        small[f"{one}{_EQUAL}"] = None
+        column = torch.as_tensor(values[inside, comparison.column])
+        comparison = with_scale(replace(comparison, left=sides[0]), column, weight)
+    if comparison.scale is None:
+        small[f"{comparison}{_EQUAL}"] = None
         return None
-    return one
+    return comparison
 
 
 def objective_for(
@@ -217,7 +218,7 @@ def objective_for(
     *,
     class_weight: tuple[float, ...] = (),
 ) -> Objective:
-    """The objective; of some of the scheme's comparisons, where not of all."""
+    """The objective, with all comparisons of the scheme or only these."""
     return Objective(
         task,
         scheme.comparisons if comparisons is None else tuple(comparisons),
@@ -231,17 +232,17 @@ def objective_for(
     )
 
 
-def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
+def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
     """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the rows is 1.
 
     Parameters
     ----------
-    given : "balanced", dict or None
-        All classes alike together; or a number for each, 1 for those left out; None: nothing.
+    weight : "balanced", dict or None
+        Equal total weight of all classes; or a weight for each class, 1 if it is not named. None: no weights.
     classes : sequence
         The classes in order.
     counts : ndarray
-        Rows of each, or their weight.
+        Number of rows of each class, or their weight.
 
     Returns
     -------
@@ -255,46 +256,46 @@ def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np
     >>> class_weights({"yes": 3}, ["no", "yes"], np.array([30.0, 10.0]))
     (0.6666666666666666, 2.0)
     """
-    if given is None:
+    if weight is None:
         return ()
-    if isinstance(given, str) and given == "balanced":
-        own = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
-    elif isinstance(given, Mapping):
-        unknown = [key for key in given if key not in classes]
+    if isinstance(weight, str) and weight == "balanced":
+        weights = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+    elif isinstance(weight, Mapping):
+        unknown = [key for key in weight if key not in classes]
         if unknown:
             raise DataError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
-        if not all(is_number(value) and value >= 0 for value in given.values()) or not any(given.values()):
-            raise DataError(f"class_weight must contain numbers from 0 upwards, and one above 0, got {dict(given)}")
-        own = np.array([float(given.get(one, 1.0)) for one in classes])
+        if not all(is_number(value) and value >= 0 for value in weight.values()) or not any(weight.values()):
+            raise DataError(f"class_weight must contain numbers from 0 upwards, and one above 0, got {dict(weight)}")
+        weights = np.array([float(weight.get(label, 1.0)) for label in classes])
     else:
-        raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {given!r}")
-    mean = float(own @ counts) / float(counts.sum())
+        raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {weight!r}")
+    mean = float(weights @ counts) / float(counts.sum())
     if not mean > 0:
-        raise DataError(f"class_weight gives weight to no row of y: {given!r}")
-    return tuple((own / mean).tolist())
+        raise DataError(f"class_weight leaves no row of y with weight: {weight!r}")
+    return tuple((weights / mean).tolist())
 
 
 def criterion_for(scheme: Scheme) -> Criterion:
     """The criterion for models that return the log-odds of the last of two classes.
 
-    A score of the user's own is a function of the positive class's probability, and of 1 where that is the label.
+    A user's score is a function of the positive class's probability, and of 1 where that is the label.
     """
-    own = scheme.criterion.score
-    if not callable(own) or len(scheme.classes) != 2 or scheme.positive == 1:
+    score = scheme.criterion.score
+    if not callable(score) or len(scheme.classes) != 2 or scheme.positive == 1:
         return scheme.criterion
-    return replace(scheme.criterion, score=lambda prediction, y: own(1 - prediction, 1 - y))
+    return replace(scheme.criterion, score=lambda prediction, y: score(1 - prediction, 1 - y))
 
 
 def model_for(settings: Settings, features: int, outputs: int) -> Model:
     """The network that ``model`` and ``hidden`` describe."""
     if isinstance(settings.model, torch.nn.Module):
-        return StackedModule(copy.deepcopy(settings.model), outputs)  # the user's own keeps its mode and buffers
+        return StackedModule(copy.deepcopy(settings.model), outputs)  # the user's module keeps its mode and buffers
     check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
     return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Batch size and epochs for so many samples, by default; docs/results/defaults.md explains them.
+    """Default batch size and epochs for this number of samples; docs/results/defaults.md explains them.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
@@ -321,13 +322,13 @@ def _is_linear(settings: Settings) -> bool:
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
     """Whether the solver for linear models fits a model, not gradient steps; see docs/results/defaults.md.
 
-    By default it does if the loss is smooth, the metric's gradient informative, the rows' own distance estimated, no
+    By default it does if the loss is smooth, the metric's gradient informative, the distance of the rows estimated, no
     option of gradient steps set, and the data not too large.
     """
     if settings.solver != "auto" or not _is_linear(settings):
         return settings.solver == "lbfgs"
-    said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
-    if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
+    options = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
+    if any(value != "auto" for value in options) or settings.early_stopping or settings.estimate == "population":
         return False
     kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_for(settings.metric)
     if kinks_everywhere or metric.gradient != "exact":
@@ -337,16 +338,16 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
 
 def as_device(device: str) -> torch.device:
     """The device of that name; ``"auto"`` is a CUDA device where there is one."""
-    there = torch.cuda.is_available()
+    has_cuda = torch.cuda.is_available()
     if device == "auto":
-        return torch.device("cuda" if there else "cpu")
+        return torch.device("cuda" if has_cuda else "cpu")
     try:
-        found = torch.device(device)
+        result = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise DataError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from error
-    if found.type == "cuda" and not there:
-        raise DataError(f"device={device!r} asks for CUDA, which this machine or this torch does not have; use 'auto'")
-    return found
+    if result.type == "cuda" and not has_cuda:
+        raise DataError(f"device={device!r} needs CUDA, which this machine or this torch does not have; use 'auto'")
+    return result
 
 
 def check_devices(devices: Sequence[str] | None) -> None:

@@ -74,15 +74,16 @@ class TableModel(TableScorer, Saved):
         check_is_fitted(self.encoder, "coders_")
         if not hasattr(self.estimator, "n_features_in_"):
             raise DataError(f"the estimator must be a fitted one, got {reprlib.repr(self.estimator)}")
-        encoded, taken = len(self.encoder.get_feature_names_out()), self.estimator.n_features_in_
-        if encoded != taken:
-            raise DataError(f"the encoder makes {encoded} columns, and the estimator takes {taken}; fit them together")
+        encoded, features = len(self.encoder.get_feature_names_out()), self.estimator.n_features_in_
+        if encoded != features:
+            problem = f"the encoder makes {encoded} columns, and the estimator takes {features}"
+            raise DataError(problem, remedy="fit them together")
         if self.threshold is None:
             return
         if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
             raise DataError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
         if self.classes is None or len(self.classes) != 2:
-            raise DataError(f"threshold={self.threshold!r} decides between two classes, which are not predicted here")
+            raise DataError(f"threshold={self.threshold!r} needs a model of two classes")
 
     def choose_threshold(
         self,
@@ -183,11 +184,11 @@ Costs: TypeAlias = Sequence[Sequence[float]]
 RULES: tuple[ThresholdRule, ...] = ("accuracy", "cost", "parity")
 USUAL = 0.5  # the default threshold
 _NOISE = 1.96  # standard errors of a difference that chance explains
-_MOST, _FEWEST, _WORK = 1_000, 50, 20_000_000  # thresholds that are tried; decisions in all, about
+_MOST, _FEWEST, _WORK = 1_000, 50, 20_000_000  # number of thresholds; approximate number of decisions
 
 
 class ChosenThreshold(NamedTuple):
-    """A threshold, and what its decisions reach on the rows it was chosen on."""
+    """A threshold, and figures of its decisions on the rows that it was chosen on."""
 
     threshold: float
     utility: Utility  # by which it was chosen
@@ -203,8 +204,8 @@ def choose_threshold(
     "accuracy": most right decisions. "cost": least mean cost, with ``costs[label][decision]`` by the classes in
     ascending order. "parity": the least gap between the decision rates that the criterion compares, among the
     thresholds whose balanced accuracy is within noise of the best one's (the 95 % interval of the difference, whose
-    rows are paired, holds 0). Plain accuracy would not do for parity: where nearly everyone is a yes, saying yes to
-    all is as accurate as anything, and has no gap. Of equals the threshold nearest to 0.5 is taken.
+    rows are paired, contains 0). Plain accuracy does not suit parity: where nearly all labels are positive, a constant
+    positive decision is as accurate as any other, and has no gap. Among equals the threshold nearest to 0.5 is chosen.
 
     >>> from metrifair.problem.problem import Inputs, make_problem
     >>> rows = make_problem(Inputs(["no", "no", "yes", "yes"], sensitive_features=["f", "m", "f", "m"]))
@@ -222,21 +223,21 @@ def choose_threshold(
     if (costs is None) == (rule == "cost"):
         raise DataError(f"costs are for the rule 'cost', which needs them; got the rule {rule!r} and costs {costs!r}")
     utility = expected_cost(costs, classes) if costs is not None else UTILITIES[_UTILITY[rule]]
-    tried = _candidates(score)
-    decided = score >= tried[:, None]
-    reached = [_measured(utility, score, np.where(row, positive, 1 - positive), problem) for row in decided]
-    worth = np.array([utility.quality(found.value) for found in reached])
-    best = int(worth.argmax())
-    gaps = np.zeros(len(tried))
-    equal = worth >= worth[best] - 1e-12
+    thresholds = _candidates(score)
+    decisions = score >= thresholds[:, None]
+    estimates = [_estimate(utility, score, np.where(row, positive, 1 - positive), problem) for row in decisions]
+    quality = np.array([utility.quality(estimate.value) for estimate in estimates])
+    best = int(quality.argmax())
+    gaps = np.zeros(len(thresholds))
+    equal = quality >= quality[best] - 1e-12
     if rule == "parity":
-        gaps = decision_gaps(decided, problem)
-        equal = np.array([_within_noise(found, reached[best], problem) for found in reached])
+        gaps = decision_gaps(decisions, problem)
+        equal = np.array([_within_noise(estimate, estimates[best], problem) for estimate in estimates])
     places = np.flatnonzero(equal)
-    order = np.lexsort((np.abs(tried - USUAL)[places], -worth[places], gaps[places]))
+    order = np.lexsort((np.abs(thresholds - USUAL)[places], -quality[places], gaps[places]))
     place = int(places[order[0]])
     gap = float(gaps[place]) if rule == "parity" else None
-    return ChosenThreshold(float(tried[place]), utility, reached[place].value, gap)
+    return ChosenThreshold(float(thresholds[place]), utility, estimates[place].value, gap)
 
 
 _UTILITY = {"accuracy": "accuracy", "parity": "balanced_accuracy"}
@@ -244,44 +245,44 @@ _UTILITY = {"accuracy": "accuracy", "parity": "balanced_accuracy"}
 
 def _candidates(score: Floats) -> Floats:
     """Thresholds in ascending order: between scores, evenly over the rows where these are many; none, all and 0.5."""
-    most = int(np.clip(_WORK // max(1, len(score)), _FEWEST, _MOST))
+    count = int(np.clip(_WORK // max(1, len(score)), _FEWEST, _MOST))
     distinct = np.unique(score)
-    if len(distinct) > most:
-        distinct = np.unique(np.quantile(score, np.linspace(0, 1, most), method="nearest"))
+    if len(distinct) > count:
+        distinct = np.unique(np.quantile(score, np.linspace(0, 1, count), method="nearest"))
     return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
 
 
-def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> UtilityEstimate:
-    found = utility.of(Predictions(score, decision, "probability"), problem)
-    if found is None:
-        raise DataError(f"{utility.name} is not known of these rows, by which the threshold is chosen")
-    return found
+def _estimate(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> UtilityEstimate:
+    estimate = utility.of(Predictions(score, decision, "probability"), problem)
+    if estimate is None:
+        raise DataError(f"{utility.name} cannot be computed on these rows, on which the threshold is chosen")
+    return estimate
 
 
-def _within_noise(found: UtilityEstimate, best: UtilityEstimate, problem: Problem) -> bool:
-    """Whether the difference of two utilities of the same rows may be chance."""
-    difference = abs(found.value - best.value)
-    if found.influence is None or best.influence is None:
+def _within_noise(estimate: UtilityEstimate, best: UtilityEstimate, problem: Problem) -> bool:
+    """Whether the difference of two utilities of the same rows is not significant."""
+    difference = abs(estimate.value - best.value)
+    if estimate.influence is None or best.influence is None:
         return difference <= 1e-12
-    error = UtilityEstimate(difference, found.influence - best.influence).error(problem.weight) or 0.0
+    error = UtilityEstimate(difference, estimate.influence - best.influence).error(problem.weight) or 0.0
     return difference <= _NOISE * error + 1e-12
 
 
-def decision_gaps(decided: NDArray[np.bool_], problem: Problem) -> Floats:
-    """Of each row of decisions (k, n) the largest difference of rates between the sides of a comparison: (k,).
+def decision_gaps(decisions: NDArray[np.bool_], problem: Problem) -> Floats:
+    """The largest difference of rates between the sides of a comparison, for each row of decisions (k, n): (k,).
 
-    The rates are those of decisions for the positive class; under risk parity, of wrong decisions.
+    The rates are those of positive decisions; under risk parity, of wrong decisions.
     """
     if problem.scheme.criterion.score == "loss":
-        decided = decided != problem.is_positive
+        decisions = decisions != problem.is_positive
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-    cell, largest = problem.cell, np.zeros(len(decided))
+    cell, largest = problem.cell, np.zeros(len(decisions))
     size = int(cell.max()) + 1
     rows = np.bincount(cell, weight, minlength=size)
-    chosen = np.stack([np.bincount(cell, weight * row, minlength=size) for row in decided])
+    positive = np.stack([np.bincount(cell, weight * row, minlength=size) for row in decisions])
     counts = np.bincount(cell, minlength=size)
-    sides = {one: [[at for at in side if at < size] for side in (one.left, one.right)] for one in problem.comparisons}
-    for one in enough_rows({one: min(counts[side].sum() for side in own) for one, own in sides.items()}):
-        rates = (chosen[:, side].sum(1) / rows[side].sum() for side in sides[one])
+    sides = {key: [[at for at in side if at < size] for side in (key.left, key.right)] for key in problem.comparisons}
+    for key in enough_rows({key: min(counts[side].sum() for side in cells) for key, cells in sides.items()}):
+        rates = (positive[:, side].sum(1) / rows[side].sum() for side in sides[key])
         largest = np.maximum(largest, np.abs(next(rates) - next(rates)))
     return largest

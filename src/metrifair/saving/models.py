@@ -376,7 +376,7 @@ def _assemble_stack(kind: type, record: StackRecord, inner: Mapping[str, list[An
     if record.features.names is not None:
         model.feature_names_in_ = np.array(record.features.names, dtype=object)
     model.__dict__.update({name: value for name, value in vars(last).items() if name in _OF_LAST})
-    model.predictor_ = model._restored(last, models, state, count)
+    model.predictor_ = model._restore_predictor(last, models, state, count)
     state.check_all_taken()
     restore_requests(model, record.requests)
     return model
