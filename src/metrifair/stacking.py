@@ -20,7 +20,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators.estimator import FitData, train_models
 from metrifair.estimators.fair import FairClassifier, FairRegressor
 from metrifair.postprocessing.group_model import Correction
-from metrifair.postprocessing.postprocessor import GivenRows, assign_folds, check_learner, out_of_fold
+from metrifair.postprocessing.postprocessor import TrainingRows, assign_folds, check_learner, out_of_fold
 from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Problem
 from metrifair.saving.models import class_named
@@ -223,7 +223,7 @@ def _cross_fit(
     rows, values, classes = target
     weight = None if data.problem.weight is None else data.problem.weight[rows]
     clusters = None if data.problem.clusters is None else data.problem.clusters[rows]
-    training = GivenRows(data.x[rows], values, None, weight, clusters)
+    training = TrainingRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
     kind = np.zeros(len(data.x), dtype=np.int64)
     kind[rows] = 1 + values if classes else 1
@@ -243,7 +243,7 @@ def _cross_fit(
     predicted, models = by_model.mean(1), tuple(training.fit(template, np.arange(len(rows))) for template in templates)
     if not classes:
         return predicted, Blend(models, None)
-    correction = Correction.learned(predicted[rows], values, weight)
+    correction = Correction.fit(predicted[rows], values, weight)
     return log_odds(correction(predicted)), Blend(models, correction)
 
 
@@ -253,7 +253,7 @@ def _is_better(chances: Floats, rival: Floats, code: Integers, weight: Floats) -
     Trees that are not better have memorized the groups of their training rows.
     """
     rows = np.arange(len(code))
-    losses = [-np.log(Correction.learned(score, code, weight)(score)[rows, code]) for score in (chances, rival)]
+    losses = [-np.log(Correction.fit(score, code, weight)(score)[rows, code]) for score in (chances, rival)]
     gain, share = losses[1] - losses[0], weight / weight.sum()
     mean = share @ gain
     return bool(mean > np.sqrt(share**2 @ (gain - mean) ** 2))

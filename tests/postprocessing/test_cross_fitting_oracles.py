@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
 from metrifair.postprocessing import postprocessor
-from metrifair.postprocessing.group_model import fitted_group_model
-from metrifair.postprocessing.postprocessor import GivenRows, assign_folds, out_of_fold, overfits, with_ties
+from metrifair.postprocessing.group_model import fit_group_model
+from metrifair.postprocessing.postprocessor import TrainingRows, assign_folds, out_of_fold, overfits, with_ties
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 
@@ -37,9 +37,9 @@ def test_a_group_model_is_calibrated_on_rows_that_it_has_not_seen(count: int) ->
     """One that knows its rows by heart and nothing else is as unsure of them as of others."""
     generator = np.random.default_rng(0)
     features, group = generator.normal(size=(120, 2)), np.arange(120) % 2
-    given_rows = GivenRows(features, group, None)
+    given_rows = TrainingRows(features, group, None)
     folds = assign_folds(count, group, group, seed=0)
-    model, chances = fitted_group_model(given_rows, KNeighborsClassifier(1), cells=2, weight=np.ones(120), folds=folds)
+    model, chances = fit_group_model(given_rows, KNeighborsClassifier(1), cells=2, weight=np.ones(120), folds=folds)
     assert model.model.score(features, group) == 1
     assert abs(np.mean(chances.argmax(1) == group) - 0.5) < 0.2
     assert chances.max() < 0.9

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from metrifair.errors import DataError, Diverged
-from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, assign_folds, check_class_count
+from metrifair.postprocessing.postprocessor import Postprocessor, TrainingRows, assign_folds, check_class_count
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Inputs, Problem, Scheme, make_problem, problem_with_scheme, warn_of_labels
@@ -332,7 +332,7 @@ class PublishedPostprocessor(Postprocessor):
             base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
         else:
             (X,), y = indexable(X), self._target_column(X, y)
-            given = GivenRows(X, y, sensitive_features)
+            given = TrainingRows(X, y, sensitive_features)
             base = given.fit(self._template(), np.arange(_num_samples(X)))
             labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))

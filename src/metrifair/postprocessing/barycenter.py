@@ -103,9 +103,9 @@ class BarycenterPostprocessor(ScorePostprocessor):
     folds: int = 5
     random_state: Any = None
 
-    def _learned(self, X: Table, arguments: Inputs) -> Calibration:
-        """With the map, which is the same for all tolerances."""
-        rows = super()._learned(X, arguments)
+    def _learn(self, X: Table, arguments: Inputs) -> Calibration:
+        """Calibration rows; stores the map, which is the same for all tolerances."""
+        rows = super()._learn(X, arguments)
         row, group, weight = rows.memberships()
         self.shares_ = np.bincount(group, weight) / weight.sum()
         members = [group == code for code in range(len(self.groups_))]
@@ -127,8 +127,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         # Groups of different sizes differ by a row even where nothing is tied.
         if after > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
             warnings.warn(
-                f"scores are tied: of the distance between groups, {after / before:.0%} is left where there should be "
-                "parity; randomized=True draws the ranks of equal scores",
+                f"scores are tied, so {after / before:.0%} of the distance between groups is left; randomized=True "
+                "draws the ranks of equal scores",
                 MetrifairWarning,
                 stacklevel=4,
             )
@@ -205,7 +205,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
 
     def _moved(self, X: Table, sensitive_features: Table | None) -> Floats:
-        """The scores between the model's own and the fair ones."""
+        """Scores between those of the model and the fair ones, by the tolerance."""
         self._check_as_fitted()
         group = self._codes(X, sensitive_features) if self.needs_group else None
         plain = self._scores(self.base_, X, sensitive_features)
@@ -215,7 +215,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         return self.tolerance * plain + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
-        """The scores moved all the way."""
+        """The fair scores, with tolerance 0."""
         moved = np.empty(len(plain))
         for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
             in_group = group == code

@@ -1,4 +1,4 @@
-"""What post-processors of any model learn from: scores of rows that the model has not seen, and the rows' groups."""
+"""The data of post-processors: scores of held-out rows, and the rows' groups."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from metrifair.errors import DataError, ModelFileError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
+from metrifair.postprocessing.group_model import Correction, GroupModel, fit_group_model
 from metrifair.postprocessing.postprocessor import (
-    GivenRows,
     Postprocessor,
+    TrainingRows,
     assign_folds,
     check_class_count,
     check_learner,
@@ -35,7 +35,7 @@ from metrifair.support.checks import check_integer, check_number, check_switches
 
 
 class Calibration(NamedTuple):
-    """Rows of known groups, with scores as a model gives them that has not seen them."""
+    """Rows with known groups, and scores of a model that was trained without them."""
 
     problem: Problem
     score: Floats  # of the positive class, or predictions
@@ -52,30 +52,30 @@ class Calibration(NamedTuple):
         return row, group, self.weight[row] * probabilities.values[row, group]
 
 
-class CrossedGroups(NamedTuple):
-    """The combinations of all attributes' groups that were seen: each is its own group.
+class IntersectedGroups(NamedTuple):
+    """The intersections of all attributes' groups in the training rows: each is a group.
 
-    Parity of all crossed groups is parity of every attribute; correcting one attribute after the
-    other would be exact for the last one only.
+    Parity of all intersections is parity of every attribute. A correction of one attribute after the other would be
+    exact for the last one only.
     """
 
     scheme: Scheme
     seen: Integers  # (groups, attributes): codes, in ascending order
 
     @classmethod
-    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
-        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> IntersectedGroups:
+        """Intersections with rows in each of the sets; others count as not seen. A group without rows is an error."""
         if problem.probabilities is not None:
             return cls._of_probabilities(problem, problem.probabilities, sets)
-        known = (problem.groups != UNKNOWN).all(1)
-        seen = np.unique(problem.groups[known], axis=0)
+        has_groups = (problem.groups != UNKNOWN).all(1)
+        seen = np.unique(problem.groups[has_groups], axis=0)
         for name, member in sets.items():
-            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
-            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
-            if not there.all() and len(problem.scheme.attributes) == 1:
-                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
+            inside = {tuple(codes) for codes in problem.groups[has_groups & member].tolist()}
+            has_rows = np.array([tuple(codes) in inside for codes in seen.tolist()])
+            if not has_rows.all() and len(problem.scheme.attributes) == 1:
+                group = problem.scheme.attributes[0].groups[int(seen[~has_rows][0, 0])]
                 raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
-            seen = seen[there]
+            seen = seen[has_rows]
         if len(seen) < 2:
             raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
         return cls(problem.scheme, seen)
@@ -83,7 +83,7 @@ class CrossedGroups(NamedTuple):
     @classmethod
     def _of_probabilities(
         cls, problem: Problem, probabilities: RowProbabilities, sets: Mapping[str, NDArray[np.bool_]]
-    ) -> CrossedGroups:
+    ) -> IntersectedGroups:
         """All groups; a group of which less than one row is expected in a set is an error."""
         for name, member in sets.items():
             expected = np.nansum(probabilities.values[member], axis=0)
@@ -95,21 +95,21 @@ class CrossedGroups(NamedTuple):
         return cls(problem.scheme, np.arange(len(probabilities.groups))[:, None])
 
     def codes(self, groups: Integers) -> Integers:
-        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
+        """The intersection of each row; unknown where an attribute is missing or the intersection was not seen.
 
         >>> from metrifair.problem.problem import Inputs, make_problem
         >>> problem = make_problem(Inputs(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
-        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        >>> IntersectedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
         array([ 2,  1, -1, -1])
         """
         radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
-        seen, numbers = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
-        place = np.searchsorted(seen, numbers).clip(max=len(seen) - 1)
-        return np.where(seen[place] == numbers, place, UNKNOWN)
+        seen_numbers, numbers = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(seen_numbers, numbers).clip(max=len(seen_numbers) - 1)
+        return np.where(seen_numbers[place] == numbers, place, UNKNOWN)
 
     @property
     def names(self) -> tuple[object, ...]:
-        """The names of the groups: of several attributes, by one value of each."""
+        """The names of the groups; for several attributes, a tuple with one value of each."""
         parts = [
             tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
             for codes in self.seen.tolist()
@@ -118,7 +118,7 @@ class CrossedGroups(NamedTuple):
 
 
 class ScorePostprocessor(Saved, Postprocessor):
-    """What our post-processors share: scores to learn from, groups that cross all attributes, and a tolerance."""
+    """Base class of our post-processors: held-out scores, intersections of all attributes, and a tolerance."""
 
     _needs_labels, _moves_numbers = False, True
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
@@ -132,7 +132,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         sample_weight: Table | None = None,
         clusters: Table | None = None,
     ) -> Self:
-        """Fit the estimator, unless it is fitted already, and then what its scores need.
+        """Fit the estimator, unless it is fitted already, and then the post-processing of its scores.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample, for the estimator too.
         clusters : array-like of shape (n_samples,), default=None
-            The cluster of each row, such as a person. ``folds`` keep clusters whole.
+            The cluster of each row, such as a person. ``folds`` do not divide clusters.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             The fitted estimator.
         """
         arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
-        self._calibrate(self._learned(X, arguments))
+        self._calibrate(self._learn(X, arguments))
         return self
 
     def fit_path(
@@ -189,7 +189,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             check_number("tolerances", tolerance, low=0, high=1)
         first = clone(self)
         arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
-        rows = first._learned(X, arguments)
+        rows = first._learn(X, arguments)
         state, fitted = first.generator_.get_state(), []
         for tolerance in values:
             model = copy(first).set_params(tolerance=tolerance)
@@ -200,7 +200,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         return fitted
 
     def _state(self) -> dict[str, Floats]:
-        """All numbers that a file keeps, beside those of the models that are wrapped."""
+        """The arrays of the file, except for those of the wrapped models."""
         if self.needs_group:
             return {}
         slope, bias = self.group_model_.correction
@@ -211,8 +211,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         sizes = [len(attribute.groups) for attribute in scheme.attributes]
         if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
             raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
-        self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
-        self.groups_, self._asks_groups = self.crossed_.names, guess is None
+        self.crossed_ = IntersectedGroups(scheme, np.unique(seen, axis=0))
+        self.groups_, self._used_group = self.crossed_.names, guess is None
         if guess is not None:
             bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
             slope = arrays.take("slope", (1,)).item()
@@ -228,59 +228,59 @@ class ScorePostprocessor(Saved, Postprocessor):
             check_learner(self.group_model, "classifier", name="group_model")
 
     def _check_as_fitted(self) -> None:
-        """Parameters may have been set since."""
+        """Raise an error if parameters were changed since the fit."""
         check_is_fitted(self, "base_")
         self._check_parameters()
-        if self.needs_group != self._asks_groups:
-            raise DataError(f"needs_group was {self._asks_groups} when {type(self).__name__} was fitted; fit it again")
+        if self.needs_group != self._used_group:
+            raise DataError(f"needs_group was {self._used_group} when {type(self).__name__} was fitted; fit it again")
 
     def __sklearn_clone__(self) -> Self:
-        """An estimator that is fitted already stays the one that it is: a copy of its parameters could not be used."""
-        made: Self = super().__sklearn_clone__()
+        """A clone shares a fitted estimator: a copy of its parameters alone could not predict."""
+        copied: Self = super().__sklearn_clone__()
         if self.prefit is True:
-            made.estimator = self.estimator
-        return made
+            copied.estimator = self.estimator
+        return copied
 
     def _calibrate(self, rows: Calibration) -> None:
         """Compute the part that depends on the tolerance; nothing if the tolerance is used at prediction only."""
 
-    def _learned(self, X: Table, arguments: Inputs) -> Calibration:
-        """Fit base and group model, store groups and classes, and score rows that the models have not seen."""
+    def _learn(self, X: Table, arguments: Inputs) -> Calibration:
+        """Fit base and group model, store groups and classes, and score held-out rows."""
         self._check_parameters()
-        problem, given = self._read(X, arguments)
-        self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
+        problem, training = self._read(X, arguments)
+        self.crossed_ = IntersectedGroups.of_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
         seed = make_seed(self.random_state)
         self.generator_ = np.random.RandomState(seed)
-        self._asks_groups = self.needs_group
+        self._used_group = self.needs_group
         group = self.crossed_.codes(problem.groups)
         weight = np.ones(len(problem)) if problem.weight is None else problem.weight
         labeled = bool(problem.scheme.classes) and problem.labels is not None
         labels = np.asarray(problem.labels) if labeled else np.zeros(len(problem), dtype=np.int64)
         folds = assign_folds(self.folds, labels, group, seed, problem.clusters)
         if self.prefit:
-            self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
+            self.base_, score = self.estimator, self._scores(self.estimator, training.X, training.groups)
         else:
-            self.base_ = given.fit(self._template(), np.arange(len(problem)))
-            score = self._calibration_scores(given, folds, weight)
-        known = np.flatnonzero(group != UNKNOWN)
-        rows = Calibration(problem.take(known), score[known], group[known], weight[known], None)
+            self.base_ = training.fit(self._template(), np.arange(len(problem)))
+            score = self._calibration_scores(training, folds, weight)
+        with_group = np.flatnonzero(group != UNKNOWN)
+        rows = Calibration(problem.take(with_group), score[with_group], group[with_group], weight[with_group], None)
         if self.needs_group:
             return rows
-        return rows._replace(cells=self._fit_group_model(given, rows, known, folds[known]))
+        return rows._replace(cells=self._fit_group_model(training, rows, with_group, folds[with_group]))
 
-    def _calibration_scores(self, given: GivenRows, folds: Integers, weight: Floats) -> Floats:
+    def _calibration_scores(self, training: TrainingRows, folds: Integers, weight: Floats) -> Floats:
         """Scores of the training rows, distributed as ``base_`` will score new rows."""
-        in_sample = self._scores(self.base_, given.X, given.groups)
+        in_sample = self._scores(self.base_, training.X, training.groups)
         if folds.max() == 0:
             return in_sample
-        unseen = self._out_of_fold_scores(given, folds)
-        truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
-        overfit = overfits(in_sample, unseen, np.asarray(truth, dtype=np.float64), weight)
-        return unseen if overfit else with_ties(in_sample, unseen)
+        held_out = self._out_of_fold_scores(training, folds)
+        truth = training.y if is_regressor(self) else training.y == self.classes_[self.positive_]
+        overfit = overfits(in_sample, held_out, np.asarray(truth, dtype=np.float64), weight)
+        return held_out if overfit else with_ties(in_sample, held_out)
 
-    def _fit_group_model(self, given: GivenRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
-        """Fit what replaces the group of new rows, and return the probabilities of the cells of these rows."""
+    def _fit_group_model(self, source: TrainingRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
+        """Fit the model that predicts groups of new rows, and return the probabilities of the cells of these rows."""
         row, group, weight = rows.memberships()
         cell = 2 * group + np.asarray(rows.problem.is_positive)[row] if self._labels else group
         folds, clusters = folds[row], rows.problem.clusters
@@ -288,14 +288,14 @@ class ScorePostprocessor(Saved, Postprocessor):
         if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
             counts = np.bincount(rows.group)
             raise TooFewSamples(
-                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to guess groups by in "
-                "each of folds; pass folds=1, or needs_group=True"
+                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to predict groups in "
+                "each of the folds; pass folds=1, or needs_group=True"
             )
-        given_weight = None if given.weight is None and rows.problem.probabilities is None else weight
+        row_weight = None if source.weight is None and rows.problem.probabilities is None else weight
         clusters = None if clusters is None else clusters[row]
-        features = GivenRows(take_rows(given.X, known[row]), cell, None, given_weight, clusters)
+        features = TrainingRows(take_rows(source.X, known[row]), cell, None, row_weight, clusters)
         template = self.group_model
-        if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
+        if template is None:  # our logistic regression, which can be saved; some columns determine groups
             seed = make_seed(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
         elif rows.problem.probabilities is not None and not has_fit_parameter(template, "sample_weight"):
@@ -305,7 +305,7 @@ class ScorePostprocessor(Saved, Postprocessor):
                 received=template,
             )
         count = len(self.groups_) * self._cells_per_group
-        self.group_model_, cells = fitted_group_model(features, template, cells=count, weight=weight, folds=folds)
+        self.group_model_, cells = fit_group_model(features, template, cells=count, weight=weight, folds=folds)
         first = np.append(True, np.diff(row) > 0)
         return np.asarray(cells[first])  # memberships of a row have the same features
 
@@ -326,7 +326,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         positive = np.asarray(problem.is_positive)
         return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
-    def _read(self, X: Table, arguments: Inputs) -> tuple[Problem, GivenRows]:
+    def _read(self, X: Table, arguments: Inputs) -> tuple[Problem, TrainingRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
         y = arguments.y
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
@@ -354,25 +354,25 @@ class ScorePostprocessor(Saved, Postprocessor):
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             check_class_count(self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more")
-        kept = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
+        rows = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
         (X,) = indexable(X)
-        y = None if target is None else target[kept]
-        groups = take_rows(arguments.sensitive_features, kept)
-        return problem, GivenRows(take_rows(X, kept), y, groups, problem.weight, problem.clusters)
+        y = None if target is None else target[rows]
+        groups = take_rows(arguments.sensitive_features, rows)
+        return problem, TrainingRows(take_rows(X, rows), y, groups, problem.weight, problem.clusters)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""
         scores = super()._scores(base, X, sensitive_features)
         if is_regressor(self):
             return scores
-        # A model's columns have the order of its own classes.
+        # A model's columns have the order of its classes.
         columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
         return scores[:, columns.index(self.classes_.tolist()[self.positive_])]
 
     def _codes(self, X: Table, sensitive_features: Table | None) -> Integers:
-        """The crossed group of new rows; a value that ``fit`` did not see is an error."""
-        given = Inputs(sensitive_features=sensitive_features, rows={"X": X})
-        return self.crossed_.codes(problem_with_scheme(given, self.crossed_.scheme).groups)
+        """The intersection of each new row; a value that was not in ``fit`` is an error."""
+        inputs = Inputs(sensitive_features=sensitive_features, rows={"X": X})
+        return self.crossed_.codes(problem_with_scheme(inputs, self.crossed_.scheme).groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

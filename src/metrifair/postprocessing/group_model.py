@@ -1,7 +1,7 @@
-"""The group of a row, guessed from its features: calibrated probabilities, and predictions without the group.
+"""Predicted groups: calibrated probabilities of the group given the features, and group-blind predictions.
 
-Its probability given the features replaces the group if that must not be used (Xian and Zhao, 2024): the
-rates of a group are means over all rows by that probability, and the best rule is linear in it.
+These probabilities replace the group if it must not be used at prediction (Xian and Zhao, 2024): the rates of a group
+are means over all rows weighted by its probability, and the best rule is linear in the probabilities.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.postprocessor import GivenRows, out_of_fold, overfits
+from metrifair.postprocessing.postprocessor import TrainingRows, out_of_fold, overfits
 from metrifair.postprocessing.rates import parity_program
 from metrifair.problem.tables import Table, take_rows
 from metrifair.support.arrays import Floats, Integers
@@ -23,9 +23,9 @@ from metrifair.support.reuse import reused
 
 _LEAST = 1e-12  # probability
 _LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
-_MOST_ROWS = 10_000  # that prices of levels are found on
+_MOST_ROWS = 10_000  # to compute prices of levels on
 _MARGIN = 1e-7  # difference of gains within which rows are equal
-_RAMP = 0.01  # width over which decisions turn, in spans of the price
+_RAMP = 0.01  # width of the ramp of decisions, in spans of the price
 _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)  # of the prices, tried in this order
 
 
@@ -36,8 +36,8 @@ class Correction(NamedTuple):
     bias: Floats  # (classes,)
 
     @classmethod
-    def learned(cls, chances: Floats, code: Integers, weight: Floats) -> Correction:
-        """That of probabilities (n, classes) of rows whose classes are known, by maximum likelihood."""
+    def fit(cls, chances: Floats, code: Integers, weight: Floats) -> Correction:
+        """Fit the correction of probabilities (n, classes) to known classes, by maximum likelihood."""
         logs, share, rows = np.log(np.maximum(chances, _LEAST)), weight / weight.sum(), np.arange(len(code))
 
         def loss(at: Floats) -> tuple[float, Floats]:
@@ -65,24 +65,24 @@ class GroupModel(NamedTuple):
 
     def chances(self, X: Table) -> Floats:
         """The probability of each cell given the features, (n, cells)."""
-        said = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
-        return self.correction(_of_all_cells(self.model, said, len(self.correction.bias)))
+        predicted = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
+        return self.correction(_of_all_cells(self.model, predicted, len(self.correction.bias)))
 
 
 def _minimizer(function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any) -> Floats:
-    """Where a smooth function, which returns its value and its gradient, is least."""
+    """The minimizer of a smooth function, which returns its value and its gradient."""
     minimizer: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
     return minimizer
 
 
-def fitted_group_model(
-    features: GivenRows, template: Any, *, cells: int, weight: Floats, folds: Integers
+def fit_group_model(
+    features: TrainingRows, template: Any, *, cells: int, weight: Floats, folds: Integers
 ) -> tuple[GroupModel, Floats]:
-    """The model of so many cells, and the probabilities of these rows as it will give them for others.
+    """The group model, and probabilities of these rows that are distributed as those of new rows.
 
     They are calibrated on out-of-fold rows, because a classifier can be overconfident on its training rows. The
-    optimization of a rule must use the inputs of prediction: the model's own probabilities, unless it overfits
-    its rows.
+    optimization of a rule must use the inputs of prediction: the model's probabilities, unless it overfits its
+    rows.
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
@@ -91,16 +91,16 @@ def fitted_group_model(
     fit, cell = partial(features.fit, template), np.asarray(features.y)
     model = fit(np.arange(len(cell)))
     in_sample = predict(model, np.arange(len(cell)))
-    unseen = in_sample if folds.max() == 0 else out_of_fold(fit, predict, folds)
-    correction = Correction.learned(unseen, cell, weight)
-    chances = unseen if overfits(in_sample, unseen, np.eye(cells)[cell], weight) else in_sample
+    held_out = in_sample if folds.max() == 0 else out_of_fold(fit, predict, folds)
+    correction = Correction.fit(held_out, cell, weight)
+    chances = held_out if overfits(in_sample, held_out, np.eye(cells)[cell], weight) else in_sample
     return GroupModel(model, correction), correction(chances)
 
 
-def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
-    """Probabilities (n, cells); a fold may have lacked a cell."""
-    probabilities = np.full((len(said), cells), _LEAST)
-    probabilities[:, np.asarray(model.classes_).astype(int)] = np.maximum(said, _LEAST)
+def _of_all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
+    """Probabilities (n, cells); a model may have been fitted without rows of a cell."""
+    probabilities = np.full((len(predicted), cells), _LEAST)
+    probabilities[:, np.asarray(model.classes_).astype(int)] = np.maximum(predicted, _LEAST)
     return probabilities
 
 
@@ -158,7 +158,7 @@ class BlindRule(NamedTuple):
 
     prices: Floats  # (cells,)
     least: float
-    width: float  # of the ramp on which a coin is thrown; 0: none is
+    width: float  # of the ramp of randomized decisions; 0: not randomized
 
     def __call__(self, price: Floats, cells: Floats) -> Floats:
         """The probability that each row is accepted."""
@@ -167,11 +167,11 @@ class BlindRule(NamedTuple):
 
 
 def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
-    """The cheapest rule with a coin whose rates differ by at most the tolerance between the groups of each set.
+    """The cheapest randomized rule whose rates differ by at most the tolerance between the groups of each set.
 
-    ``price`` (n,) is what accepting a row loses, ``cells`` (n, cells) the probability of each cell, ``sets`` the set
-    that a cell belongs to, within which rates are compared. A little entropy makes a ramp of what would be a step, on
-    whose edge all of many equal rows could lie: its dual, the price of each difference of two rates, is smooth.
+    ``price`` (n,) is the loss of accepting a row, ``cells`` (n, cells) the probability of each cell, ``sets`` the set
+    that a cell belongs to, within which rates are compared. A little entropy replaces the step, on whose edge many
+    equal rows could lie, by a ramp: its dual, the price of each difference of two rates, is smooth.
     """
     share = weight / weight.sum()
     mass = share @ cells
@@ -190,11 +190,11 @@ def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tol
 
 
 def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
-    """The same without a coin: a step, beyond the tolerance by no more than one row for each cell.
+    """The same without randomization: a step, beyond the tolerance by no more than one row for each cell.
 
     A linear program computes the prices; it splits at most one row per constraint, unless many are equal.
-    Then no step may keep the tolerance at these prices: where the step is, and how much the prices count, is searched
-    for. Accepting nobody, or everyone, always keeps it.
+    Then no step at these prices may be within the tolerance: a search finds the step and a factor of the prices.
+    Accepting no row, or all rows, is always within it.
     """
     mass = weight @ cells
     rates = weight[:, None] * cells / mass
@@ -202,18 +202,18 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
     program = parity_program(weight * price / weight.sum(), csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
     prices = (upper - lower) * weight.sum() / mass
-    rule, cheapest, most = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
+    rule, cheapest, limit = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
     for part in _PARTS:
         gain = -price - cells @ (part * prices)
         order = np.argsort(-gain)
         falls = np.concatenate([[np.inf], gain[order], [-np.inf]])
-        edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # so many rows can be accepted
+        edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # possible numbers of accepted rows
         reached = np.vstack([np.zeros(len(sets)), np.cumsum(rates[order], axis=0)])[edges]
         loss = np.append(0.0, np.cumsum((weight * price)[order]))[edges]
-        spread = np.max([np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0)
-        loss = np.where(spread <= most, loss, np.inf)
+        gaps = np.max([np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0)
+        loss = np.where(gaps <= limit, loss, np.inf)
         best = int(loss.argmin())
         if loss[best] < cheapest:
-            least = falls[edges[best] : edges[best] + 2].mean()
-            rule, cheapest = BlindRule(part * prices, float(least), 0.0), loss[best]
+            threshold = falls[edges[best] : edges[best] + 2].mean()
+            rule, cheapest = BlindRule(part * prices, float(threshold), 0.0), loss[best]
     return rule

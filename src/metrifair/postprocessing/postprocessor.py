@@ -1,4 +1,4 @@
-"""What all post-processors share: the wrapped model, its scores, and the quality of the final predictions."""
+"""Base class of all post-processors: the wrapped model, its scores, and the quality of the final predictions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
     """
     if isinstance(estimator, type):
         raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
-    stated = None
+    actual_kind = None
     if all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__")):
-        stated = get_tags(estimator).estimator_type  # first: some have predict only once they are fitted
-        if stated is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
-            stated = kind
-    if stated != kind:
-        actual = f", a {stated}" if stated else ""
-        raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{actual}")
+        actual_kind = get_tags(estimator).estimator_type  # first: some have predict only once they are fitted
+        if actual_kind is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+            actual_kind = kind
+    if actual_kind != kind:
+        but = f", a {actual_kind}" if actual_kind else ""
+        raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
 
 
 def check_class_count(classes: list[object], *, two: bool, remedy: str = "") -> None:
@@ -53,7 +53,7 @@ def check_class_count(classes: list[object], *, two: bool, remedy: str = "") -> 
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
+class TrainingRows:
     """The rows on which a model is fitted."""
 
     X: Table
@@ -63,7 +63,7 @@ class GivenRows:
     clusters: Integers | None = None
 
     def fit(self, template: Any, rows: Integers) -> Any:
-        """A copy of the estimator, fitted on some rows, with groups and weights where it takes or needs them."""
+        """A copy of the estimator, fitted on some rows, with groups, weights and clusters if ``fit`` accepts them."""
         model, options = clone(template), {}
         if self.groups is not None:
             options = groups_if_asked(model.fit, take_rows(self.groups, rows))
@@ -78,13 +78,13 @@ class GivenRows:
         X, y = take_rows(self.X, rows), self.y[rows]
         if _draws_anew(template):
             return model.fit(X, y, **options)
-        return reused(lambda: model.fit(X, y, **options), GivenRows, template, X, y, options)
+        return reused(lambda: model.fit(X, y, **options), TrainingRows, template, X, y, options)
 
 
 def _draws_anew(template: Any) -> bool:
-    """Whether equal copies of an estimator may differ once fitted, because each draws its own seed.
+    """Whether equal copies of an estimator may differ after ``fit``, because each draws a seed.
 
-    A seed of the estimator is that of its parts.
+    A seed of the estimator applies to its parts.
     """
     parameters = template.get_params()
     if "random_state" in parameters:
@@ -138,11 +138,11 @@ class Postprocessor(BaseEstimator):
             raise DataError("the estimator must predict one finite number for each row")
         return values
 
-    def _out_of_fold_scores(self, given: GivenRows, folds: Integers) -> Floats:
-        """Scores of each row by a copy of the estimator that has not seen it."""
+    def _out_of_fold_scores(self, training: TrainingRows, folds: Integers) -> Floats:
+        """Scores of each row by a copy of the estimator that was trained without it."""
         return out_of_fold(
-            lambda rows: given.fit(self._template(), rows),
-            lambda model, rows: self._scores(model, take_rows(given.X, rows), take_rows(given.groups, rows)),
+            lambda rows: training.fit(self._template(), rows),
+            lambda model, rows: self._scores(model, take_rows(training.X, rows), take_rows(training.groups, rows)),
             folds,
         )
 
@@ -204,7 +204,7 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
 # A model may predict a row differently in the last digits when others are predicted along with it: relative to the
 # value and, where terms cancel to almost 0, to the median. Not to the largest value, which may be an outlier.
 _ROUNDING, _CANCELLED = 1e-9, 1e-14
-_OVERFIT = 0.1  # share of the target's variation from which a model's scores of its training rows are not used
+_OVERFIT = 0.1  # share of the target's variation: beyond it, scores of training rows are not used
 
 Fit = Callable[[Integers], Any]
 """Positions of rows -> a model fitted on these rows."""
@@ -221,11 +221,11 @@ def rounding_error(values: Floats, typical: float | None = None) -> Floats:
 def assign_folds(most: int, labels: Integers, group: Integers, seed: int, clusters: Integers | None = None) -> Integers:
     """The fold of each row; all folds have the same mix of labels and groups, up to one row of each.
 
-    There are at most ``most`` folds, and at most as many as rows (or clusters, which stay whole) of the rarest label.
+    There are at most ``most`` folds, and at most as many as rows of the rarest label (or its clusters, kept whole).
     """
     if clusters is not None:
         count = min(most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels)))
-        if count < 2 <= most:  # a model would predict the rows that it has seen
+        if count < 2 <= most:  # a model would predict its training rows
             raise TooFewSamples(
                 "contain all rows, or all of one label, in one cluster, so that no folds keep clusters whole",
                 argument="clusters",
@@ -241,42 +241,42 @@ def assign_folds(most: int, labels: Integers, group: Integers, seed: int, cluste
 
 
 def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
-    """Predictions for each row by a model that has not seen it; with one fold, by a model that has.
+    """Predictions for each row by a model that was trained without it; with one fold, by a model of all rows.
 
     >>> out_of_fold(lambda rows: rows.sum(), lambda model, rows: model + 0.1 * rows, np.array([0, 1, 0]))
     array([1. , 2.1, 1.2])
     """
     parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
     training = [np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))]
-    predicted = [predict(fit(others), part) for others, part in zip(training, parts, strict=True)]
+    predicted = [predict(fit(rest), part) for rest, part in zip(training, parts, strict=True)]
     return np.concatenate(predicted)[np.argsort(np.concatenate(parts))]
 
 
-def overfits(own: Floats, unseen: Floats, truth: Floats, weight: Floats) -> bool:
-    """Whether a model predicts its training rows much better than others; then only ``unseen`` represents new rows.
+def overfits(in_sample: Floats, held_out: Floats, truth: Floats, weight: Floats) -> bool:
+    """Whether a model predicts its training rows much better than others; then only ``held_out`` represents new rows.
 
-    ``own`` are the predictions of the final model, ``unseen`` those of models that have not seen the rows. The share of
-    the truth's variation by which ``own`` is closer is about the number of parameters over the number of rows. Scores
-    of groups whose labels differ by d differ by that share of d too much.
+    ``in_sample`` are the predictions of the final model, ``held_out`` those of models trained without the rows. The
+    share of the truth's variation by which ``in_sample`` is closer is about the number of parameters over the number of
+    rows. Scores of groups whose labels differ by d differ by that share of d too much.
     """
     off = truth - np.average(truth, axis=0, weights=weight)
-    closer, total = (weight @ (values * off).reshape(len(off), -1) for values in (own - unseen, off))
+    closer, total = (weight @ (values * off).reshape(len(off), -1) for values in (in_sample - held_out, off))
     return bool(closer.sum() > _OVERFIT * total.sum())
 
 
-def with_ties(own: Floats, unseen: Floats) -> Floats:
-    """The scores ``unseen``, but the final model's ``own`` scores for rows that it ties.
+def with_ties(in_sample: Floats, held_out: Floats) -> Floats:
+    """The scores ``held_out``, but the final model's ``in_sample`` scores for rows with tied scores.
 
-    Equal rows get another score from each fold's model, but one score when they are predicted. Thresholds and ranks
-    must use what will be predicted.
+    Equal rows get different scores from the folds' models, but one score at prediction. Thresholds and ranks must use
+    the scores of prediction.
 
     >>> with_ties(np.array([0.5, 0.2, 0.5, 0.7]), np.array([0.4, 0.3, 0.6, 0.8]))
     array([0.5, 0.3, 0.5, 0.8])
     """
-    order = np.argsort(own, kind="stable")
-    ascending = own[order]
+    order = np.argsort(in_sample, kind="stable")
+    ascending = in_sample[order]
     first = np.append(True, np.diff(ascending) > rounding_error(ascending)[1:])
     run = np.cumsum(first) - 1
-    scores = np.empty(len(own))
-    scores[order] = np.where(np.bincount(run)[run] > 1, ascending[first][run], unseen[order])
+    scores = np.empty(len(in_sample))
+    scores[order] = np.where(np.bincount(run)[run] > 1, ascending[first][run], held_out[order])
     return scores

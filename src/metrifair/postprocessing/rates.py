@@ -1,9 +1,9 @@
 """Ranks of scores within their group, and acceptance rates of groups: on curves, hulls and thresholds.
 
 Scores move to the groups' common barycenter by their ranks. Rates may differ by a tolerance, at the least loss.
-A group's curve has one point for each threshold: how large a share of each set (everyone, or the rows of one label) is
-accepted, and what these decisions lose. A coin between two thresholds reaches all that lies between their points: with
-coins the optimum is a linear program on the hulls of the curves, without them a search over their points.
+A group's curve has one point for each threshold: the share of each set (all rows, or the rows of one label) that is
+accepted, and the loss of these decisions. Randomization between two thresholds attains all points between theirs: with
+randomization the optimum is a linear program on the hulls of the curves, without it a search over their points.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metrifair.support.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalDistribution:
-    """Scores of one group in ascending order, and how much weight lies up to each of them."""
+    """Scores of one group in ascending order, and the cumulative weight up to each of them."""
 
     values: Floats
     upto: Floats
@@ -94,16 +94,16 @@ def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistributi
 
 
 _EXACT = 1e-10  # feasibility of linear programs
-_NONE = 1e-9  # probability below which a linear program's mixture counts as none
+_NONE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
 _MOST_BOXES = 4_000_000  # points times windows, if two rates must agree without randomization
 
 
 class Curve(NamedTuple):
-    """Rates and losses of the thresholds of one group, from accepting nobody to accepting everyone."""
+    """Rates and losses of the thresholds of one group, from accepting no row to accepting all."""
 
-    threshold: Floats  # (points,), descending: scores from it on are accepted
+    threshold: Floats  # (points,), descending: scores at or above it are accepted
     rate: Floats  # (points, sets)
-    loss: Floats  # (points,): this group's part of the mean loss, less that of accepting nobody
+    loss: Floats  # (points,): this group's part of the mean loss, less that of accepting no row
 
     def take(self, places: NDArray[np.int64]) -> Curve:
         """These of the points."""
@@ -118,8 +118,8 @@ class Mixture(NamedTuple):
 
 
 def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
-    """The curve of rows with these scores; ``member`` (n, sets) is their weight in each set, ``price`` what accepting
-    each adds to the loss.
+    """The curve of rows with these scores. ``member`` (n, sets) is their weight in each set, ``price`` the loss of
+    accepting each.
 
     >>> rate_curve(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
     array([0.        , 0.33333333, 1.        ])
@@ -129,7 +129,7 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     cut = np.concatenate([[np.inf], values[:-1] / 2 + values[1:] / 2, [-np.inf]])
     sums = np.stack([np.bincount(place, column) for column in (*member.T, price)], axis=1)
     reached = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
-    # By the last sum itself, not by another one of the same numbers: all are exactly 1.
+    # Divided by the last sum itself: the last rates are exactly 1.
     return Curve(cut, reached[:, :-1] / reached[-1, :-1], reached[:, -1])
 
 
@@ -166,15 +166,15 @@ def cheapest_rates(
     starts = np.concatenate([shifted for group_rates in rates for shifted in (group_rates, group_rates - tolerance)])
     starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance]))
     total = sum(
-        share * np.interp(np.clip(least, starts, starts + tolerance), rate, loss)
-        for share, least, rate, loss in zip(shares, favored, rates, losses, strict=True)
+        share * np.interp(np.clip(best, starts, starts + tolerance), rate, loss)
+        for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True)
     )
     start = starts[np.argmin(total)]
     return np.clip(favored, start, start + tolerance)
 
 
 def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
-    """For each group thresholds and a coin between them: the least loss of all whose rates differ by at most this."""
+    """Randomized thresholds of each group, with the least loss among those whose rates differ by at most this."""
     if curves[0].rate.shape[1] > 1:
         return _program(curves, tolerance)
     hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
@@ -182,9 +182,9 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     corners, losses = [hull.rate[:, 0] for hull in hulls], [hull.loss for hull in hulls]
     rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
     mixtures = []
-    for hull, own, rate in zip(hulls, corners, rates, strict=True):
-        after = int(np.searchsorted(own, rate).clip(1, len(own) - 1))
-        share = (rate - own[after - 1]) / (own[after] - own[after - 1])
+    for hull, corner_rates, rate in zip(hulls, corners, rates, strict=True):
+        after = int(np.searchsorted(corner_rates, rate).clip(1, len(corner_rates) - 1))
+        share = (rate - corner_rates[after - 1]) / (corner_rates[after] - corner_rates[after - 1])
         chances = np.array([1 - share, share])
         chances = np.where(chances > _NONE, chances, 0.0)
         mixtures.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
@@ -239,37 +239,37 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
 
 
 def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
-    """One threshold for each group: the least loss of all whose rates differ by at most this; no coin is thrown.
+    """One threshold for each group, with the least loss among those whose rates differ by at most this.
 
-    Accepting nobody, or everyone, is always possible. The lowest rate of each set is some group's rate at a threshold:
-    all windows that begin there are tried, and in each of them every group takes its best threshold. Where two rates
-    must agree, thresholds are thinned out to limit the number of windows and points to some millions.
+    Accepting no row, or all rows, is always possible. The lowest rate of each set is some group's rate at a threshold:
+    all windows that begin there are tried, each with the best threshold of every group. Where two rates must agree,
+    fewer thresholds are used, to limit the number of windows and points to some millions.
     """
     sets, groups = curves[0].rate.shape[1], len(curves)
     if sets > 1:
-        most = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
-        ways = [curve.rate.sum(1) for curve in curves]  # so many points, evenly along each, both ends among them
-        spread = [np.searchsorted(way, np.linspace(way[0], way[-1], most)).clip(max=len(way) - 1) for way in ways]
-        curves = [curve.take(np.unique(places)) for curve, places in zip(curves, spread, strict=True)]
+        size = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
+        ways = [curve.rate.sum(1) for curve in curves]  # points are spaced evenly along each, with both ends
+        picks = [np.searchsorted(way, np.linspace(way[0], way[-1], size)).clip(max=len(way) - 1) for way in ways]
+        curves = [curve.take(np.unique(places)) for curve, places in zip(curves, picks, strict=True)]
     starts = [np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)]
     if sets == 1:
         reached = [_least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves]
         total = sum(loss for loss, _ in reached)
         best = int(np.argmin(total))
         return np.array([curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)])
-    least, result = np.inf, np.zeros(groups)
+    lowest, result = np.inf, np.zeros(groups)
     # Of the second set all windows at once: (windows, points) of each group.
     first, second = ([_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2))
     for at in range(len(starts[0])):
         losses = [
-            np.where(one[at] & other, curve.loss, np.inf)
-            for one, other, curve in zip(first, second, curves, strict=True)
+            np.where(in_first[at] & in_second, curve.loss, np.inf)
+            for in_first, in_second, curve in zip(first, second, curves, strict=True)
         ]
         total = np.sum([loss.min(1) for loss in losses], axis=0)
         best = int(total.argmin())
-        if total[best] < least:
-            least = total[best]
-            result = np.array([curve.threshold[own[best].argmin()] for own, curve in zip(losses, curves, strict=True)])
+        if total[best] < lowest:
+            lowest, places = total[best], [loss[best].argmin() for loss in losses]
+            result = np.array([curve.threshold[place] for curve, place in zip(curves, places, strict=True)])
     return result
 
 
@@ -288,13 +288,13 @@ def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) 
     tables = [np.arange(len(rate))]
     while 2 ** len(tables) <= len(rate):
         half = 2 ** (len(tables) - 1)
-        one, other = tables[-1][:-half], tables[-1][half:]
-        tables.append(np.where(loss[one] <= loss[other], one, other))
+        left, right = tables[-1][:-half], tables[-1][half:]
+        tables.append(np.where(loss[left] <= loss[right], left, right))
     least, places = np.full(len(starts), np.inf), np.zeros(len(starts), dtype=np.int64)
     level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
     for depth, table in enumerate(tables):
         at_depth = level == depth
-        one, other = table[first[at_depth]], table[after[at_depth] - 2**depth]
-        places[at_depth] = np.where(loss[one] <= loss[other], one, other)
+        left, right = table[first[at_depth]], table[after[at_depth] - 2**depth]
+        places[at_depth] = np.where(loss[left] <= loss[right], left, right)
         least[at_depth] = loss[places[at_depth]]
     return least, places

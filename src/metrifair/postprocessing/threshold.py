@@ -82,9 +82,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
     blind_rule_ : BlindRule
         With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
     correction_ : Correction
-        With ``needs_group=False``: what calibrates the scores.
+        With ``needs_group=False``: the calibration of the scores.
     group_model_ : GroupModel
-        With ``needs_group=False``: the fitted group model, and what calibrates it.
+        With ``needs_group=False``: the fitted group model, and its calibration.
 
     See Also
     --------
@@ -121,7 +121,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         kind = criterion_named(self.criterion)
         if kind.score != "prediction" or kind.bins is not None or kind.sets is not None or kind.strata:
             raise DataError(
-                f"criterion {kind.name!r} does not compare rates of decisions; take statistical_parity, "
+                f"criterion {kind.name!r} does not compare rates of decisions; use statistical_parity, "
                 "equal_opportunity, predictive_equality or equalized_odds"
             )
         if isinstance(self.utility, str):
@@ -143,7 +143,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             chances = self._cut(rows, members * rows.weight[:, None], least)
         else:
             positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
-            self.correction_ = Correction.learned(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
+            self.correction_ = Correction.fit(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
             price, cells = self._expected_price(rows.score), rows.cells[:, self._compared_cells()]
             of_set = np.repeat(np.arange(members.shape[1]), len(self.groups_))
             best = blind_coin if self.randomized else blind_cut
@@ -153,7 +153,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         self.rates_ = np.stack([(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups])
 
     def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
-        """Finds the groups' thresholds; how probably they accept each row."""
+        """Choose the groups' thresholds; return the probability that each row is accepted."""
         price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
         price *= rows.weight / rows.weight.sum()
         groups = [rows.group == code for code in range(len(self.groups_))]
@@ -163,8 +163,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         else:
             cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
             mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
-        everyone = rate_curve(rows.score, rows.weight[:, None], price)
-        best = Mixture(everyone.threshold[[everyone.loss.argmin()]], np.ones(1))
+        curve = rate_curve(rows.score, rows.weight[:, None], price)
+        best = Mixture(curve.threshold[[curve.loss.argmin()]], np.ones(1))
         self.thresholds_ = (*mixtures, best)
         return self._accepted(rows.score, rows.group)
 
@@ -208,7 +208,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         self.thresholds_ = tuple(mixtures)
 
     def _expected_price(self, score: Floats) -> Floats:
-        """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
+        """The expected loss of accepting rows with these scores, by calibrated probabilities."""
         price: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
         return price
 
