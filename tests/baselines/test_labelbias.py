@@ -218,5 +218,5 @@ def test_an_empty_cell_is_named() -> None:
 def test_a_learner_that_cannot_go_on_is_refused_before_anything_is_trained(learner: Any) -> None:
     x, y, a = simulated(40)
     model = LabelBiasClassifier(learner, warm_start=True, rounds=1)
-    with pytest.raises(DataError, match=r"warm_start=True goes on from the round before, which .* cannot"):
+    with pytest.raises(DataError, match=r"warm_start=True continues from the previous round, which .* cannot"):
         model.fit(x, y, sensitive_features=a)

@@ -83,7 +83,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
             ({"sensitive_features": A}, "sensitive_features must be a Dask collection, as X is, got a ndarray"),
             ({"sensitive_features": a.rechunk(2_000)}, "sensitive_features has 2 partitions, and X 4; repartition one"),
             ({}, "sensitive_features is missing"),
-            ({"sensitive_features": a, "xgb_model": both}, "xgb_model is not taken where X is a Dask collection"),
+            ({"sensitive_features": a, "xgb_model": both}, "xgb_model is not supported for Dask collections"),
         ):
             with pytest.raises(DataError, match=message):
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)

@@ -115,11 +115,11 @@ def solutions(
     penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
     zeros = np.zeros(len(penalized) + len(shrinking))
-    found = []
+    minimizers = []
     for strength in strengths:
         rows = np.vstack([roots, np.sqrt(strength) * penalized, shrinking])
-        found.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
-    return found
+        minimizers.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
+    return minimizers
 
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:

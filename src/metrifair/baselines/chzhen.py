@@ -83,7 +83,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         check_switches(split=self.split)
 
     def _learn(self, X: Table, scores: Floats, group: Integers) -> None:
-        """Sort the predictions of each group, to rank with and to take values from."""
+        """Sort the predictions of each group, for ranks and for values."""
         self.jitter_seed_ = int(self.generator_.randint(2**31 - 1))
         values = self._jittered(X, scores)
         members = [self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))]
@@ -116,11 +116,11 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         group = self._groups(X, sensitive_features)
         plain = self._scores(self.base_, X, sensitive_features)
         jittered = self._jittered(X, plain)
-        fair, valued = np.empty(len(plain)), [EmpiricalDistribution.of(own) for own in self.valued_]
+        fair, valued = np.empty(len(plain)), list(map(EmpiricalDistribution.of, self.valued_))
         for code, ranked in enumerate(self.ranked_):
-            own = group == code
-            _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[own])
-            fair[own] = barycenter(upto, upto, valued, self.shares_)
+            members = group == code
+            _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[members])
+            fair[members] = barycenter(upto, upto, valued, self.shares_)
         return self.tolerance * plain + (1 - self.tolerance) * fair
 
 

@@ -103,21 +103,21 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         model = Doubled(model) if reference else model
         objective, source = Objective(BINARY, ()), EpochSource(sampler.size, (), sampler.draw)
         unpenalized = grid._replace(strengths=[0.0])
-        trained = train_networks(network, make_samples(data), objective, unpenalized, source=source, model=model)
+        networks = train_networks(network, make_samples(data), objective, unpenalized, source=source, model=model)
         return [
             [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
-            for (predictor,), shares in zip(trained, sampler.shares, strict=True)
+            for (predictor,), shares in zip(networks, sampler.shares, strict=True)
         ]
 
 
 @dataclass(frozen=True, eq=False)
 class Doubled:
-    """A model whose output counts twice."""
+    """A model with doubled outputs."""
 
     model: Model
 
     def initial(self, seed: int) -> dict[str, Tensor]:
-        """The model's own start."""
+        """The initial parameters of the model."""
         return self.model.initial(seed)
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
@@ -159,7 +159,7 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:
     """Losses (seeds, label, group) of all rows' outputs (seeds, n), for membership (seeds, label, group, n).
 
-    The mean cross-entropy of each cell; under statistical parity that of the label 1 for everyone, divided by the size
+    The mean cross-entropy of each cell; under statistical parity that of the label 1 for all rows, divided by the size
     of the group.
     """
     parity = criterion == "statistical_parity"
@@ -169,20 +169,20 @@ def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Te
     return torch.einsum("sn,sygn->syg", loss, member) / counts.clamp_min(1)
 
 
-def cyclic(own: Tensor, count: int, steps: int, generator: torch.Generator, *, repeating: bool = False) -> Tensor:
+def cyclic(rows: Tensor, count: int, steps: int, generator: torch.Generator, *, repeating: bool = False) -> Tensor:
     """Rows of ``steps`` batches (steps, count): one shuffled pass after the other.
 
-    ``repeating`` goes on, after the end of the only pass, from as many rows as were left there: a slip of the authors.
+    ``repeating`` continues after the end of the only pass with as many rows as were left, as the authors' code does.
     """
     if not repeating:
-        passes = -(-steps * count // len(own))
-        order = torch.cat([torch.randperm(len(own), generator=generator) for _ in range(max(1, passes))])
-        return own[order[: steps * count]].view(steps, count)
-    order, begin, places = torch.randperm(len(own), generator=generator), 0, []
+        passes = -(-steps * count // len(rows))
+        order = torch.cat([torch.randperm(len(rows), generator=generator) for _ in range(max(1, passes))])
+        return rows[order[: steps * count]].view(steps, count)
+    order, begin, places = torch.randperm(len(rows), generator=generator), 0, []
     for _ in range(steps):
-        places.append((begin + torch.arange(count)) % len(own))
-        begin = begin + count if begin + count <= len(own) else (len(own) - begin) % len(own)
-    return own[order[torch.stack(places)]]
+        places.append((begin + torch.arange(count)) % len(rows))
+        begin = begin + count if begin + count <= len(rows) else (len(rows) - begin) % len(rows)
+    return rows[order[torch.stack(places)]]
 
 
 class Sampler:
@@ -216,7 +216,7 @@ class Sampler:
         self.begun = False
 
     def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
-        """The batches of an epoch; from the second one on the shares move first (in the reference, from the first).
+        """The batches of an epoch; before the second and later ones, the shares move (in the reference, before all).
 
         All seeds' batches are filled up to one size with rows of weight 0.
         """

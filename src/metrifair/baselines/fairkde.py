@@ -112,14 +112,14 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         rows = grid.rows
         self._check(grid.strengths)
         network, device = self._network(), as_device(self.device)
-        for rows_of_seed in rows:
-            data.take(rows_of_seed).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
+        for seed_rows in rows:
+            data.take(seed_rows).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         cells = compared_cells(self.criterion, data.groups)
         cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
         reference = self.variant == "reference"
-        everyone = reference and usual_name(self.criterion) == "equal_opportunity"
+        all_rows = reference and usual_name(self.criterion) == "equal_opportunity"
         which = self.groups or ("first" if reference else "all")
-        member = members(cells, len(data.groups), groups=which, everyone=everyone)
+        member = members(cells, len(data.groups), groups=which, all_rows=all_rows)
         source = None
         if reference:
             source = _shuffled_epochs(cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size)
@@ -135,8 +135,8 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             member=member.to(device),
         )
         samples = make_samples(data, cell)
-        trained = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
-        return [[None if predictor is None else {"predictor_": predictor} for predictor in seed] for seed in trained]
+        networks = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
+        return [[None if predictor is None else {"predictor_": predictor} for predictor in seed] for seed in networks]
 
     def _check(self, strengths: Sequence[float]) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
@@ -159,7 +159,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
 
 
 def smoothed_acceptance(score: Tensor, *, bandwidth: float = 0.1, threshold: float = 0.5, tail: str) -> Tensor:
-    """How much of each score, blurred by a Gaussian kernel, lies above the threshold.
+    """The share of each score, smoothed by a Gaussian kernel, above the threshold.
 
     The ``"approx"`` tail is, in value but not in slope, that of the original authors' formula.
     """
@@ -193,7 +193,7 @@ class SmoothedRates(Objective):
         return Terms(risk, self.cost(self.task.prediction(output), samples.cell, samples.weight) - risk)
 
     def cost(self, score: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
-        """What unequal rates of scores (seeds, strengths, n) cost: quadratic up to ``delta``, linear beyond.
+        """The cost of unequal rates of scores (seeds, strengths, n): quadratic up to ``delta``, linear beyond.
 
         Of each seed's rows (seeds, n) of the data, with weights (seeds, 1, n).
         """
@@ -211,10 +211,10 @@ def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
     return compile_cells(criterion_named(criterion), [attribute], classes=(0, 1), contrast="rest")
 
 
-def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) -> Tensor:
-    """Which cells each disparity compares with which: (terms, 2, cells).
+def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) -> Tensor:
+    """The cells of both sides of each disparity: (terms, 2, cells).
 
-    ``everyone``: each group with all rows, for every criterion.
+    ``all_rows`` compares each group with all rows, for every criterion.
     """
     size = int(cells.table.max()) + 1
     terms = [(comparison.left, comparison.left + comparison.right) for comparison in cells.comparisons]
@@ -226,7 +226,7 @@ def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) ->
         ]
     if groups == "first":
         terms = terms[::count]
-    if everyone:
+    if all_rows:
         terms = [(side, tuple(range(size))) for side, _ in terms]
     member = torch.zeros(len(terms), 2, size)
     for term, sets in enumerate(terms):
@@ -240,16 +240,16 @@ def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, bat
     rows_by_seed = [torch.as_tensor(part) for part in rows]
     fewest = min(map(len, rows_by_seed))
     size = min(batch_size, fewest)
-    compared = member[:, 0].bool()  # (terms, cells); what sets are compared with is larger
+    compared = member[:, 0].bool()  # (terms, cells); the other side is larger
 
     def one_pass(part: Tensor, generator: torch.Generator) -> Tensor:
-        kept: list[Tensor] = []
+        complete: list[Tensor] = []
         for _ in range(_MOST_PASSES):
             batches = part[torch.randperm(len(part), generator=generator)[: len(part) // size * size]].view(-1, size)
             present = compared[:, cell[batches]].any(-1).all(0)
-            kept += batches[present].unbind(0)
-            if len(kept) >= fewest // size:
-                return torch.stack(kept[: fewest // size])
+            complete += batches[present].unbind(0)
+            if len(complete) >= fewest // size:
+                return torch.stack(complete[: fewest // size])
         raise DataError(f"batches of {size} rows hardly ever contain every group; use a larger batch_size")
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:

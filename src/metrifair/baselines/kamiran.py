@@ -1,5 +1,5 @@
 """Kamiran and Calders (2012): reweighing, under which label and group are independent; and massaging, which changes
-labels where they are least sure, until both groups have one rate."""
+the least certain labels until both groups have the same rate."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ReweighingClassifier(Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        parts = [data.take(rows_of_seed) for rows_of_seed in grid.rows]
+        parts = [data.take(seed_rows) for seed_rows in grid.rows]
         for part in parts:
             part.check_cells(range(len(self.classes_)))
         weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
@@ -163,7 +163,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        even = [np.ones(len(rows_of_seed)) for rows_of_seed in grid.rows]
+        even = [np.ones(len(seed_rows)) for seed_rows in grid.rows]
         ranker = GaussianNB() if self.ranker is None else self.ranker
         if isinstance(ranker, str):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
@@ -173,13 +173,13 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
         rankers = fit_learners(ranker, data, grid, even, name="ranker")
         changes = list(map(self._changes, map(data.take, grid.rows), rankers))
         # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
-        both = data.take(np.tile(np.arange(len(data)), 2))
-        both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
-        chosen = []
-        for rows_of_seed, change in zip(grid.rows, changes, strict=True):
-            flipped = np.isin(np.arange(len(rows_of_seed)), np.concatenate(change))
-            chosen.append(np.where(flipped, rows_of_seed + len(data), rows_of_seed))
-        learners = fit_learners(self.estimator, both, grid._replace(rows=chosen), even)
+        doubled = data.take(np.tile(np.arange(len(data)), 2))
+        doubled = replace(doubled, y=np.concatenate([data.y, 1 - data.y]))
+        places = []
+        for seed_rows, change in zip(grid.rows, changes, strict=True):
+            flipped = np.isin(np.arange(len(seed_rows)), np.concatenate(change))
+            places.append(np.where(flipped, seed_rows + len(data), seed_rows))
+        learners = fit_learners(self.estimator, doubled, grid._replace(rows=places), even)
         return [
             [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
         ]

@@ -33,7 +33,7 @@ def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, 
 def violations(
     predicted: NDArray[Any], y: Integers, member: NDArray[np.bool_], criterion: str, weight: Floats | None = None
 ) -> Floats:
-    """How far the rate of each group lies below that of all, (2, groups): what moves the multipliers of each label.
+    """The rate of all rows less that of each group, (2, groups), which changes the multipliers of each label.
 
     >>> violations(np.array([1, 1, 0, 0]), np.ones(4, int), np.array([[True], [False], [True], [True]]),
     ...            "statistical_parity").round(4)
@@ -41,23 +41,23 @@ def violations(
            [0.1667]])
     """
     weight = np.ones(len(y)) if weight is None else weight
-    everyone = np.ones(len(y), dtype=bool)
+    all_rows = np.ones(len(y), dtype=bool)
     among = {
-        "statistical_parity": (everyone, everyone),
+        "statistical_parity": (all_rows, all_rows),
         "equal_opportunity": (y == 1, y == 1),
         "equalized_odds": (y == 1, y == 0),
     }[criterion]
 
     def rate(rows: NDArray[np.bool_]) -> float:
         if not rows.any():
-            raise DataError(f"a group has no row where {criterion} compares")
+            raise DataError(f"a group has no row that {criterion} compares")
         return float(np.average(predicted[rows], weights=weight[rows]))
 
     return np.array([[rate(rows) - rate(rows & group) for group in member.T] for rows in among])
 
 
 class Round(NamedTuple):
-    """A fitted learner, the multipliers with which it was fitted, and how it does on the training rows."""
+    """A fitted learner, the multipliers of its fit, and its figures on the training rows."""
 
     violation: float  # the largest
     error: float
@@ -135,29 +135,29 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         self._check()
-        parts = [data.take(rows_of_seed) for rows_of_seed in grid.rows]
+        parts = [data.take(seed_rows) for seed_rows in grid.rows]
         for part in parts:
             part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
         multipliers = [np.zeros((2, len(data.groups)))] * len(parts)
         weights = [part.weight for part in parts]
         learners: list[Any] = []
-        kept: list[Round] = []
+        results: list[Round] = []
         for _ in range(max(1, self.rounds)):
             tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
             weights = weights if lagging else tilted
             earlier = learners if self.warm_start else []
             learners = fit_learners(self.estimator, data, grid, weights, earlier=earlier)
             weights = tilted
-            seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
-            if kept and self.keep == "best":
-                kept = [min(pair, key=lambda round_: round_[:2]) for pair in zip(kept, seen, strict=True)]
+            current = [self._evaluate(*each) for each in zip(parts, learners, multipliers, strict=True)]
+            if results and self.keep == "best":
+                results = [min(pair, key=lambda round_: round_[:2]) for pair in zip(results, current, strict=True)]
             else:
-                kept = seen
-            multipliers = [round_.multipliers + self.step * round_.violations for round_ in seen]
+                results = current
+            multipliers = [round_.multipliers + self.step * round_.violations for round_ in current]
         return [
             [{"estimator_": round_.learner, "multipliers_": round_.multipliers, "violation_": round_.violation}]
-            for round_ in kept
+            for round_ in results
         ]
 
     def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
@@ -166,7 +166,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
         tilted = data.weight * tilted_weights(data.y, _member(data), multipliers, scale=self.scale)
         return tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
 
-    def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
+    def _evaluate(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
         constraint_violations = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
         error = float(np.average(predicted != data.y, weights=data.weight))

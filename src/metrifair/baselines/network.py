@@ -83,32 +83,32 @@ def train_networks(
 ) -> list[list[Predictor | None]]:
     """Trained networks of each seed and, within it, each strength; None if training diverged.
 
-    ``model`` is another than the one with a single output that ``network`` describes.
+    ``model`` replaces the model with one output that ``network`` describes.
     """
     schedule = replace(schedule_for(network, max(map(len, grid.rows))), growth=0.0, cooldown=0.0, from_constant=False)
-    trained = train(
+    stack = train(
         data,
         model or model_for(network, data.x.shape[1], 1),
         objective,
         strengths=grid.strengths,
         seeds=grid.seeds,
         schedule=schedule,
-        rows=[torch.as_tensor(rows_of_seed) for rows_of_seed in grid.rows],
+        rows=[torch.as_tensor(rows) for rows in grid.rows],
         source=source,
         path=path,
         standardize=network.standardize,
         device=as_device(network.device),
         verbose=network.verbose,
     )
-    failed = trained.failed.cpu().numpy()
+    failed = stack.failed.cpu().numpy()
     return [
-        [None if failed[s, k] else trained.predictor(s, k) for k in range(len(grid.strengths))]
+        [None if failed[s, k] else stack.predictor(s, k) for k in range(len(grid.strengths))]
         for s in range(len(grid.seeds))
     ]
 
 
 def make_samples(data: TrainingData, cell: Tensor | None = None, *, vector: bool = False) -> Samples:
-    """The rows as training takes them; ``vector`` for models with an output for each class."""
+    """The rows as samples; ``vector`` for models with an output for each class."""
     y = data.y if vector else data.y.astype(np.float64)
     cell = torch.zeros(len(data), dtype=torch.long) if cell is None else cell
     return Samples(torch.as_tensor(data.x), torch.as_tensor(y), cell, torch.as_tensor(data.weight))
@@ -116,7 +116,7 @@ def make_samples(data: TrainingData, cell: Tensor | None = None, *, vector: bool
 
 @dataclass(frozen=True, eq=False)
 class _Continued:
-    """A model whose copies in a stack start, one after the other, from given parameters; seeds may be equal."""
+    """A model whose copies in a stack start from these parameters, one after the other; seeds may be equal."""
 
     model: Model
     starts: Iterator[dict[str, Tensor]]
@@ -135,7 +135,7 @@ def fit_weighted(
     weights: Sequence[Floats],
     earlier: Sequence[FairClassifier] = (),
 ) -> list[FairClassifier]:
-    """Plain networks, one for each seed, on its own rows of the data with their own weights in the loss.
+    """Plain networks, one for each seed, on its rows with their weights in the loss.
 
     The loss of a batch is the weighted mean with the batch size as denominator, for weights with mean 1. ``earlier``
     are networks to start from, in the same order.
@@ -149,22 +149,22 @@ def fit_weighted(
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
     started: Model = _Continued(model, starts) if earlier else model
     source = weighted_epochs(grid.rows, weights, schedule.batch_size)
-    trained = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
+    networks = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
     fitted = []
-    for seed, (predictor,), rows_of_seed in zip(grid.seeds, trained, grid.rows, strict=True):
+    for seed, (predictor,), rows in zip(grid.seeds, networks, grid.rows, strict=True):
         if predictor is None:
             raise Diverged(DIVERGED.format(network.learning_rate))
         copy = clone(network).set_params(random_state=seed)
         copy.classes_, copy.n_features_in_ = np.arange(classes), data.x.shape[1]
         copy.predictor_ = replace(predictor, model=model)
         copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
-        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(rows_of_seed)))
+        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(rows)))
         fitted.append(copy)
     return fitted
 
 
 def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> EpochSource:
-    """Shuffled batches of each seed's own rows, whose weights (mean 1) count in the loss; the rest of a pass is left.
+    """Shuffled batches of each seed's rows, with weights (mean 1) in the loss; incomplete batches are left out.
 
     If all rows of every seed fit into one batch, each batch contains them all.
     """
@@ -173,12 +173,12 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
     fewest = min(map(len, parts))
     size = min(batch_size, fewest)
     if size == fewest == max(map(len, parts)):
-        everything = Epoch(torch.stack(parts).unsqueeze(1), torch.stack(weight).unsqueeze(1))
-        return EpochSource(size, (), lambda *_: everything, whole=True)
-    dealt = fewest // size * size  # rows of a pass
+        all_rows = Epoch(torch.stack(parts).unsqueeze(1), torch.stack(weight).unsqueeze(1))
+        return EpochSource(size, (), lambda *_: all_rows, whole=True)
+    used = fewest // size * size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(parts, generators, strict=True)]
+        orders = [torch.randperm(len(part), generator=g)[:used] for part, g in zip(parts, generators, strict=True)]
 
         def batches(values: Sequence[Tensor]) -> Tensor:
             return torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
@@ -189,7 +189,7 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
 
 
 def _fitted_has(name: str) -> Callable[[Any], bool]:
-    """Whether the base learner, fitted or yet to be, has that method; a network does."""
+    """Whether the base learner, fitted or not, has that method; a network does."""
     return lambda self: hasattr(getattr(self, "estimator_", None) or self.estimator or FairClassifier, name)
 
 
@@ -262,12 +262,12 @@ def fit_learners(
     earlier: Sequence[Any] = (),
     name: str = "estimator",
 ) -> list[Any]:
-    """The base learner fitted for each seed on its own rows of the data, with weights.
+    """The base learner fitted for each seed on its rows, with weights.
 
     None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
-    gets the seed; one that takes no weights gets rows drawn in proportion to them; one that takes groups gets these,
-    too. ``earlier`` are fitted learners to go on from, for those that can; they stay as they are. ``name`` is the
-    learner's in messages.
+    gets the seed. Without a parameter for weights, it is fitted to rows drawn in proportion to them. If it takes
+    groups, they are passed. ``earlier`` are fitted learners to continue from, which are copied. ``name`` is the
+    argument in messages.
     """
     base = _checked_base(estimator, name)
     random_state = getattr(base, "random_state", None)
@@ -279,22 +279,22 @@ def fit_learners(
         learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
         if "random_state" in learner.get_params() and not earlier:
             learner.set_params(random_state=seed)
-        weighs = has_fit_parameter(learner, "sample_weight")
+        takes_weights = has_fit_parameter(learner, "sample_weight")
         sample = part
-        if not weighs and np.ptp(weight) > 0:
+        if not takes_weights and np.ptp(weight) > 0:
             sample = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
-        options = {"sample_weight": weight} if weighs else {}
+        options = {"sample_weight": weight} if takes_weights else {}
         options |= groups_if_asked(learner.fit, data.group[sample])
         fitted.append(learner.fit(data.x[sample], data.y[sample], **options))
     return fitted
 
 
 def check_continues(estimator: Any) -> None:
-    """Raise a DataError unless a fit of the base learner can go on from an earlier one."""
+    """Raise a DataError unless a fit of the base learner can continue from an earlier one."""
     base = _checked_base(estimator, "estimator")
     if not _is_plain_network(base) and "warm_start" not in base.get_params():
         raise DataError(
-            f"warm_start=True goes on from the round before, which {base!r} cannot; set warm_start=False, or take a "
+            f"warm_start=True continues from the previous round, which {base!r} cannot; set warm_start=False, or use a "
             "network or a learner that has warm_start"
         )
 

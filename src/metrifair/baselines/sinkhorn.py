@@ -24,7 +24,7 @@ from metrifair.training.models import Network, Scaling, member, scaling_of, stac
 from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
-_STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge
+_STACKS_SEEDS = ("cuda",)  # a CPU is slower: plans exceed its cache, and all wait for the last one to converge
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -180,8 +180,8 @@ class SeedPart(NamedTuple):
 
     seed: int
     scaling: Scaling
-    everyone: Points  # the features, and the label in the last column
-    sides: tuple[Points, ...]  # the features of either group that are compared; none where nothing is
+    points: Points  # the features, and the label in the last column
+    sides: tuple[Points, ...]  # the features of each compared group; empty without a penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,18 +192,18 @@ class AlignmentObjective:
     solver: Sinkhorn
     level: str
     x: Tensor  # (seeds, n, features)
-    y: Tensor  # (seeds, 1, of everyone)
-    weights: tuple[Tensor, ...]  # (seeds, 1, of everyone), and of each side where it is compared
+    y: Tensor  # (seeds, 1, points)
+    weights: tuple[Tensor, ...]  # (seeds, 1, points), and of each side where it is compared
     strength: Tensor  # (strengths,)
 
     def __call__(
         self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
     ) -> tuple[Tensor, Divergence | None]:
         """The objective of each network, and its divergence, computed from the start ``before``."""
-        everyone, *sides = self.weights
+        weight, *sides = self.weights
         sizes = [weight.shape[-1] for weight in self.weights]
         hidden, output = forward(self.network, parameters, self.x)
-        loss = (everyone * BINARY.loss(output[..., : sizes[0]], self.y)).sum(-1)
+        loss = (weight * BINARY.loss(output[..., : sizes[0]], self.y)).sum(-1)
         if not sides:
             return loss, None
         compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
@@ -215,10 +215,10 @@ class AlignmentObjective:
 def _objective(
     estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> AlignmentObjective:
-    """All seeds' and strengths' networks in one stack: the measures of the seeds are brought to one size."""
+    """The networks of all seeds and strengths in one stack; the measures of the seeds are padded to one size."""
     network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
     compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
-    (table, weight), *sides = map(stacked_points, ([part.everyone for part in parts], *compared))
+    (table, weight), *sides = map(stacked_points, ([part.points for part in parts], *compared))
     scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
     x, y = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1)), table[..., -1].unsqueeze(1)
     weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]

@@ -132,7 +132,7 @@ class TrainingData:
     y: NDArray[Any]  # class codes (the later of two classes is 1), or targets
     group: Integers  # codes into ``groups``
     groups: tuple[object, ...]
-    weight: Floats  # ones where none was given
+    weight: Floats  # ones if there are no weights
 
     def __len__(self) -> int:
         return len(self.x)
@@ -148,7 +148,7 @@ class TrainingData:
                 if not ((self.y == label) & (self.group == code)).any():
                     raise DataError(
                         f"group {name!r} has no row with label {label}, on which the criterion conditions; "
-                        "leave the group out or take another criterion"
+                        "leave the group out or use another criterion"
                     )
 
 
@@ -162,7 +162,7 @@ class TwoClassMixin(ClassifierMixin):
 
 
 class LogOddsMixin(TwoClassMixin):
-    """Two classes by the log-odds of the positive one, ``_log_odds``; it is decided for from one half upwards."""
+    """Two classes by the log-odds of the positive one, ``_log_odds``; its threshold is a probability of one half."""
 
     classes_: NDArray[Any]
 
@@ -202,7 +202,7 @@ class LogOddsMixin(TwoClassMixin):
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one where its probability reaches the threshold of the method.
+        """The class of each sample: the positive one if its probability is at least the threshold of the method.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class LogOddsMixin(TwoClassMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        accepted = self._accepted(X)  # first, since it raises an error if nothing is fitted yet
+        accepted = self._accepted(X)  # first: it raises an error before ``fit``
         return self.classes_[accepted.astype(np.int64)]
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
@@ -231,24 +231,24 @@ def training_data(
     two_groups: bool,
     two_classes: bool = True,
 ) -> TrainingData:
-    """Checked rows; notes the features, ``classes_`` of a classifier and ``groups_`` on the estimator.
+    """Checked rows; stores the features, ``classes_`` of a classifier and ``groups_`` in the estimator.
 
-    ``two_classes`` takes the labels 0 and 1, -1 and 1, False and True, and no others: which of two other values is the
-    positive one would be a guess.
+    ``two_classes`` accepts the labels 0 and 1, -1 and 1, False and True only: with two other values, the positive one
+    would be a guess.
     """
     numeric = is_regressor(estimator)
     x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
     if not numeric:
         check_classification_targets(target)
-    given = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
-    problem = make_problem(given, target="numbers" if numeric else "labels")
+    inputs = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
+    problem = make_problem(inputs, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
     if not numeric:
         classes = list(problem.scheme.classes)
         check_class_count(classes, two=two_classes)
         if two_classes and set(classes) not in _LABELS:
             raise DataError(
-                f"this method takes the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
+                f"this method accepts the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
                 "convert them so that the positive class is 1"
             )
         estimator.classes_ = np.asarray(classes)
@@ -257,25 +257,25 @@ def training_data(
         raise DataError(f"this method compares two groups, sensitive_features contains {len(groups)}: {list(groups)}")
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-    x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to
+    x = np.require(problem.of_kept(x), requirements="W")  # torch warns of read-only memory
     return TrainingData(x, np.asarray(problem.labels), group, groups, weight)
 
 
 def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
-    """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
+    """Codes of two or more groups; stores ``groups_`` in the estimator. For methods that pass X to another model."""
     problem = make_problem(Inputs(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
     codes, estimator.groups_ = _known_groups(problem)
     return codes
 
 
 def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
-    """Codes of the groups that ``fit`` saw; another group is an error."""
+    """Codes of the groups of the training rows; another group is an error."""
     scheme = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
     return _known_groups(problem_with_scheme(Inputs(sensitive_features=sensitive_features, rows={"X": X}), scheme))[0]
 
 
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
-    """The features of new rows, checked against those of ``fit``, which has left the attribute ``fitted``."""
+    """The features of new rows, checked against those of ``fit``, which set the attribute ``fitted``."""
     check_is_fitted(estimator, fitted)
     x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
     return x
@@ -332,12 +332,12 @@ class PublishedPostprocessor(Postprocessor):
             base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
         else:
             (X,), y = indexable(X), self._target_column(X, y)
-            given = TrainingRows(X, y, sensitive_features)
-            base = given.fit(self._template(), np.arange(_num_samples(X)))
+            training = TrainingRows(X, y, sensitive_features)
+            base = training.fit(self._template(), np.arange(_num_samples(X)))
             labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
-            seen = folds.max() == 0
-            scores = self._scores(base, X, sensitive_features) if seen else self._out_of_fold_scores(given, folds)
+            single = folds.max() == 0
+            scores = self._scores(base, X, sensitive_features) if single else self._out_of_fold_scores(training, folds)
         self.generator_ = np.random.RandomState(make_seed(self.random_state))
         self._learn(X, scores, group)
         self.base_ = base  # last: a fit that fails leaves the model as it was

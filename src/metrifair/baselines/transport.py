@@ -19,10 +19,10 @@ from torch import Tensor
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_number
 
-_COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them
+_COPIES = 4  # of a matrix, or a block, in memory at once: costs, plan, and two intermediate results
 _LOOK_EVERY = 5  # sweeps between checks of the error, which wait for the device
 _RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}  # errors of the marginals that rounding leaves
-_MODERATE = {torch.float64: 100.0, torch.float32: 30.0}  # logarithms of scalings that lose nothing that counts
+_MODERATE = {torch.float64: 100.0, torch.float32: 30.0}  # logarithms of scalings without loss of precision
 _REMEMBERED = 6  # past steps in Anderson's acceleration
 _RIDGE = {torch.float64: 1e-12, torch.float32: 1e-6}
 
@@ -39,7 +39,7 @@ class Points(NamedTuple):
     weight: Floats  # (n,), positive, of sum 1
 
     def padded(self, size: int) -> Points:
-        """The same measure on so many points: copies of the last one share its weight."""
+        """The same measure on this number of points: copies of the last one share its weight."""
         copies = np.ones(len(self.rows), dtype=np.int64)
         copies[-1] += size - len(self.rows)
         return Points(np.repeat(self.rows, copies, 0), np.repeat(self.weight / copies, copies))
@@ -64,7 +64,7 @@ def stacked_points(clouds: Sequence[Points]) -> tuple[Tensor, Tensor]:
 
 
 class Divergence(NamedTuple):
-    """A divergence (with a gradient), its sharp value, and where to start from next time."""
+    """A divergence (with a gradient), its sharp value, and the next starting point."""
 
     value: Tensor
     sharp: Tensor
@@ -74,7 +74,7 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True)
 class Sinkhorn:
-    """How the divergence is computed, with ``block`` rows of a matrix in memory at once; None keeps all: faster."""
+    """Settings of the divergence, with ``block`` rows of a matrix in memory at once; None keeps all (faster)."""
 
     epsilon: float = 0.1
     tol: float = 1e-9  # of the marginals, summed
@@ -89,7 +89,7 @@ class Sinkhorn:
             check_integer("block", self.block, least=1)
 
     def memory(self, n: int, m: int, itemsize: int) -> int:
-        """Bytes that the divergence of clouds of n and m points takes."""
+        """Memory in bytes for the divergence of clouds of n and m points."""
         larger = max(n, m)
         return _COPIES * itemsize * larger * (larger if self.block is None else min(self.block, larger))
 
@@ -219,7 +219,7 @@ def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn
             if used % _LOOK_EVERY == 0 or used >= max_iterations:
                 near = (right * columns - problem.b).abs().sum(-1) <= tol
                 moderate = torch.cat([left, right], -1).log().abs() <= _MODERATE[f.dtype]
-                done, fine = torch.stack([near.all(), moderate.all()]).tolist()  # the device is waited for once
+                done, fine = torch.stack([near.all(), moderate.all()]).tolist()  # one synchronization with the device
                 if done or not fine or used >= max_iterations:
                     break
         f, g = _moved(f, left), _moved(g, right)
@@ -258,7 +258,7 @@ def _slopes(
 
 
 def _pulled(pull: Tensor, here: Tensor, there: Tensor, scaling: Tensor, other: Tensor) -> Tensor:
-    """The sum over all points there of their pull, once it is scaled, times the way from them to each point here."""
+    """The sum over all points there of their scaled pull times the difference from each point here."""
     other = other.unsqueeze(-1)
     sums = pull @ torch.cat([there * other, other], -1)
     return scaling.unsqueeze(-1) * (here * sums[..., -1:] - sums[..., :-1])
@@ -269,9 +269,9 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def distances(x: Tensor, y: Tensor) -> Tensor:
-    """How far each point of x is from each of y, (..., n, m); exactly 0 if they are equal."""
+    """Distances between the points of x and y, (..., n, m); exactly 0 if they are equal."""
     if x.device.type == "cpu":
-        # By matrix products a point would lie at a distance from itself.
+        # With matrix products, the distance of a point from itself would not be 0.
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     return by_coordinate(x, y)  # on CUDA, cdist takes 256 threads for every pair, whose coordinates are few
 
@@ -294,11 +294,11 @@ class Anderson:
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight.unsqueeze(-2)
         self.taken = 0
-        self.past: Tensor | None = None  # what steps missed and where they led: recent changes, then the last of both
+        self.past: Tensor | None = None  # residuals and results of steps: recent changes, then the last of both
         self.best: Tensor | None = None  # the smallest squared residual of a step
 
     def next(self, x: Tensor, led: Tensor) -> Tensor:
-        """Where to go on from, after a step from ``x`` led there; the past is forgotten where more is missed again."""
+        """The next point after a step from ``x``; the past is discarded where the residual grows again."""
         now = torch.stack([led - x, led])
         if self.past is None:
             self.past = now.new_zeros(*now.shape[:-1], _REMEMBERED + 1, now.shape[-1])

@@ -18,7 +18,7 @@ from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_number, check_switches
 
-_TIE = 1e-9  # probability below which a linear program's assignment counts as none
+_TIE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -85,10 +85,10 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         check_switches(randomized=self.randomized)
 
     def _learn(self, _: Table, scores: Floats, group: Integers) -> None:
-        """Decide how groups are to be treated, from the scores of rows of known groups."""
+        """Compute the decision rule of each group from scores of rows with known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2
-        # One for the class each row would get without any constraint: of two, the later where it has more than half.
+        # One for the class of each row without a constraint: of two, the later if its probability is above one half.
         free = np.eye(scores.shape[1])[(scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)]
         self.rates_ = np.stack([free[group == code].mean(0) for code in codes])
         self.offsets_ = np.zeros(self.rates_.shape)
@@ -109,7 +109,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
                 self.drawn_[_key(code, part[row])] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
-        """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin.
+        """The class of each row, which depends on its group; with ``randomized``, drawn at the margin at each call.
 
         Parameters
         ----------
@@ -126,15 +126,15 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         group = self._groups(X, sensitive_features)
         scores = self._scores(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
-            chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
+            codes = (scores[:, 1] > self.thresholds_[group]).astype(int)
         else:
-            chosen = (2 * scores + self.offsets_[group]).argmax(1)
+            codes = (2 * scores + self.offsets_[group]).argmax(1)
         if self.randomized and self.drawn_:
             for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
                 chance = self.drawn_.get(_key(code, score))
                 if chance is not None:  # on the margin
-                    chosen[row] = self.generator_.choice(len(chance), p=chance)
-        labels: NDArray[Any] = self.classes_[chosen]
+                    codes[row] = self.generator_.choice(len(chance), p=chance)
+        labels: NDArray[Any] = self.classes_[codes]
         return labels
 
     def __sklearn_tags__(self) -> Any:
@@ -144,12 +144,12 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
 
 
 def _key(code: int, score: Floats) -> tuple[int, ...]:
-    """A name for rows of one group and score, the same whichever rows are scored together."""
+    """A key for rows of one group and score, independent of other rows."""
     return (code, *(score * 1e9).round().astype(int).tolist())
 
 
 class Assignment(NamedTuple):
-    """Who gets which class with what probability, the rates this leads to, and its expected error."""
+    """The probability of each class for each row, the resulting rates, and the expected error."""
 
     probability: Floats  # (n, classes)
     rates: Floats  # (groups, classes)
@@ -173,7 +173,7 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
 
 
 def accepted(score: Floats, rate: float) -> Floats:
-    """Probability of acceptance when the best ``rate`` of the rows are: equal scores share the rest."""
+    """Probability of acceptance if the best ``rate`` of the rows are accepted: equal scores share the rest."""
     _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
     before = np.cumsum(counts) - counts
     share = (rate * len(score) - before) / counts
@@ -197,22 +197,23 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
     for code, rate in enumerate(rates):
         in_group = group == code
         probability[in_group] = accepted(score[in_group], rate)
-    both = np.stack([1 - probability, probability], axis=1)
-    return Assignment(both, np.stack([1 - rates, rates], axis=1), _cost(np.stack([1 - score, score], axis=1), both))
+    by_class = np.stack([1 - probability, probability], axis=1)
+    cost = _cost(np.stack([1 - score, score], axis=1), by_class)
+    return Assignment(by_class, np.stack([1 - rates, rates], axis=1), cost)
 
 
 def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     """The optimal randomized decisions for any number of classes, by a linear program over the distinct rows."""
     (n, classes), groups = scores.shape, int(group.max()) + 1
     atoms, place, counts = np.unique(np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True)
-    place, own, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
-    mass = counts / np.bincount(group)[own]
-    mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
+    place, atom_group, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
+    mass = counts / np.bincount(group)[atom_group]
+    mean_by_group = coo_array((mass, (atom_group, np.arange(m))), shape=(groups, m))
     rates = kron(mean_by_group, np.eye(classes))
     window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
-    decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
+    sums = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
     loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
-    solution = parity_program(loss, rates, window, alpha, sums=decided)
+    solution = parity_program(loss, rates, window, alpha, sums=sums)
     solved = solution.x[: m * classes].reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)

@@ -35,8 +35,8 @@ MISTREATED = {"equal_opportunity": (1,), "predictive_equality": (0,), "equalized
 FIRST_PRICE, GROWTH, HIGHEST_PRICE = 5.0, 1.2, 1e10
 ROUNDS = 50
 CLOSE, STILL = 1e-6, 1e-9
-TOLERANCES = (1e-10, 1e-8)  # at the first weights, and not only values, are certain; it cannot always be reached
-_MANY = 50_000  # rows beyond which a first-order solver takes over
+TOLERANCES = (1e-10, 1e-8)  # the first makes weights exact, not only values; it is not always attainable
+_MANY = 50_000  # rows: with more, a first-order solver is used
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -108,15 +108,15 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
         bound = inf if self.gamma is not None else 0.0 if self.tau is None else float(self.tau)
-        w0, w, measured = (self._mistreatment_fit if self._two_groups else self._covariance_fit)(data, loss, bound)
+        w0, w, covariance = (self._mistreatment_fit if self._two_groups else self._covariance_fit)(data, loss, bound)
         loss.warn_of_far_scores(w)
         intercept, coefficients = scaling.unscaled(w)
         return {
             "intercept_": intercept,
             "coef_": coefficients,
-            "unconstrained_covariance_": measured(w0),
-            "covariance_": measured(w),
-            "constraint_violation_": max(0.0, float(np.abs(measured(w)).max()) - bound),
+            "unconstrained_covariance_": covariance(w0),
+            "covariance_": covariance(w),
+            "constraint_violation_": max(0.0, float(np.abs(covariance(w)).max()) - bound),
         }
 
     def _covariance_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
@@ -156,7 +156,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         return linear_scores(self, X)
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        return self._log_odds(X) > 0  # as its authors decide
+        return self._log_odds(X) > 0  # as the authors decide
 
 
 def covariances(data: TrainingData, design: Floats) -> Floats:
@@ -166,7 +166,7 @@ def covariances(data: TrainingData, design: Floats) -> Floats:
     members = np.stack([data.group == code for code in codes]).astype(np.float64)
     centered = members - (members @ shares)[:, None]
     result: Floats = (centered * shares) @ design
-    # Rounding must not pass for a covariance: a vector this short is zero.
+    # A vector this short is rounding error, not a covariance.
     noise = 1e-14 * (np.abs(centered) * shares) @ np.abs(design)
     return np.where(np.abs(result) <= noise, 0.0, result)
 
@@ -191,7 +191,7 @@ def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
     latest = fairest
 
     def excess(tau: float) -> float:
-        """Root of the loss lost, less the root of what may be lost: nearly a line in tau."""
+        """Root of the increase of the loss, less the root of the allowed increase: nearly linear in tau."""
         nonlocal latest
         if tau == widest:
             return -sqrt(gamma * least)
@@ -252,15 +252,15 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
     w, price = w0, FIRST_PRICE
     for _ in range(ROUNDS):
         moved, slack = solution(w, price)
-        # A solver may leave weights less certain than the step asked for, but then the loss is constant.
-        still = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
+        # A solver may return less exact weights than requested, but then the loss is constant.
+        is_settled = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
         w = moved
-        if still and slack <= CLOSE:
+        if is_settled and slack <= CLOSE:
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
     excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
     warn_unconverged(
-        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}"
+        f"the convex-concave procedure did not converge in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}"
     )
     return w
 
@@ -295,7 +295,7 @@ def convex_round(
 
 
 def solve(problem: Any, rows: int) -> None:
-    """Solve a convex program in place; RuntimeError with the solver's word where it finds no solution."""
+    """Solve a convex program in place; RuntimeError with the solver's status if it finds no solution."""
     cp = require("cvxpy", extra="baselines", purpose="a convex program")
     many = rows > _MANY
     names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
@@ -304,7 +304,7 @@ def solve(problem: Any, rows: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status reports too
             try:
-                problem.solve(warm_start=False, **options)  # or the tolerances of the attempt before would stay
+                problem.solve(warm_start=False, **options)  # or the tolerances of the previous attempt would stay
                 status = str(problem.status)
             except cp.SolverError as error:
                 status = str(error)
@@ -316,14 +316,14 @@ def solve(problem: Any, rows: int) -> None:
 
 
 _STEPS = 100
-_SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one
-_FAR = 200.0  # log-odds that are infinite for every loss
+_SMALL = 1e-10  # relative decrease of the loss at which the search stops
+_FAR = 200.0  # log-odds that count as infinite
 _SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes are separable
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnScale:
-    """Columns brought to one scale, with a column of ones in front if there is an intercept.
+    """Standardized columns, with a column of ones in front if there is an intercept.
 
     Without an intercept columns are not centered: that would change the problem.
     """
@@ -342,12 +342,12 @@ class ColumnScale:
         return cls(center, np.where(spread > rounding, spread, 1.0), intercept)
 
     def design(self, x: Floats) -> Floats:
-        """What weights in the scaled problem are multiplied with."""
+        """Factors of the weights of the scaled problem."""
         scaled = (x - self.center) / self.spread
         return np.column_stack([np.ones(len(x)), scaled]) if self.intercept else scaled
 
     def unscaled(self, w: Floats) -> tuple[float, Floats]:
-        """Intercept and coefficients for the columns as they were."""
+        """Intercept and coefficients for the original columns."""
         coef = w[self.intercept :] / self.spread
         return (float(w[0] - coef @ self.center) if self.intercept else 0.0), coef
 
@@ -411,7 +411,7 @@ class Logistic:
         return w
 
     def warn_of_far_scores(self, w: Floats) -> None:
-        """A feature that separates a few rows exactly can carry them anywhere at no loss, and so meet any bound."""
+        """Warn of features that separate a few rows: they can change scores without loss, and so meet any bound."""
         farthest = float(np.abs(self.design @ w).max())
         if farthest > _FAR:
             warn_unconverged(

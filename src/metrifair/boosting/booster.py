@@ -105,10 +105,10 @@ class FairBooster(Saved):
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
-        given = locals()
+        arguments = locals()
         super().__init__(**booster)
         for name in OWN_PARAMETERS:
-            setattr(self, name, given[name])
+            setattr(self, name, arguments[name])
 
     def fit(
         self,
@@ -126,8 +126,8 @@ class FairBooster(Saved):
         """Boost from scratch. With strength 0 the call is the plain booster's.
 
         XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
-        result is an ordinary fitted booster. Pass ``expected_groups=False`` then, as rows are pulled by their
-        own groups. See docs/beyond-one-machine.md.
+        result is an ordinary fitted booster. Pass ``expected_groups=False`` then, as the penalty uses the
+        observed groups. See docs/beyond-one-machine.md.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class FairBooster(Saved):
         """
         self._check_names()
         eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
-        given = Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X})
+        inputs = Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
             "eval_sensitive_features": eval_sensitive_features,
             "eval_control_features": eval_control_features,
@@ -164,7 +164,7 @@ class FairBooster(Saved):
         }
         self.left_out_: tuple[str, ...] = ()
         if is_dask(X):
-            self._fit_on_cluster(given, eval_set or (), lists, booster)
+            self._fit_on_cluster(inputs, eval_set or (), lists, booster)
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
         fit = partial(super().fit, X, y)  # type: ignore[misc]
@@ -174,37 +174,37 @@ class FairBooster(Saved):
                 fit(**booster)
                 return self
             evaluated = () if eval_set is None else evaluation_sets(eval_set, **lists)
-            self._plan = self._penalized(given, evaluated, booster)
+            self._plan = self._penalized(inputs, evaluated, booster)
             try:
                 self._fit_booster(fit, self._plan)
             finally:
                 del self._plan
         return self
 
-    def _penalized(self, given: Inputs, evaluated: Sequence[Inputs], arguments: dict[str, Any]) -> FitPlan:
+    def _penalized(self, inputs: Inputs, eval_inputs: Sequence[Inputs], arguments: dict[str, Any]) -> FitPlan:
         """The objectives of training rows, with expected groups if requested, and of evaluation sets."""
         warn_without_estimate(self.metric, self.estimate, default="rows")
-        problem = boosting_problem(self, given)
+        problem = boosting_problem(self, inputs)
         self.left_out_ = problem.trainable.left_out
         rounds, learning_rate = self._pace()
         shares = None
         if self.expected_groups:
             seed = np.random.RandomState(make_seed(getattr(self, "random_state", None) or 0))
-            shares = problem.shares(partial(self._reused_chances, given.rows["X"], arguments), seed)
+            shares = problem.shares(partial(self._reused_chances, inputs.rows["X"], arguments), seed)
         objective = problem.make_objective(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.make_objective(evaluation_rows(problem, given_rows)) for given_rows in evaluated)
+        evaluations = tuple(problem.make_objective(evaluation_rows(problem, rows)) for rows in eval_inputs)
         return FitPlan(problem, descent, evaluations, arguments)
 
     def _reused_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
-        """The chances of groups, which the boosters of all strengths share."""
-        known = {name: value for name, value in self.get_params().items() if name not in OWN_PARAMETERS}
+        """The probabilities of groups, which the boosters of all strengths share."""
+        parameters = {name: value for name, value in self.get_params().items() if name not in OWN_PARAMETERS}
         compute = partial(self._group_chances, X, arguments, kinds, weight)
-        return reused(compute, type(self), X, arguments, kinds, weight, known)
+        return reused(compute, type(self), X, arguments, kinds, weight, parameters)
 
-    def _fit_on_cluster(self, given: Inputs, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
+    def _fit_on_cluster(self, inputs: Inputs, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
         raise DataError(
-            "X is a Dask collection; LightGBM offers nothing to add up counts over workers with: use FairXGBClassifier "
+            "X is a Dask collection, and LightGBM cannot sum counts over workers; use FairXGBClassifier "
             "or FairXGBRegressor, or pass X.compute()"
         )
 
@@ -233,7 +233,7 @@ class FairBooster(Saved):
 
     @abstractmethod
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        """Call the booster's own ``fit`` with the plan's objective, and complete it for prediction."""
+        """Call the booster's ``fit`` with the plan's objective, and complete it for prediction."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Fair XGBoost on rows that are spread over the workers of a Dask cluster: features never leave their worker."""
+"""Fair XGBoost on the workers of a Dask cluster: features never leave their worker."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from metrifair.training.objective import BINARY, Objective, scores
 
 
 def is_dask(table: Table) -> bool:
-    """Whether rows are spread over a cluster; nothing is imported for the question."""
+    """Whether a table is a Dask collection; imports nothing."""
     return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(table)
 
 
-def mapped(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **named: Any) -> Any:
+def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kwargs: Any) -> Any:
     """Apply a function to the rows of X; for a Dask collection, to each partition where it is stored.
 
     ``like`` is an empty example of the result.
     """
     if not is_dask(X):
-        return function(X, **named)
+        return function(X, **kwargs)
     delayed = _dask("dask").delayed(function)
     lengths = X.chunks[0] if isinstance(X, _dask("dask.array").Array) else None
-    return _joined([delayed(part, **named) for part in _partitions("X", X)], like, lengths)
+    return _concatenate([delayed(part, **kwargs) for part in _partitions("X", X)], like, lengths)
 
 
-def _joined(parts: Sequence[Any], like: NDArray[Any], lengths: Sequence[float] | None = None) -> Any:
+def _concatenate(parts: Sequence[Any], like: NDArray[Any], lengths: Sequence[float] | None = None) -> Any:
     """A Dask array of delayed parts, with the columns and the type of ``like``."""
     array, shape = _dask("dask.array"), like.shape[1:]
-    whole = [
+    arrays = [
         array.from_delayed(part, shape=(length, *shape), dtype=like.dtype)
         for part, length in zip(parts, lengths or [np.nan] * len(parts), strict=True)
     ]
-    return array.concatenate(whole, allow_unknown_chunksizes=True)
+    return array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
 def _dask(module: str) -> Any:
@@ -69,7 +69,7 @@ class Partitions(NamedTuple):
     sample_weight: list[Any] | None = None
 
     def with_all(self, function: Callable[..., Any], *more: Any) -> list[Any]:
-        """The function of every partition, as delayed values."""
+        """Delayed results of the function for every partition."""
         delayed = _dask("dask").delayed
         empty: list[Any] = [None] * len(self.y)
         return [delayed(function)(*part, *more) for part in zip(*(table or empty for table in self), strict=True)]
@@ -77,26 +77,26 @@ class Partitions(NamedTuple):
 
 def fit_on_cluster(
     booster: Any,
-    given: Inputs,
+    inputs: Inputs,
     eval_set: Sequence[tuple[Table, Table]],
     lists: Mapping[str, Sequence[Any] | None],
     arguments: Mapping[str, Any],
 ) -> None:
-    """Train an estimator of XGBoost's on Dask collections; it ends as any other, fitted and in this process.
+    """Fit an XGBoost estimator on Dask collections; the fitted estimator is in this process.
 
     ``lists`` are groups, strata and weights, with one entry for each set of ``eval_set``.
     """
     xgboost_dask = _dask("xgboost.dask")
     client = _client()
     accepted = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
-    if others := sorted(name for name in arguments if name not in accepted):
-        raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
+    if unknown := sorted(name for name in arguments if name not in accepted):
+        raise DataError(f"{unknown[0]} is not supported for Dask collections; leave it out")
     penalized = is_penalized(booster)
     if eval_set and penalized:
-        evaluation_sets(eval_set, **lists)  # as many of each
-    X: Any = given.rows["X"]
+        evaluation_sets(eval_set, **lists)  # validates the lists
+    X: Any = inputs.rows["X"]
     entries = [[None] * len(eval_set) if entry is None else list(entry) for entry in lists.values()]
-    tables = [(X, given.y, given.sensitive_features, given.control_features, given.sample_weight)]
+    tables = [(X, inputs.y, inputs.sensitive_features, inputs.control_features, inputs.sample_weight)]
     tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
     parts = [_parts("eval_" if place else "", *table) for place, table in enumerate(tables)]
     params: dict[str, Any] = booster.get_xgb_params()
@@ -110,15 +110,15 @@ def fit_on_cluster(
         client,
         missing=booster.missing,
         enable_categorical=booster.enable_categorical,
-        # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
+        # Dask may leave a worker without a partition, which cannot read the names from its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    trained, *evaluated = (matrix(table[0], **named) for table, named in zip(tables, columns, strict=True))
-    with _explained_losses(client):
+    training, *evaluated = (matrix(table[0], **kwargs) for table, kwargs in zip(tables, columns, strict=True))
+    with _explain_lost_workers(client):
         result = xgboost_dask.train(
             client,
             params,
-            trained,
+            training,
             num_boost_round=booster._pace()[0],
             early_stopping_rounds=booster.early_stopping_rounds,
             verbose_eval=arguments.get("verbose", False),
@@ -141,7 +141,7 @@ def _penalized(
             "rows by their own groups, or use arrays"
         )
     warn_without_estimate(booster.metric, booster.estimate, default="rows")
-    problem = boosting_problem(booster, _stand_in(booster, parts[0]))
+    problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
         raise DataError(f"y must contain 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
     warn_of_labels(problem.training.problem, problem.training.weight)
@@ -152,12 +152,12 @@ def _penalized(
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
         params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-    columns = [_columns_of(partitions.with_all(_prepared, problem), partitions) for partitions in parts]
+    columns = [_matrix_columns(partitions.with_all(_prepared, problem), partitions) for partitions in parts]
     return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
 
 
 class ClusterPlan:
-    """The objective and the metric of a training on a cluster: sent to every worker, where it keeps its own state.
+    """The objective and the metric of a training on a cluster: sent to every worker, which keeps a state.
 
     All decisions rest on sums over workers, so that every worker takes the same.
     """
@@ -168,7 +168,7 @@ class ClusterPlan:
         self.total_weight = float(problem.training.weight.sum())
         self.center, self.spread = problem.center, problem.spread
         self.positive_weight = float(getattr(booster, "scale_pos_weight", None) or 1.0)
-        self.descent: Descent | None = None  # on a worker, from the first round on
+        self.descent: Descent | None = None  # on a worker, after the first round
         self.evaluations: dict[int, SummedRisk] = {}
 
     def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
@@ -209,7 +209,7 @@ def _client() -> Any:
 
 
 @contextmanager
-def _explained_losses(client: Any) -> Iterator[None]:
+def _explain_lost_workers(client: Any) -> Iterator[None]:
     """Raise a DataError in place of the traces of XGBoost and Dask if a worker stopped."""
     workers = set(client.nthreads())
     try:
@@ -223,11 +223,11 @@ def _explained_losses(client: Any) -> Iterator[None]:
         raise
 
 
-def _parts(prefix: str, X: Table, *given: Table | None) -> Partitions:
+def _parts(prefix: str, X: Table, *tables: Table | None) -> Partitions:
     """The partitions; a DataError unless all tables have those of X."""
     count = len(_partitions(f"{prefix}X", X))
     partitions: list[Any] = []
-    for name, table in zip(Partitions._fields, given, strict=True):
+    for name, table in zip(Partitions._fields, tables, strict=True):
         if table is None:
             partitions.append(None)
             continue
@@ -237,7 +237,7 @@ def _parts(prefix: str, X: Table, *given: Table | None) -> Partitions:
         if len(pieces) != count:
             raise DataError(
                 f"{prefix}{name} has {len(pieces)} partitions, and {prefix}X {count}; repartition one like the other, "
-                "or persist() the table that both are columns of: reading some columns only, Dask joins partitions"
+                "or persist() their common table, because Dask joins partitions when it reads some columns only"
             )
         partitions.append(pieces)
     return Partitions(*partitions)
@@ -250,8 +250,8 @@ def _partitions(name: str, table: Any) -> list[Any]:
     return list(delayed.reshape(-1))
 
 
-def _stand_in(booster: Any, parts: Partitions) -> Inputs:
-    """A small table with the labels, groups, strata, weights and moments of all rows, as input of ``problem_of``.
+def _representative_rows(booster: Any, parts: Partitions) -> Inputs:
+    """A small table with the labels, groups, strata, weights and moments of all rows, as input of ``make_problem``.
 
     It contains two rows of each combination that occurs, or the only one, with the weight of all. Two numbers with the
     same mean and deviation replace numeric values.
@@ -275,9 +275,9 @@ def _stand_in(booster: Any, parts: Partitions) -> Inputs:
         for sign in (-1, 1)[:copies]:
             target = combination[0] if labels else mean + sign * deviation * (copies - 1)
             rows.append((target, *combination[1:], weight / copies))
-    y, *others, weights = (list(column) for column in zip(*rows, strict=True))
-    groups = dict(zip(names[0], others, strict=False))
-    strata = dict(zip(names[1], others[len(names[0]) :], strict=True))
+    y, *values, weights = (list(column) for column in zip(*rows, strict=True))
+    groups = dict(zip(names[0], values, strict=False))
+    strata = dict(zip(names[1], values[len(names[0]) :], strict=True))
     return Inputs(y, groups or None, strata or None, np.array(weights), rows={})
 
 
@@ -307,7 +307,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     moments = [(row_weight > 0).astype(np.float64), row_weight, row_weight * numbers, row_weight * numbers**2]
     sums = np.stack([np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1)
     by_values = {
-        tuple(known[code] if code >= 0 else None for known, code in zip(values, row, strict=True)): total
+        tuple(names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)): total
         for row, total in zip(combinations, sums, strict=True)
         if total[1] > 0
     }
@@ -315,7 +315,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
 
 
 def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem) -> NDArray[np.float32]:
-    """Of one partition, by row: the target, the cell and the weight."""
+    """Target, cell and weight of each row of a partition."""
     if _is_weightless(weight):
         idle = 1 + max(max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons)
         return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
@@ -328,27 +328,27 @@ def _is_weightless(weight: Table | None) -> bool:
     return weight is not None and not np.any(one_column("sample_weight", weight))
 
 
-def _columns_of(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
+def _matrix_columns(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
     """Label, cell and weight as collections; cells are passed as a bound of the label, which our objectives ignore."""
-    table = _joined(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
+    table = _concatenate(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
     by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
     return by_name if parts.sample_weight is None else {**by_name, "weight": table[:, 2]}
 
 
 class Together(NamedTuple):
-    """How processes put their numbers together; each gets the same."""
+    """Sum and maximum over all processes; each gets the same numbers."""
 
     sum: Callable[[Floats], Floats]
     maximum: Callable[[Floats], Floats]
 
 
 def xgboost_together() -> Together:
-    """By the all-reduce of the XGBoost training that is under way in this process."""
+    """The all-reduce of the XGBoost training in this process."""
     from xgboost import collective  # noqa: PLC0415
 
     return Together(
-        lambda own: collective.allreduce(own, collective.Op.SUM).reshape(own.shape),
-        lambda own: collective.allreduce(own, collective.Op.MAX).reshape(own.shape),
+        lambda values: collective.allreduce(values, collective.Op.SUM).reshape(values.shape),
+        lambda values: collective.allreduce(values, collective.Op.MAX).reshape(values.shape),
     )
 
 
@@ -433,7 +433,7 @@ class SummedRisk:
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
         own_risk = float(self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy())
-        # Probabilities fill their range. Other scores may have one far out, which would leave few places to most.
+        # Probabilities fill their range. Other scores may have an outlier, which would leave few places to most.
         bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
         bent = bent or self.objective.criterion.score != "prediction"
         line = score / (1 + np.abs(score)) if bent else score

@@ -1,4 +1,4 @@
-"""LightGBM with the penalty: its own scikit-learn classes, given another objective."""
+"""LightGBM with the penalty: its own scikit-learn classes, with another objective."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _FEW_ROWS = 10_000  # threads wait for each other longer than they compute, most
 
 
 class _FairLGBM(FairBooster):
-    """How LightGBM takes the objective."""
+    """LightGBM with our objective."""
 
     _eval_weights = "eval_sample_weight"
     _plain: ClassVar[type]  # LightGBM's own class
     _objective: Any
-    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalized risk is the risk of
+    _objectives: ClassVar[tuple[str | None, ...]]  # whose risk the penalized risk contains
     _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
 
     @staticmethod
@@ -56,7 +56,7 @@ class _FairLGBM(FairBooster):
         check_names(self.get_params(), {*aliases, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
-        """LightGBM's own way from an estimator's parameters to those of a training."""
+        """The parameters of a training, as LightGBM derives them from those of an estimator."""
         # Uses a copy of the plain booster, because LightGBM does not accept our parameters and has its own metric.
         plain: Any = copy.copy(self)
         plain.__class__ = self._plain
@@ -115,8 +115,8 @@ class _FairLGBM(FairBooster):
                 raise
             rows, least = len(plan.problem.training.weight), self.min_child_samples
             raise DataError(
-                f"LightGBM finds no feature in X that it could split: all are constant, or {rows} rows are too few for "
-                f"two leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
+                f"LightGBM finds no feature in X to split: all are constant, or {rows} rows are too few for two "
+                f"leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
             ) from error
         classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
         _complete(self.booster_, start, classes if several else self._in_model_text)
@@ -215,17 +215,17 @@ def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> N
 
 
 def _repeated(start: float | Floats, rows: int) -> Floats:
-    """The same output, or outputs, for so many rows."""
+    """The same output, or outputs, for this number of rows."""
     return np.full((rows, *np.shape(start)), start)
 
 
 def _evaluation(
     plan: FitPlan, arguments: dict[str, Any], start: float | Floats, names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Arguments of ``fit`` by which the evaluation sets are judged by the penalized risk, besides metrics of names."""
-    named = arguments.get("eval_metric")
-    metrics: list[Any] = list(named) if isinstance(named, (list, tuple)) else [] if named is None else [named]
-    odd = [metric for metric in metrics if names is not None and metric not in names]
+    """Arguments of ``fit`` that evaluate the sets by the penalized risk, besides named metrics."""
+    metric = arguments.get("eval_metric")
+    metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [] if metric is None else [metric]
+    odd = [name for name in metrics if names is not None and name not in names]
     if odd:
         allowed = f"be among {', '.join(names or ())}" if names else "be left out for more than two classes"
         raise DataError(
@@ -237,7 +237,7 @@ def _evaluation(
     def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
         return METRIC_NAME, penalized(output), False
 
-    # The labels as copies: a set that is the training set itself would be evaluated out of turn.
+    # Labels are copied: LightGBM would treat a set that is the training set itself differently.
     changed: dict[str, Any] = {
         "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
         "eval_metric": [evaluate, *metrics],

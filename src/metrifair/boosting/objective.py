@@ -1,4 +1,4 @@
-"""Risk + strength x unfairness as a booster sees it: a slope and a curvature for each row, round after round."""
+"""Risk + strength x unfairness for boosters: a slope and a curvature for each row, in each round."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Shares = tuple[Floats, Floats]
 """Weights of (n,) rows on the left and on the right of a comparison."""
 
 METRIC_NAME = "penalized_risk"
-FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
+FIRST_STRENGTH = 0.1  # at the start of boosting, if the requested strength is larger
 WIDEST = 3.0  # largest step of a leaf for the penalty: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
-MANY = 2**15  # rows from which on probabilities are counted on a grid
-PLACES = 2**14  # their tables stay in the processor's nearest cache
+MANY = 2**15  # rows: with more, probabilities are counted on a grid
+PLACES = 2**14  # of the grid: its tables fit into the processor's first cache
 _LEAST_CURVATURE = 1e-16
-_NOT_YET = 1e9  # reported for each round that the strength still rises
-_LIGHT = 1e-4  # what rows that are added to a distribution weigh there
+_NOT_YET = 1e9  # reported for each round in which the strength still rises
+_LIGHT = 1e-4  # weight of rows that are added to a distribution
 
 
 def on_grid(task: Task, rows: int) -> bool:
@@ -44,7 +44,7 @@ def on_grid(task: Task, rows: int) -> bool:
 
 
 class Expansion(NamedTuple):
-    """The objective at the outputs of a round, and how it changes with them.
+    """The objective at the outputs of a round, and its derivatives.
 
     ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes and curvature are
     those of their sum over the rows, on the scale of the plain booster: its parameters keep their meaning. They are
@@ -64,7 +64,7 @@ class LossTerms(NamedTuple):
     prediction: Tensor
     slope: Tensor
     curvature: Tensor
-    unit: float  # of that scale, times which the unfairness counts
+    unit: float  # of that scale, a factor of the unfairness
 
 
 def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float, class_curvature: float = 2.0) -> LossTerms:
@@ -134,14 +134,14 @@ class PenalizedRisk:
 
     def _by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
         """The unfairness and its slopes by outputs, for every metric and criterion."""
-        self.objective.generator.manual_seed(0)  # one function: projections are not drawn anew
+        self.objective.generator.manual_seed(0)  # the same projections at each call
         if self.shares is None:
             moving = output.detach().requires_grad_()
             unfairness = self.objective.unfairness(moving, self.batch)
             return unfairness.item(), torch.autograd.grad(unfairness, moving)[0]
         moving, objective = output.detach().double().requires_grad_(), self.objective
         y = self.batch.samples.y.double()
-        # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
+        # Computed once: at another place in a vector the last digit may differ, and a row would not tie with its copy.
         score = scores(objective.criterion, objective.task, moving, y, penalize=objective.penalize)
         vector = objective.task.vector and score.ndim == moving.ndim
         doubled, added = torch.cat([score.detach(), score]), self._with_added
@@ -176,7 +176,7 @@ class PenalizedRisk:
 
     @cached_property
     def _with_added(self) -> Batch:
-        """The rows as they are, and once more, with next to no weight, on all sides where they are to be expected.
+        """The rows, and copies with little weight on all sides where they are expected.
 
         The distance is that of the former. Its derivative by a score of the latter, over their weight, is what adding a
         row there changes: for every metric, criterion and weight, without a second definition of any.
@@ -198,7 +198,7 @@ class PenalizedRisk:
     def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
-        fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
+        fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are present
         places = self._places(prediction)
         for number, (side, weight) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
             if side.dependence is not None:
@@ -209,24 +209,24 @@ class PenalizedRisk:
             rows = np.arange(len(prediction))[side.rows] if isinstance(side.rows, slice) else side.rows.numpy()
             left, right = rows[: side.counts[0]], rows[side.counts[0] :]
             if places is None:
-                own = prediction[rows]
-                coefficients, center = energy_coefficients(own, len(left), fractions=(fraction, fraction))
+                scores = prediction[rows]
+                coefficients, center = energy_coefficients(scores, len(left), fractions=(fraction, fraction))
                 slopes[rows] += coefficients * weight
-                value += float(coefficients @ (own - center)) * weight
+                value += float(coefficients @ (scores - center)) * weight
                 continue
             place, points = places
             distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
             value += distance * weight
             if self.shares is None:
-                for table, own in zip(tables, (left, right), strict=True):
-                    slopes[own] += table.astype(prediction.dtype)[place[own]] * weight
+                for table, group in zip(tables, (left, right), strict=True):
+                    slopes[group] += table.astype(prediction.dtype)[place[group]] * weight
             else:
                 for table, share in zip(tables, self.shares[number], strict=True):
                     slopes += (table * weight).astype(prediction.dtype)[place] * share
         return value, torch.from_numpy(slopes)
 
     def _places(self, prediction: Floats) -> tuple[NDArray[Any], AnyFloats] | None:
-        """The place of each prediction among points that are counted at; None if predictions are sorted instead."""
+        """The place of each prediction on the grid; None if predictions are sorted instead."""
         if on_grid(self.objective.task, len(prediction)):
             return grid_places(prediction)
         if self.shares is None:
@@ -235,7 +235,7 @@ class PenalizedRisk:
         return place, points.astype(np.float64)
 
     def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
-        """How much the predictions depend on an attribute, and the slopes of its rows."""
+        """The dependence of predictions on an attribute, and the slopes of its rows."""
         side, estimate = self.batch.sides[place], self.objective.estimate
         leveled = self._leveled.get(place)
         if leveled is not None:
@@ -268,7 +268,7 @@ class PenalizedRisk:
 
 
 class Descent:
-    """The slopes and curvatures of successive rounds, such that boosting goes downhill at any strength.
+    """The slopes and curvatures of successive rounds, such that boosting lowers the objective at any strength.
 
     Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically from 0.1 to the
     requested value, by the learning rate each round, within half of the rounds: where all outputs are
@@ -277,8 +277,8 @@ class Descent:
     After a round that raised the objective the limit is halved, otherwise it is widened again.
     """
 
-    def __init__(self, trained: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
-        self.trained = trained
+    def __init__(self, training: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+        self.training = training
         self.strength = strength
         self.round = 0
         self.limit = WIDEST
@@ -299,11 +299,11 @@ class Descent:
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
-        terms, strength = self.trained.at(output), self.strength_at(self.round)
+        terms, strength = self.training.at(output), self.strength_at(self.round)
         if not math.isfinite(terms.risk + terms.unfairness):
             raise Diverged(
                 f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}; lower "
-                "learning_rate, or check the target, and the score of a criterion of your own"
+                "learning_rate, or check the target, and the score of a user-defined criterion"
             )
         if self._before is not None:
             earlier, before = self._before
@@ -312,13 +312,13 @@ class Descent:
         self._before = strength, terms
         self.round += 1
         pull = strength * terms.unfairness_slope
-        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
+        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.training.spread)
         return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
     def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
         """The penalized risk of other rows, for early stopping.
 
-        While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
+        While the strength rises, no round can be the best: the value is larger than any risk, and falls every round.
         """
         rounds_left = self.warm_up - self.round
         return _NOT_YET * rounds_left if rounds_left > 0 else other.value(output, self.strength)
@@ -354,12 +354,12 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
 
 
 LEVELS = 256
-MANY_ROWS = 2**17  # rows from which on counting is faster
+MANY_ROWS = 2**17  # with more, counting is faster
 _PLACES = 2**13  # of the grid: tables of places x levels
 
 
 class LeveledDependence(NamedTuple):
-    """What does not change from round to round. Within levels the attribute is its mean, which is exact for names."""
+    """A dependence counted by levels of the attribute: each value is the mean of its level (exact for names)."""
 
     level: NDArray[np.int64]  # (n,) of each row
     distance: Floats  # (levels, levels)
@@ -389,17 +389,17 @@ class LeveledDependence(NamedTuple):
 
 
 def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> LeveledDependence:
-    """For the rows of a side; a number with too many different values is cut, with a warning."""
+    """The dependence of a side; a number with too many distinct values is cut into levels, with a warning."""
     dependence = side.dependence
     if dependence is None or dependence.scale is None:
         raise ValueError("the side has no dependence, or its scale is not known")
     attribute = values[side.rows, dependence.column].numpy()
     weight = None if side.weights is None else side.weights.double().numpy()
-    found, level = np.unique(attribute, return_inverse=True)
-    if len(found) > LEVELS:
+    levels, level = np.unique(attribute, return_inverse=True)
+    if len(levels) > LEVELS:
         warnings.warn(
             f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are {len(attribute):,} "
-            f"rows and {len(found):,} different values",
+            f"rows and {len(levels):,} distinct values",
             MetrifairWarning,
             stacklevel=2,
         )
@@ -407,9 +407,10 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
         level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[level]
         level = np.unique(level, return_inverse=True)[1]
         sums = np.bincount(level, attribute if weight is None else weight * attribute)
-        found = sums / np.bincount(level, weight)
-    apart = np.abs(found[:, None] - found) if not dependence.levels else (found[:, None] != found).astype(np.float64)
+        levels = sums / np.bincount(level, weight)
+    gaps = levels[:, None] - levels
+    distances = (gaps != 0).astype(np.float64) if dependence.levels else np.abs(gaps)
     form = covariance_form(side, estimate, namespace_for(values))
     factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
     share = None if weight is None else weight / weight.sum()
-    return LeveledDependence(level, apart, share, factors, dependence.scale)  # type: ignore[arg-type]
+    return LeveledDependence(level, distances, share, factors, dependence.scale)  # type: ignore[arg-type]

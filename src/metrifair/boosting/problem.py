@@ -65,11 +65,11 @@ def expected_shares(
             continue
         context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
         counts = context.any(1) & (group >= 0)
-        if problem.scheme.criterion.score != "prediction":  # scores depend on labels, of which the group is informative
+        if problem.scheme.criterion.score != "prediction":  # scores depend on labels, and the group depends on labels
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
-        weight *= counts.sum() / weight.sum()  # boosters feel the scale of weights
+        weight *= counts.sum() / weight.sum()  # boosters depend on the scale of weights
         context_code = context_code.reshape(-1)
         chance = _chances_of_groups(
             group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
@@ -82,7 +82,7 @@ def expected_shares(
 def _chances_of_groups(
     group: Integers, context: Integers, *, groups: int, weight: Floats, chances: Chances, random: np.random.RandomState
 ) -> Floats:
-    """The chance (n, groups) of each group among rows of the same context, by models that have not seen the row."""
+    """The probability (n, groups) of each group among rows of the same context, by models of other rows."""
     counts = weight > 0
     kinds, kind = np.unique((context * groups + group)[counts], return_inverse=True)
     if len(kinds) == 1:
@@ -112,7 +112,7 @@ class BoostingRows:
 
     @classmethod
     def of(cls, problem: Problem) -> BoostingRows:
-        """Those of a problem, and those that it left out in their places."""
+        """The rows of a problem, with those of weight 0 in their places."""
         weight = np.ones(len(problem)) if problem.weight is None else problem.weight
         targets = np.asarray(problem.labels, dtype=np.float64)
         return cls(problem, in_all_rows(problem, targets), in_all_rows(problem, weight))
@@ -127,13 +127,13 @@ class BoostingRows:
 
     @property
     def values(self) -> Floats | None:
-        """What scores may depend on, as the problem has it; 0 in rows without weight."""
+        """Values of numeric attributes; 0 in rows without weight."""
         numbers = self.problem.attribute_values
         return None if numbers is None else in_all_rows(self.problem, numbers)
 
     @property
     def shares(self) -> Floats | None:
-        """What each row weighs in each cell by the probabilities of its groups; None: groups are known."""
+        """The weight of each row in each cell by the probabilities of its groups; None: groups are known."""
         shares = self.problem.shares
         return None if shares is None else in_all_rows(self.problem, shares)
 
@@ -141,7 +141,7 @@ class BoostingRows:
 def in_all_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
     """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
     if problem.kept is None:
-        return values.copy()  # which torch may write to
+        return values.copy()  # torch may write to it
     full = np.full((len(problem.kept), *values.shape[1:]), otherwise, dtype=values.dtype)
     full[problem.kept] = values
     return full
@@ -172,7 +172,7 @@ class BoostingProblem:
 
     @cached_property
     def trainable(self) -> Trainable:
-        """The comparisons that are made, and the cells that are too small for them."""
+        """The comparisons of the penalty, and the cells that are too small for them."""
         return trainable(self.booster, self.training.problem)
 
     @property
@@ -188,13 +188,13 @@ class BoostingProblem:
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
         """The fraction of each training row that is expected on either side; None if the observed groups are used.
 
-        They are used if the score needs a numeric target, if a user's own metric might not accept weights, and if
-        scores should not depend on a number. Probabilities that the user gave need no others.
+        They are used if the score needs a numeric target, if a user-defined metric might not accept weights, and if
+        scores should not depend on a number. Probabilities of the user are used as they are.
         """
         problem = self.training.problem
-        looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
+        uses_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
         dependent = any(isinstance(comparison, Dependence) for comparison in self.trainable.comparisons)
-        if looks_at_numbers or callable(self.booster.metric) or dependent or problem.probabilities is not None:
+        if uses_numbers or callable(self.booster.metric) or dependent or problem.probabilities is not None:
             return None
 
         def of_kept(kinds: Integers, weight: Floats) -> Floats:
@@ -206,7 +206,7 @@ class BoostingProblem:
         return tuple((in_all_rows(problem, left), in_all_rows(problem, right)) for left, right in shares)
 
     def objective(self) -> Objective:
-        """The objective of the comparisons that are made."""
+        """The objective with the comparisons of the penalty."""
         return objective_for(self.booster, self.scheme, self.task, self.trainable.comparisons)
 
     def make_objective(
@@ -215,8 +215,8 @@ class BoostingProblem:
         """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""
         weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
-        # Places on a grid need no more than single precision. Other scores do: a target with one value far out, once
-        # standardized, has all others so close together that single precision would tie them.
+        # Places on a grid need single precision only. Other scores need more: in a standardized target with an outlier,
+        # all other values are so close together that single precision would tie them.
         precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
         samples = Samples(
             torch.zeros(len(weight), 0),
@@ -243,7 +243,7 @@ class BoostingProblem:
 
 
 def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
-    """That of a classifier, or of a regressor, whose objective sees the target standardized."""
+    """The problem of a classifier, or of a regressor, whose target the objective standardizes."""
     settings = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
@@ -280,8 +280,8 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
             raise DataError(f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got {count}")
     if lists["eval_sensitive_features"] is None:
         raise DataError(
-            "eval_set is judged by risk + strength x unfairness; pass eval_sensitive_features, a list with the groups "
-            "of each eval set"
+            "eval_set is evaluated by risk + strength x unfairness; pass eval_sensitive_features, a list with the "
+            "groups of each eval set"
         )
     columns = [[None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()]
     return [

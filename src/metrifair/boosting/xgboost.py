@@ -1,4 +1,4 @@
-"""XGBoost with the penalty: its own scikit-learn classes, given another objective."""
+"""XGBoost with the penalty: its own scikit-learn classes, with another objective."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
-from metrifair.boosting.dask import fit_on_cluster, mapped
+from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
@@ -24,14 +24,14 @@ _FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 """Takes a constant to start from for each class, and names of metrics beside a function."""
 # Parameters for reading rows and for the device.
 _OF_DATA = ("n_jobs", "device", "tree_method", "missing", "enable_categorical", "feature_types", "max_cat_to_onehot")
-_OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
+_OF_CLASSES = "multi:softprob"  # XGBoost's default for more than two classes
 
 
 class _FairXGB(FairBooster):
-    """How XGBoost takes the objective."""
+    """XGBoost with our objective."""
 
     _eval_weights = "sample_weight_eval_set"
-    _objective: ClassVar[str]  # the one that the penalized risk is the risk of
+    _objective: ClassVar[str]  # whose risk the penalized risk contains
     objective: Any
     eval_metric: Any
     base_score: Any
@@ -60,11 +60,11 @@ class _FairXGB(FairBooster):
             Labels, or numbers.
         """
         labels = hasattr(self, "predict_proba") and not named.get("output_margin")
-        return mapped(super().predict, X, like=np.zeros(0, dtype=int if labels else np.float32), **named)  # type: ignore[misc]
+        return map_rows(super().predict, X, like=np.zeros(0, dtype=int if labels else np.float32), **named)  # type: ignore[misc]
 
-    def _fit_on_cluster(self, *given: Any) -> None:
+    def _fit_on_cluster(self, *inputs: Any) -> None:
         self._check_objective()
-        fit_on_cluster(self, *given)
+        fit_on_cluster(self, *inputs)
 
     def _check_objective(self, *, several: bool = False) -> None:
         if self.objective != self._objective and not (several and self.objective == _OF_CLASSES):
@@ -108,7 +108,7 @@ class _FairXGB(FairBooster):
             start = plan.problem.start
             if several and _FROM_3_1:
                 self.base_score = (start - np.mean(start)).tolist()
-            elif not several:  # XGBoost takes the prediction instead of the margin
+            elif not several:  # XGBoost expects the prediction instead of the margin
                 self.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
@@ -154,7 +154,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     _objective = "binary:logistic"
 
     def _check_labels(self, y: Any) -> None:
-        """XGBoost takes labels that are numbered from 0 on."""
+        """Raise a DataError unless labels are numbered from 0, as XGBoost needs."""
         classes = levels("y", one_column("y", y)) if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
@@ -181,7 +181,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         array of shape (n_samples, 2)
             The probability of each class.
         """
-        return mapped(super().predict_proba, X, like=np.zeros((0, 2), dtype=np.float32), **named)
+        return map_rows(super().predict_proba, X, like=np.zeros((0, 2), dtype=np.float32), **named)
 
 
 @as_in(FairBooster)
@@ -217,23 +217,23 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     _objective = "reg:squarederror"
 
 
-def _metrics(given: Any, plan: FitPlan) -> Any:
+def _metrics(eval_metric: Any, plan: FitPlan) -> Any:
     """The requested metrics, and the penalized risk last, because the last one decides early stopping."""
-    several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
-    for metric in several:
+    metrics = eval_metric if isinstance(eval_metric, (list, tuple)) else [] if eval_metric is None else [eval_metric]
+    for metric in metrics:
         if not isinstance(metric, str):
             raise DataError(
-                f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
+                f"eval_metric must be names where strength > 0, since XGBoost accepts one function only, which is "
                 f"{METRIC_NAME}, got {metric!r}"
             )
-    if several and not _FROM_3_1:
+    if metrics and not _FROM_3_1:
         raise DataError(
-            f"eval_metric={given!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and this is "
-            f"{xgboost.__version__}: leave it out, or install a later one"
+            f"eval_metric={eval_metric!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and "
+            f"this is {xgboost.__version__}: leave it out, or install a later one"
         )
     penalized = plan.metric()
 
     def penalized_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
         return penalized(output)
 
-    return [*several, penalized_risk] if several else penalized_risk
+    return [*metrics, penalized_risk] if metrics else penalized_risk
