@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, ndtr
 
 from metrifair import AuditOptions, audit, compare
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 
 Floats = NDArray[np.float64]
 Figures = dict[tuple[str, ...], float]
@@ -145,7 +145,7 @@ def main(pairs: int = 2000) -> None:
     torch.set_num_threads(1)
     work = [(name, seed, PIECE) for name in SETTINGS for seed in range(max(1, pairs // PIECE))]
     found = Counter[tuple[str, ...]]()
-    for piece in spread(lambda item: held(*item), work, -1):
+    for piece in run_parallel(lambda item: held(*item), work, -1):
         found.update(piece)
     print("| what changed | " + " | ".join(FIGURES) + " |\n|---|" + "---|" * len(FIGURES))
     for name in SETTINGS:

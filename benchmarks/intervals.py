@@ -24,7 +24,7 @@ from metrifair.auditing.resampling import Rows, bootstrap, merge_scores
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.support.arrays import Floats
 from metrifair.support.files import replace_file
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 
 USUAL = ("kolmogorov", "wasserstein", "energy")
 OTHERS = ("cramer", "lp", "mmd", "total_variation")
@@ -190,7 +190,7 @@ def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, 
     wanted = [(one, piece) for piece in range(max(pieces.values())) for one in pieces if piece < pieces[one]]
     missing = [pair for pair in wanted if pair[0].key(pair[1]) not in done]
     with store.open("a") as file:
-        results = spread(lambda pair: piece_of_work(*pair), missing, jobs)
+        results = run_parallel(lambda pair: piece_of_work(*pair), missing, jobs)
         for (one, piece), found in zip(missing, results, strict=True):
             done[one.key(piece)] = found
             file.write(json.dumps([one.key(piece), found]) + "\n")

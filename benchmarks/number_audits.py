@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair import AuditOptions, audit, energy_dependence
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 
 Floats = NDArray[np.float64]
 Drawn = tuple[Floats, Floats]
@@ -141,7 +141,7 @@ def main() -> None:
         return place, None if late else tally(*work[place])
 
     with given.record.open("a") as record:
-        for place, found in spread(some, range(len(work)), given.jobs, in_order=False, threads=1):
+        for place, found in run_parallel(some, range(len(work)), given.jobs, in_order=False, threads=1):
             if found is not None:
                 key = dict(zip(("population", "size", "piece"), work[place], strict=True))
                 record.write(json.dumps({**key, "sets": PIECE, **found._asdict()}) + "\n")

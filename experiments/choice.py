@@ -24,7 +24,7 @@ from experiments.page import Page, TextTable, circumstances, write_page
 from experiments.settings import Effort, Protocol
 from metrifair import FairClassifier, FairLGBMClassifier, kolmogorov_distance
 from metrifair.support.files import write_file
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 from metrifair.tradeoff.result import approximate_bound, without_chance
 
 SETS = ("adult", "compas", "communities", "drug", "mortgage")
@@ -76,7 +76,7 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     seeds = [FIRST_SEED + seed for seed in effort.seeds]
     jobs = [(name, seed, family) for seed in seeds for name in SETS for family in FAMILIES]
     work = partial(sweep, sets=source(effort), strengths=effort.some(STRENGTHS))
-    found = list(spread(work, jobs, n_jobs, threads=1))
+    found = list(run_parallel(work, jobs, n_jobs, threads=1))
     write_file(folder / "points.json", json.dumps([vars(one) for one in found]).encode())
     write_page(choice_page(folder / "points.json", notes=circumstances(effort, processes=n_jobs)), folder, "choice")
 

@@ -29,7 +29,7 @@ from experiments.runs import Records
 from experiments.settings import DATA, Effort, Protocol
 from metrifair import FairClassifier, GroupProbabilities, audit, unfairness
 from metrifair.estimators import fit_stack
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,8 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     folder = out / "hidden-groups"
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [(name, FIRST_SEED + seed) for name in FEW for seed in effort.seeds]
-    done = list(spread(partial(trial, sets=hidden_groups, strengths=effort.some(STRENGTHS)), jobs, n_jobs, threads=1))
+    work = partial(trial, sets=hidden_groups, strengths=effort.some(STRENGTHS))
+    done = list(run_parallel(work, jobs, n_jobs, threads=1))
     for part, name in enumerate(("proxies", "models")):
         write_csv(folder / f"{name}.csv", [record for one in done for record in one[part]])
     write_page(hidden_groups_page(folder, notes=circumstances(effort, processes=n_jobs)), folder, "hidden-groups")

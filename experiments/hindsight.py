@@ -19,7 +19,7 @@ from experiments.page import Page, TextTable, circumstances, write_page
 from experiments.settings import Effort, Protocol
 from metrifair import DataError, Frontier, SearchOptions, datasets, frontier, kolmogorov_distance
 from metrifair.support.files import write_file
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS
 from metrifair.tradeoff.result import without_chance
 
@@ -63,7 +63,7 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [(name, FIRST_SEED + seed) for name in datasets.names() for seed in effort.seeds]
     work = partial(choices, rows=300 if effort.quick else ROWS, strengths=effort.some(STRENGTHS))
-    found = [one for own in spread(work, jobs, n_jobs, threads=1) for one in own]
+    found = [one for own in run_parallel(work, jobs, n_jobs, threads=1) for one in own]
     write_file(folder / "points.json", json.dumps(found).encode())
     notes = circumstances(effort, processes=n_jobs)
     write_page(hindsight_page(folder / "points.json", notes=notes), folder, "hindsight")

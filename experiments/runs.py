@@ -14,7 +14,7 @@ import metrifair
 from experiments.data import Source, Splits
 from experiments.results import ModelResult, from_record
 from experiments.settings import Case, Effort
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
 Records = list[dict[str, Any]]
@@ -75,7 +75,7 @@ def finished(runs: Iterable[Run], ledger: Path, *, n_jobs: int = 1) -> Iterator[
 
     # Begun in order. All runs travel at once: many share their data.
     places = range(len(largest_first))
-    for name, record in spread(work, places, n_jobs, in_order=False, threads=1, pre_dispatch="n_jobs"):
+    for name, record in run_parallel(work, places, n_jobs, in_order=False, threads=1, pre_dispatch="n_jobs"):
         kept = _note(ledger, name, record)
         yield from (_finished(place, run, kept) for place, run in waiting[name])
 

@@ -21,7 +21,7 @@ from searching import arguments
 from metrifair import FairClassifier
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
-from metrifair.support.parallel import spread
+from metrifair.support.parallel import run_parallel
 from tests.one_split import frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
@@ -139,10 +139,10 @@ class Big:
 @pytest.mark.slow
 def test_joblib_s_own_processes_get_the_work_once_and_may_be_lost(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    found = list(spread(Big(str(log)), range(12), 2))
+    found = list(run_parallel(Big(str(log)), range(12), 2))
     assert [int(value) - 1 for _, value in found] == list(range(12))
     assert Counter(line.split()[0] for line in lines(log)) == Counter({str(pid): 1 for pid, _ in found})
-    results = spread(Big(str(tmp_path / "other")), range(12), 2)
+    results = run_parallel(Big(str(tmp_path / "other")), range(12), 2)
     first, _ = next(results)
     os.kill(first, signal.SIGKILL)
     assert [int(value) - 1 for _, value in results] == list(range(1, 12))
@@ -150,7 +150,7 @@ def test_joblib_s_own_processes_get_the_work_once_and_may_be_lost(tmp_path: Path
 
 @pytest.mark.slow
 def test_work_that_kills_every_process_is_given_up(tmp_path: Path) -> None:
-    results = spread(Big(str(tmp_path / "log")), [0, -1], 2)
+    results = run_parallel(Big(str(tmp_path / "log")), [0, -1], 2)
     with pytest.raises(joblib.externals.loky.process_executor.TerminatedWorkerError):
         list(results)
 

@@ -293,10 +293,8 @@ def check_continues(estimator: Any) -> None:
     """Raise a DataError unless a fit of the base learner can continue from an earlier one."""
     base = _checked_base(estimator, "estimator")
     if not _is_plain_network(base) and "warm_start" not in base.get_params():
-        raise DataError(
-            f"warm_start=True continues from the previous round, which {base!r} cannot; set warm_start=False, or use a "
-            "network or a learner that has warm_start"
-        )
+        problem = f"warm_start=True continues from the previous round, which {base!r} cannot"
+        raise DataError(problem, remedy="set warm_start=False, or use a network or a learner that has warm_start")
 
 
 def _checked_base(estimator: Any, name: str) -> Any:

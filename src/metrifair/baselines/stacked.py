@@ -146,10 +146,8 @@ class TrainingData:
         for label in labels:
             for code, name in enumerate(self.groups):
                 if not ((self.y == label) & (self.group == code)).any():
-                    raise DataError(
-                        f"group {name!r} has no row with label {label}, on which the criterion conditions; "
-                        "leave the group out or use another criterion"
-                    )
+                    problem = f"group {name!r} has no row with label {label}, on which the criterion conditions"
+                    raise DataError(problem, remedy="leave the group out or use another criterion")
 
 
 class TwoClassMixin(ClassifierMixin):

@@ -203,10 +203,8 @@ class FairBooster(Saved):
         return reused(compute, type(self), X, arguments, kinds, weight, parameters)
 
     def _fit_on_cluster(self, inputs: Inputs, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
-        raise DataError(
-            "X is a Dask collection, and LightGBM cannot sum counts over workers; use FairXGBClassifier "
-            "or FairXGBRegressor, or pass X.compute()"
-        )
+        remedy = "use FairXGBClassifier or FairXGBRegressor, or pass X.compute()"
+        raise DataError("X is a Dask collection, and LightGBM cannot sum counts over workers", remedy=remedy)
 
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""

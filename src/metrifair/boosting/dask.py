@@ -136,10 +136,8 @@ def _penalized(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The columns of each set's matrix besides features, the objective and its metric; completes ``params``."""
     if booster.expected_groups:
-        raise DataError(
-            "expected_groups=True is not computed where X is a Dask collection; pass expected_groups=False to pull "
-            "rows by their own groups, or use arrays"
-        )
+        remedy = "pass expected_groups=False to use the observed groups, or use arrays"
+        raise DataError("expected_groups=True is not computed where X is a Dask collection", remedy=remedy)
     warn_without_estimate(booster.metric, booster.estimate, default="rows")
     problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
@@ -216,10 +214,8 @@ def _explain_lost_workers(client: Any) -> Iterator[None]:
         yield
     except Exception:
         if lost := workers - set(client.nthreads()):
-            raise DataError(
-                f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training; check their "
-                "memory and logs, then call fit again"
-            ) from None
+            stopped = f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training"
+            raise DataError(stopped, remedy="check their memory and logs, then call fit again") from None
         raise
 
 

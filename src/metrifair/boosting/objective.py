@@ -301,10 +301,9 @@ class Descent:
         """Slope and curvature of every row for the next tree."""
         terms, strength = self.training.at(output), self.strength_at(self.round)
         if not math.isfinite(terms.risk + terms.unfairness):
-            raise Diverged(
-                f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}; lower "
-                "learning_rate, or check the target, and the score of a user-defined criterion"
-            )
+            problem = f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}"
+            remedy = "lower learning_rate, or check the target, and the score of a user-defined criterion"
+            raise Diverged(problem, remedy=remedy)
         if self._before is not None:
             earlier, before = self._before
             rose = terms.risk - before.risk + earlier * (terms.unfairness - before.unfairness) > 0

@@ -120,10 +120,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         super()._check_parameters()
         kind = criterion_named(self.criterion)
         if kind.score != "prediction" or kind.bins is not None or kind.sets is not None or kind.strata:
-            raise DataError(
-                f"criterion {kind.name!r} does not compare rates of decisions; use statistical_parity, "
-                "equal_opportunity, predictive_equality or equalized_odds"
-            )
+            remedy = "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
+            raise DataError(f"criterion {kind.name!r} does not compare rates of decisions", remedy=remedy)
         if isinstance(self.utility, str):
             check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
 

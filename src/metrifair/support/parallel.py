@@ -1,4 +1,4 @@
-"""Work spread over processes, here or on other machines, as joblib is set up; those of ours end with this one."""
+"""Parallel work in processes, on this or other machines, as joblib is configured; our processes end with this one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 _MOST_LOST = 3  # times that a pool may break before one more task is done
 
 
-def spread(
+def run_parallel(
     work: Callable[[Item], Result],
     items: Sequence[Item],
     n_jobs: int | None,
@@ -41,7 +41,7 @@ def spread(
     how many. ``work``, with all its data, is sent once to each process. A lost process loses only its current task.
     ``options`` are joblib's.
 
-    >>> list(spread(lambda power: 2**power, range(4), 1))
+    >>> list(run_parallel(lambda power: 2**power, range(4), 1))
     [1, 2, 4, 8]
     """
     backend, configured = get_active_backend()

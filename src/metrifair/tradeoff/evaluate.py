@@ -379,7 +379,7 @@ class HeldOutPredictions(NamedTuple):
 class Evaluator:
     """Evaluates models on validation and test rows, and on their training rows."""
 
-    training: HeldOut | None  # None for models that came fitted
+    training: HeldOut | None  # None for models that were passed fitted
     validation: HeldOut
     test: HeldOut
     held_out: HeldOut  # the validation rows, then the test rows; with test folds, all rows

@@ -214,10 +214,8 @@ def _importable(value: Any) -> str:
     for part in value.__qualname__.split("."):
         imported = getattr(imported, part, None)
     if imported is not value:
-        raise DataError(
-            f"a ledger cannot identify {value.__qualname__!r}, so that two different ones might share results; define "
-            "it at the top of a module, or leave ledger out"
-        )
+        problem = f"a ledger cannot identify {value.__qualname__!r}, so that two different ones might share results"
+        raise DataError(problem, remedy="define it at the top of a module, or leave ledger out")
     if not isinstance(value, FunctionType):
         return name
     return f"{name} {_code_text(value.__code__)} {content_text([value.__defaults__, value.__kwdefaults__])}"

@@ -41,7 +41,7 @@ class SweepContext:
 
     evaluator: Evaluator
     test: Rows  # of the table, by number from 0
-    families: tuple[Family, ...] = ()  # none for models that came fitted
+    families: tuple[Family, ...] = ()  # none for models that were passed fitted
     table: RowsToTrain | None = None  # with all its rows
     folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
 
@@ -166,7 +166,7 @@ class TradeOff:
 
     @property
     def training_points(self) -> tuple[Point | None, ...]:
-        """Figures of each model on its training rows; None for a model that came fitted."""
+        """Figures of each model on its training rows; None for a model that was passed fitted."""
         return tuple(outcome.training for outcome in self.outcomes)
 
     @property
@@ -231,10 +231,8 @@ class TradeOff:
         best = self._best(self.outcomes, goal, chosen_by, needs_group)
         if best.model is None:
             parameter = self.parameters.get(best.job.family, self.parameter)
-            raise DataError(
-                f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
-                f"{parameter}={best.job.value:g} and random_state={best.job.seed}"
-            )
+            fit = f"fit {best.job.family or 'it'} with {parameter}={best.job.value:g} and random_state={best.job.seed}"
+            raise DataError("the ledger kept this model's figures but not the model", remedy=fit)
         self.chosen, self.chosen_by, self.certified = best.test, chosen_by, goal.certified
         if self.source is not None:
             self.chosen_predictions = self.source.evaluator.test_predictions(best.model, best.job)
@@ -363,9 +361,8 @@ class Goal:
         if self.certified and self.max_unfairness is None:
             raise DataError("certified requires max_unfairness: it certifies the unfairness")
         if self.certified and self.max_unfairness == 1:
-            raise DataError(
-                "certified with max_unfairness=1 has no effect, as no unfairness is larger; use a smaller limit"
-            )
+            problem = "certified with max_unfairness=1 has no effect, as no unfairness is larger"
+            raise DataError(problem, remedy="use a smaller limit")
         self._check_confidence()
 
     def _check_confidence(self) -> None:

@@ -41,7 +41,7 @@ from metrifair.support.checks import (
     is_number,
     last_step,
 )
-from metrifair.support.parallel import is_elsewhere, spread
+from metrifair.support.parallel import is_elsewhere, run_parallel
 from metrifair.tradeoff.ledger import Ledger, fingerprint, make_entry, read_outcome
 from metrifair.tradeoff.points import Job, Outcome
 
@@ -239,10 +239,8 @@ def sweep(
     if parameter == "strength" and ours:
         batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
     elif devices is not None:
-        raise DataError(
-            f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}; "
-            "leave devices out"
-        )
+        problem = f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}"
+        raise DataError(problem, remedy="leave devices out")
     elif parameter == "tolerance" and isinstance(estimator, ScorePostprocessor):
         batches = _paths(estimator, data, missing, evaluate)
     else:
@@ -327,7 +325,7 @@ def _stacks(
         return
     parts = -(-joblib.effective_n_jobs() // max(1, len(stacks)))  # so that every worker has a part
     split_up = [(values[k::parts], seeds) for values, seeds in stacks for k in range(min(parts, len(values)))]
-    yield from spread(outcomes, split_up, None)
+    yield from run_parallel(outcomes, split_up, None)
 
 
 def _fit_on_devices(
@@ -391,10 +389,8 @@ def _one_by_one(
     n_jobs: int | None,
 ) -> Iterator[list[Outcome]]:
     if parameter not in estimator.get_params():
-        raise DataError(
-            f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
-            "fairness with parameter=..."
-        )
+        problem = f"{type(estimator).__name__} has no parameter {parameter!r}"
+        raise DataError(problem, remedy="name the one that trades accuracy for fairness with parameter=...")
     arguments = _fit_arguments(estimator, data)
 
     def fit(job: Job) -> Outcome:
@@ -405,7 +401,7 @@ def _one_by_one(
             return evaluate(None, job)
         return evaluate(model, job)
 
-    for outcome in spread(fit, jobs, n_jobs):
+    for outcome in run_parallel(fit, jobs, n_jobs):
         yield [outcome]
 
 
