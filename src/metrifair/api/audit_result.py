@@ -555,12 +555,13 @@ compute them.
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
         first = f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
-        one = self.headline
-        if one is None or one.joint_interval is None:
+        finding = self.headline
+        if finding is None or finding.joint_interval is None:
             return f"{first}\nno gap above sampling noise" if self.findings else first
-        groups = f"{one.attribute} {one.groups[0]!r} vs {one.groups[1]!r}, {one.within} ({one.criterion})"
-        least, value = figure_text(one.joint_interval.low), figure_text(one.value)
-        return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
+        first_group, second_group = map(repr, finding.groups)
+        groups = f"{finding.attribute} {first_group} vs {second_group}, {finding.within} ({finding.criterion})"
+        low, value = figure_text(finding.joint_interval.low), figure_text(finding.value)
+        return f"{first}\nlargest gap above sampling noise: {finding.metric} distance {value}, at least {low}: {groups}"
 
     def plot(self, kind: report.AuditChartKind = "distributions") -> Any:
         """An altair chart.

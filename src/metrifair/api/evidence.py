@@ -141,16 +141,16 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
 
 
 def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
-    hashes, stated = hashes_of(files), manifest.files
+    hashes, listed = hashes_of(files), manifest.files
     problems = {
-        "missing_file": sorted(stated.keys() - hashes.keys()),
-        "unlisted_file": sorted(hashes.keys() - stated.keys()),
-        "changed_file": [name for name in hashes if name in stated and hashes[name] != stated[name]],
+        "missing_file": sorted(listed.keys() - hashes.keys()),
+        "unlisted_file": sorted(hashes.keys() - listed.keys()),
+        "changed_file": [name for name in hashes if name in listed and hashes[name] != listed[name]],
     }
     for kind, names in problems.items():
         for name in names:
             yield Check(kind, "differs", {"name": name})
-    if hashes == stated:
+    if hashes == listed:
         yield Check("files", "agrees", {"files": len(hashes)})
 
 
@@ -192,7 +192,7 @@ def _check_values(published: dict[str, Any], recomputed: dict[str, Any], manifes
     figures = {"figures": f"{count_figures(published):,}"}
     for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, recomputed), figures)):
         differences = sorted(different_values(*pair), key=itemgetter(0))
-        places, values = [place for place, *_ in differences], [both for _, *both in differences]
+        places, values = [place for place, *_ in differences], [values for _, *values in differences]
         yield Check(kind, "differs" if places else "agrees", {"places": places, "values": values, **facts})
     yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)  # another version may use other words
 

@@ -163,13 +163,13 @@ class _Plan(NamedTuple):
 
 
 def _rate_power(gap: float, rows: float, other_rows: float, rate: float, level: float) -> float:
-    """By the normal approximation, less half a row of either group, as exact tests of whole rows lose it."""
+    """The power by the normal approximation, less half a row of either group for the discreteness of exact tests."""
     low, high = rate - gap / 2, rate + gap / 2
     pooled = (rows * low + other_rows * high) / (rows + other_rows)
     equal = sqrt(pooled * (1 - pooled) * (1 / rows + 1 / other_rows))
-    apart = sqrt(low * (1 - low) / rows + high * (1 - high) / other_rows)
+    error = sqrt(low * (1 - low) / rows + high * (1 - high) / other_rows)
     beyond = gap - (1 / rows + 1 / other_rows) / 2 - normal_quantile(1 - level / 2) * equal
-    return float(beyond > 0) if apart == 0 else normal_probability(beyond / apart)
+    return float(beyond > 0) if error == 0 else normal_probability(beyond / error)
 
 
 def _kolmogorov_power(gap: float, rows: float, other_rows: float, level: float) -> float:

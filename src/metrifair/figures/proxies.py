@@ -153,16 +153,16 @@ def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: In
     total = np.bincount(cell, weight)
     share, rate = (np.bincount(cell, weight * part) / total for part in (probability, selected))
     overlap = (share + rate > 1)[cell] * (probability + selected - 1)
-    most = np.where((rate < share)[cell], selected, probability)
+    larger = np.where((rate < share)[cell], selected, probability)
     amount = weight * probability
-    lowest, highest = (float(weight @ joint / amount.sum()) for joint in (overlap, most))
+    lowest, highest = (float(weight @ joint / amount.sum()) for joint in (overlap, larger))
     error = _errors(
         share, rate, np.bincount(cell, weight * probability**2) / total, np.bincount(cell, weight**2) / total**2
     )
-    raised, lowered = (float(total @ _bias(apart, error) / amount.sum()) for apart in (share + rate - 1, rate - share))
+    raised, lowered = (float(total @ _bias(gap, error) / amount.sum()) for gap in (share + rate - 1, rate - share))
     return RateBounds(
         Estimate(lowest, (weight * overlap - lowest * amount) / amount.sum(), raised),
-        Estimate(highest, (weight * most - highest * amount) / amount.sum(), -lowered),
+        Estimate(highest, (weight * larger - highest * amount) / amount.sum(), -lowered),
         len(total),
     )
 
@@ -175,12 +175,12 @@ def _errors(share: Floats, rate: Floats, squares: Floats, per_row: Floats) -> Fl
     return np.asarray(np.sqrt(per_row) * spread)
 
 
-def _bias(apart: Floats, error: Floats) -> Floats:
-    """What taking the smaller of two shares loses on average, at most, if they are so far apart with such an error.
+def _bias(gap: Floats, error: Floats) -> Floats:
+    """Upper bound of the mean bias of the smaller of two shares with this gap and error.
 
     It is below error times the normal density of their true distance in errors. This has a larger mean over noise.
     """
-    return np.asarray(error / sqrt(pi) * np.exp(-((apart / error) ** 2) / 2))
+    return np.asarray(error / sqrt(pi) * np.exp(-((gap / error) ** 2) / 2))
 
 
 def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -> Integers:

@@ -216,7 +216,7 @@ def ratio_intervals(
     with np.errstate(divide="ignore"):  # the lower end of a rate of 0 may underflow: its logarithm is -inf
         ends = np.log([beta_quantile(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
     below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
-    apart = center[:, None] - center[None, :]  # each category (row) over each other one (column)
+    logs = center[:, None] - center[None, :]  # each category (row) over each other one (column)
     down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
     columns = [reference] if reference is not None else range(size)
 
@@ -224,10 +224,10 @@ def ratio_intervals(
         against = [column for column in columns if column != at]
         alone, jointly = (normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
         wider = jointly / alone
-        least = float(np.exp((apart[at] - wider * down[at])[against].min()))
-        most = float(np.exp((apart[at] + wider * up[at])[against].min()))
-        most = most if reference is not None else min(1.0, most)
-        return Interval(min(least, ratios[at]), max(most, ratios[at]))
+        low = float(np.exp((logs[at] - wider * down[at])[against].min()))
+        high = float(np.exp((logs[at] + wider * up[at])[against].min()))
+        high = high if reference is not None else min(1.0, high)
+        return Interval(min(low, ratios[at]), max(high, ratios[at]))
 
     compared = [at for at in range(size) if at != reference]
     for at in compared:
@@ -263,15 +263,15 @@ def compare_rates(
     """
     names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
     ratios = ratios_of(counts, [rate.size for rate in rates], all_rows, rule, names)
-    worth = counts if not weighted else None if squares is None else effective_counts(counts, squares)
+    effective = counts if not weighted else None if squares is None else effective_counts(counts, squares)
     compared = ratios.headline(few)
 
     def intervals(places: Sequence[int]) -> tuple[list[Interval | None], Interval | None]:
-        if worth is None or ratios.reference is None:
+        if effective is None or ratios.reference is None:
             return [None] * len(places), None
-        named = places.index(ratios.reference) if rule.reference != HIGHEST else None
+        reference = places.index(ratios.reference) if rule.reference != HIGHEST else None
         values = [ratios.values[place] or 0.0 for place in places]
-        return ratio_intervals(worth[list(places)], values, confidence=rule.confidence, reference=named)
+        return ratio_intervals(effective[list(places)], values, confidence=rule.confidence, reference=reference)
 
     separate, interval = intervals(ratios.used)
     alone = dict(zip(ratios.used, separate, strict=True))
@@ -289,8 +289,8 @@ def compare_rates(
                 selected=None if weighted else int(yes),
                 share=rate.size / all_rows,
                 interval=None
-                if worth is None
-                else wilson_interval(yes / (no + yes), float(worth[at].sum()), rule.confidence),
+                if effective is None
+                else wilson_interval(yes / (no + yes), float(effective[at].sum()), rule.confidence),
                 ratio=ratios.values[at],
                 ratio_interval=alone.get(at),
                 p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if tested else None,

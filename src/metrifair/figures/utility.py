@@ -389,9 +389,9 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     )
     if utility is None or utility.name in UTILITIES:
         return constants[0]
-    measured = [utility.of(model.predictions(len(labels)), problem, X) for model in constants]
+    estimates = [utility.of(model.predictions(len(labels)), problem, X) for model in constants]
     return max(
-        zip(constants, measured, strict=True),
+        zip(constants, estimates, strict=True),
         key=lambda pair: -inf if pair[1] is None else utility.quality(pair[1].value),
     )[0]
 
@@ -432,11 +432,11 @@ def constant_mark(
     mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
     if problem is None or constant is None or utility is None:
         return mark
-    measured, baseline = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
-    if measured is None or baseline is None:
+    estimate, baseline = utility.of(predictions, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
+    if estimate is None or baseline is None:
         return mark
-    gain, margin = utility.quality(measured.value) - utility.quality(baseline.value), 0.0
-    if measured.influence is not None and baseline.influence is not None:
-        error = _standard_error(measured.influence - baseline.influence, problem.weight)
-        margin = _WIDTH * max(error, measured.chance)
+    gain, margin = utility.quality(estimate.value) - utility.quality(baseline.value), 0.0
+    if estimate.influence is not None and baseline.influence is not None:
+        error = _standard_error(estimate.influence - baseline.influence, problem.weight)
+        margin = _WIDTH * max(error, estimate.chance)
     return "" if gain > margin else mark or NO_BETTER

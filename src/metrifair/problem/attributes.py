@@ -169,13 +169,13 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
     ['≤25', '(25,60]', '≤25', '>60']
     """
     features = columns("sensitive_features", sensitive_features)
-    named = dict(features)
+    groups = dict(features)
     for name, edges in cuts_by_column(cuts, list(features)).items():
         column, present = features[name], ~is_missing(features[name])
-        named[name] = np.full(len(column), None, dtype=object)
+        groups[name] = np.full(len(column), None, dtype=object)
         names = np.array(band_names(edges), dtype=object)
-        named[name][present] = names[np.searchsorted(edges, as_array(name, column[present]).astype(np.float64))]
-    return named
+        groups[name][present] = names[np.searchsorted(edges, as_array(name, column[present]).astype(np.float64))]
+    return groups
 
 
 def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:

@@ -84,7 +84,7 @@ def tied(losses: Floats, loss: str, size: float) -> Floats:
     distinct, place = np.unique(losses, return_inverse=True)
     slope = {"log_loss": np.exp(distinct), "squared_error": 2 * np.sqrt(distinct)}.get(loss, np.ones_like(distinct))
     off = slope * size + (-log(SMALLEST_PROBABILITY) if loss == "log_loss" else distinct)
-    apart = np.diff(distinct) > _ROUNDINGS * np.finfo(losses.dtype).eps * off[1:]
-    first = np.append(True, apart)
+    differs = np.diff(distinct) > _ROUNDINGS * np.finfo(losses.dtype).eps * off[1:]
+    first = np.append(True, differs)
     merged: Floats = distinct[first][np.cumsum(first) - 1]
     return merged[place]

@@ -95,8 +95,8 @@ def check_one_spelling(favorable: object, decisions: Sequence[object]) -> None:
     """Raise a DataError if a decision differs from the favorable one only by case or spaces."""
     if not isinstance(favorable, str):
         return
-    alike = [value for value in decisions if isinstance(value, str) and letters(value) == letters(favorable)]
-    variants = [value for value in alike if value.strip() != favorable.strip()]
+    spellings = [value for value in decisions if isinstance(value, str) and letters(value) == letters(favorable)]
+    variants = [value for value in spellings if value.strip() != favorable.strip()]
     if variants:
         raise DataError(
             f"{favorable!r} and {shortlist([repr(value) for value in variants], _LISTED)} differ only in spelling",

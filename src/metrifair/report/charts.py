@@ -316,11 +316,11 @@ def line_key(names: Sequence[str]) -> Markup:
     return element("ul", *entries, class_="key")
 
 
-def interval_bar(value: float, interval: Interval | None, reach: float, verdict: str = "") -> Markup:
-    """A value and its interval around 0, on a scale that ends at ``reach`` on either side."""
+def interval_bar(value: float, interval: Interval | None, limit: float, verdict: str = "") -> Markup:
+    """A value and its interval around 0, on a scale that ends at ``limit`` on either side."""
 
     def at(number: float) -> str:
-        return f"{_BAR / 2 * (1 + max(-1.0, min(1.0, number / reach if reach else 0.0))) * 0.96 + 0.02 * _BAR:.1f}"
+        return f"{_BAR / 2 * (1 + max(-1.0, min(1.0, number / limit if limit else 0.0))) * 0.96 + 0.02 * _BAR:.1f}"
 
     middle = at(0.0)
     parts = [element("line", class_="axis", x1=middle, x2=middle, y1="0", y2="14")]

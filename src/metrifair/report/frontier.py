@@ -413,9 +413,9 @@ def _interval_rules(alt: Any, view: FrontierView, point: Point, color: str) -> A
     ends = []
     for key, swapped in ((view.gap_key, False), (view.key, True)):
         if (interval := point.intervals.get(key)) is not None:
-            still = view.gap(point) if swapped else view.value(point)
+            fixed = view.gap(point) if swapped else view.value(point)
             low, high = interval.low, interval.high
-            x, y = ((still, still), (low, high)) if swapped else ((low, high), (still, still))
+            x, y = ((fixed, fixed), (low, high)) if swapped else ((low, high), (fixed, fixed))
             ends.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]})
     rules = alt.Chart(alt.Data(values=ends)).mark_rule(color=color, strokeWidth=1, clip=True)
     return rules.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q")

@@ -84,8 +84,8 @@ def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
     """The head of a page: a summary, whose first sentence leads, and the content below it."""
     first, *rest = sentences
     lead = element("p", first, id="audit-summary", class_="summary lead")
-    listed = [item_list(rest, class_="sentences")] if rest else []
-    return joined(lead, *listed, *more)
+    items = [item_list(rest, class_="sentences")] if rest else []
+    return joined(lead, *items, *more)
 
 
 def card(name: str, title: str, *inside: str) -> Markup:

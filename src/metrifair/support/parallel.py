@@ -66,23 +66,23 @@ def is_elsewhere() -> bool:
 
 
 def _results(
-    pool: Callable[[], Any], work: Callable[[Any], Any], left: dict[int, Any], workers: int, backend: Any
+    pool: Callable[[], Any], work: Callable[[Any], Any], remaining: dict[int, Any], workers: int, backend: Any
 ) -> Iterator[Any]:
     """All results; ``workers`` is 0 if they are threads of this process."""
     shared, parent, lost = (_packed(work, backend) if workers else ("", work)), os.getpid(), 0
-    while left:
-        fresh = pool()  # a pool that lost processes would mix up their results
-        with nullcontext() if fresh.return_generator else fresh:  # one pool for all portions
+    while remaining:
+        parallel = pool()  # a pool that lost processes would mix up their results
+        with nullcontext() if parallel.return_generator else parallel:  # one pool for all portions
             try:
-                while left:
-                    portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
-                    for place, result in fresh(
+                while remaining:
+                    portion = dict(islice(remaining.items(), None if parallel.return_generator else max(1, workers)))
+                    for place, result in parallel(
                         joblib.delayed(_run_task)(*shared, *task, parent) for task in portion.items()
                     ):
-                        del left[place]
+                        del remaining[place]
                         lost = 0
                         yield result
-            except BrokenProcessPool:  # joblib's own processes: all of them are started anew
+            except BrokenProcessPool:  # joblib's own processes: all of them are restarted
                 lost += 1
                 if lost == _MOST_LOST:
                     raise

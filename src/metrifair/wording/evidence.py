@@ -99,9 +99,7 @@ def check_text(check: Check) -> str:
         facts["count"] = len(facts["places"])
     if "values" in facts:
         pairs = zip(facts["places"], facts["values"], strict=True)
-        facts["places"] = [
-            f"{place} (received {_shown(one)}, expected {_shown(other)})" for place, (one, other) in pairs
-        ]
+        facts["places"] = [f"{place} (received {_shown(old)}, expected {_shown(new)})" for place, (old, new) in pairs]
     facts |= {
         name: listed(value)
         for name, value in facts.items()

@@ -227,11 +227,9 @@ strengths; a utility of scores, such as AUC, may still distinguish models'
     """
     rows = _PARTS[part]
     name = noun(figure_name(utility.name))
-    measured = f"on {rows}" if mark == CONSTANT else f"by {name} on {rows}, within its 95 % interval"
+    where = f"on {rows}" if mark == CONSTANT else f"by {name} on {rows}, within its 95 % interval"
     scores = "; a utility of scores, such as AUC, may still distinguish models" if utility.needs == "decisions" else ""
-    return (
-        f"The chosen model {mark_text(mark)} ({measured}): allow more unfairness, or train with other strengths{scores}"
-    )
+    return f"The chosen model {mark_text(mark)} ({where}): allow more unfairness, or train with other strengths{scores}"
 
 
 def choice_warning(validation: Point, test: Point, utility: Utility) -> str:
@@ -298,8 +296,8 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     for entry in entries:
         first = next(other for other in entries if other.point == entry.point)
         if entry is first:
-            alike = [other.heading for other in entries if other.point == entry.point]
-            heading = ", ".join([alike[0], *map(noun, alike[1:])])
+            headings = [other.heading for other in entries if other.point == entry.point]
+            heading = ", ".join([headings[0], *map(noun, headings[1:])])
             mark = entry.point.marks.get(view.key)
             warning = f"{_capital(mark_text(mark))}. " if mark else ""
             merged.append(Highlight(heading, entry.point, warning + entry.sentence))

@@ -145,24 +145,24 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
         (difference for difference in record.differences if difference.model == name),
         key=lambda difference: (order.index(difference.verdict), _p_value(difference)),
     )
-    reach: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for difference in differences:
         bounds = difference.joint_interval
         ends = (difference.difference,) if bounds is None else (difference.difference, bounds.low, bounds.high)
-        reach[difference.metric] = max(reach.get(difference.metric, 0.0), *map(abs, ends))
+        limits[difference.metric] = max(limits.get(difference.metric, 0.0), *map(abs, ends))
     headings = ("Groups", "Among", "Figure", record.names[0], name, "Difference", "", "p-value", "Verdict")
-    rows = [_difference_row(difference, reach[difference.metric]) for difference in differences]
+    rows = [_difference_row(difference, limits[difference.metric]) for difference in differences]
     return _table(f"{name} against {record.names[0]}", headings, rows)
 
 
-def _difference_row(difference: Difference, reach: float) -> Markup:
+def _difference_row(difference: Difference, limit: float) -> Markup:
     ends = () if difference.joint_interval is None else (difference.joint_interval.low, difference.joint_interval.high)
     kind = difference.verdict if difference.verdict in ("better", "worse") else ""
     cells = (
         number_text(difference.before),
         number_text(difference.after),
         joined(figure_text(difference.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
-        interval_bar(difference.difference, difference.joint_interval, reach, kind),
+        interval_bar(difference.difference, difference.joint_interval, limit, kind),
         joined(p_text(difference.p_value), element("small", f"{p_text(difference.p_adjusted)} adjusted")),
         element("span", VERDICTS[difference.verdict], class_=f"change {kind}"),
     )

@@ -184,7 +184,7 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     if not tables:
         return Markup("")
     standard, words, room, parts = STANDARDS[tables[0].standard], STANDARD_WORDS[tables[0].standard], _MOST_ROWS, []
-    sure = any(rate.interval for table in tables for rate in table.rates)
+    has_intervals = any(rate.interval for table in tables for rate in table.rates)
     small = (
         f" Small figures are {confidence_text(record.confidence)} confidence intervals of single figures. The interval "
         "below a table is adjusted for the choice of the smallest ratio."
@@ -199,7 +199,7 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         parts.append(fact_list((name.capitalize(), facts.get(name, "not given")) for name in words.fields))
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
-    hint = element("p", f"{words.about}{small if sure else ''}", class_="hint")
+    hint = element("p", f"{words.about}{small if has_intervals else ''}", class_="hint")
     return card("ratios", words.title, *parts, hint, element("p", NO_VERDICT, class_="said verdict"))
 
 
