@@ -69,11 +69,11 @@ def against_aif360() -> list[Claim]:
     decided.labels = decision[:, None].astype(float)
 
     def rates() -> None:
-        found = ClassificationMetric(
+        metric = ClassificationMetric(
             true, decided, unprivileged_groups=[{"group": 0}], privileged_groups=[{"group": 1}]
         )
-        found.statistical_parity_difference(), found.disparate_impact(), found.equal_opportunity_difference()
-        found.accuracy(privileged=True), found.accuracy(privileged=False)
+        metric.statistical_parity_difference(), metric.disparate_impact(), metric.equal_opportunity_difference()
+        metric.accuracy(privileged=True), metric.accuracy(privileged=False)
 
     fast, slow = seconds(lambda: ours(label, decision, group), repeat=3), seconds(rates, repeat=1)
     claim = f"rates and accuracy of 2 groups x 1,000,000 rows: against AIF360's ClassificationMetric ({slow:.1f} s)"

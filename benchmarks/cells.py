@@ -22,8 +22,8 @@ PROCESSES, MINUTES = 2, 45
 
 def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Claim:
     """Every table under one protocol with one kind of input."""
-    arrays, own = source(effort), replace(protocol, inputs=(inputs,))
-    runs = [run for table in TABLES for run in mfl_runs(table, own, arrays, effort, device="cpu")]
+    arrays, setting = source(effort), replace(protocol, inputs=(inputs,))
+    runs = [run for table in TABLES for run in mfl_runs(table, setting, arrays, effort, device="cpu")]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         models = len(all_results(finished(runs, Path(folder) / "ledger.db", n_jobs=PROCESSES)))

@@ -126,7 +126,7 @@ def streams() -> list[Claim]:
         "partial_fit, batch 32, 10 features, 16 units": learn,
     }
     # The shortest of several: no ratio here that a busy moment would hit on both sides.
-    took = {claim: min(seconds(one, repeat=1, at_least=0) for _ in range(5)) for claim, one in work.items()}
+    took = {claim: min(seconds(call, repeat=1, at_least=0) for _ in range(5)) for claim, call in work.items()}
     speeds = {claim: count / time_taken for claim, time_taken in took.items()}
     return [
         Claim(f"{claim}: samples a second", f"{speed:,.0f}", ">= 50,000", speed >= 50_000)

@@ -76,30 +76,30 @@ SETTINGS = {
 def truth(setting: Setting, model: int) -> Figures:
     """Every figure of the populations, summed over a fine grid."""
     z, mass = (_GRID[1:] + _GRID[:-1]) / 2, np.diff(ndtr(_GRID))
-    likely = ndtr(np.sqrt(setting.common) * z / np.sqrt(1 - setting.common + _NOISE**2))
-    yes, no = mass * likely, mass * (1 - likely)
+    chance = ndtr(np.sqrt(setting.common) * z / np.sqrt(1 - setting.common + _NOISE**2))
+    yes, no = mass * chance, mass * (1 - chance)
     scores = {group: np.round(setting.score(z, group, model), 13) for group in "ab"}
     values, place = np.unique(np.concatenate(list(scores.values())), return_inverse=True)
-    a, b = (np.bincount(own, mass, len(values)) for own in (place[: len(z)], place[len(z) :]))
+    a, b = (np.bincount(part, mass, len(values)) for part in (place[: len(z)], place[len(z) :]))
     gap, step = np.cumsum(a - b)[:-1], np.diff(values)
-    rates = [mass @ (own >= setting.threshold) for own in scores.values()]
-    found: Figures = {
+    rates = [mass @ (score >= setting.threshold) for score in scores.values()]
+    figures: Figures = {
         ("kolmogorov",): np.abs(gap).max(),
         ("wasserstein",): np.abs(gap) @ step,
         ("energy",): 2 * gap**2 @ step,
         ("selection_ratio",): min(rates) / max(rates),
     }
-    for group, own in scores.items():
-        points, at = np.unique(own, return_inverse=True)
+    for group, score in scores.items():
+        points, at = np.unique(score, return_inverse=True)
         positive, negative = (np.bincount(at, side, len(points)) for side in (yes, no))
         below = np.cumsum(negative) - negative / 2
-        inside = np.clip(own, _SMALLEST, 1 - _SMALLEST)
-        bin_of = np.searchsorted(np.linspace(0, 1, 11)[1:-1], own)
-        found["auc", group] = positive @ below / positive.sum() / negative.sum()
-        found["accuracy", group] = np.where(own >= setting.threshold, yes, no).sum()
-        found["log_loss", group] = -(yes @ np.log(inside) + no @ np.log1p(-inside))
-        found["calibration_error", group] = np.abs(np.bincount(bin_of, mass * own) - np.bincount(bin_of, yes)).sum()
-    return found
+        inside = np.clip(score, _SMALLEST, 1 - _SMALLEST)
+        bin_of = np.searchsorted(np.linspace(0, 1, 11)[1:-1], score)
+        figures["auc", group] = positive @ below / positive.sum() / negative.sum()
+        figures["accuracy", group] = np.where(score >= setting.threshold, yes, no).sum()
+        figures["log_loss", group] = -(yes @ np.log(inside) + no @ np.log1p(-inside))
+        figures["calibration_error", group] = np.abs(np.bincount(bin_of, mass * score) - np.bincount(bin_of, yes)).sum()
+    return figures
 
 
 def drawn(setting: Setting, generator: np.random.Generator) -> tuple[list[str], NDArray[np.int64], list[Floats]]:
@@ -110,7 +110,7 @@ def drawn(setting: Setting, generator: np.random.Generator) -> tuple[list[str], 
     scores = []
     for model in range(2):
         z = np.sqrt(setting.common) * shared + np.sqrt(1 - setting.common) * generator.normal(size=total)
-        parts = [setting.score(one, group, model) for one, group in ((z[:first], "a"), (z[first:], "b"))]
+        parts = [setting.score(values, group, model) for values, group in ((z[:first], "a"), (z[first:], "b"))]
         scores.append(np.concatenate(parts))
     return ["a"] * first + ["b"] * setting.rows[1], label, scores
 
@@ -118,11 +118,11 @@ def drawn(setting: Setting, generator: np.random.Generator) -> tuple[list[str], 
 def held(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
     """How often intervals held the truth, by figure and whether rows are the same; and of how many, under "of"."""
     torch.set_num_threads(1)
-    setting, found = SETTINGS[name], Counter[tuple[str, ...]]()
+    setting, counts = SETTINGS[name], Counter[tuple[str, ...]]()
     before, after = (truth(setting, model) for model in range(2))
     for number in range(pairs):
         generator = np.random.default_rng([seed, number, 11])
-        (group, label, both), (_, later, then) = drawn(setting, generator), drawn(setting, generator)
+        (group, label, scores), (_, later, then) = drawn(setting, generator), drawn(setting, generator)
         options: dict[str, Any] = {
             "sensitive_features": group,
             "threshold": setting.threshold,
@@ -130,14 +130,14 @@ def held(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
             "options": AuditOptions(permutations=0, resamples=300),
             "random_state": number,
         }
-        old, new = (audit(label, one, **options) for one in both)
+        old, new = (audit(label, score, **options) for score in scores)
         for kind, other in (("same", new), ("different", audit(later, then[1], **options))):
-            for one in compare(old, other, paired=kind == "same").differences:
-                key = (one.metric,) if (one.metric,) in before else (one.metric, *one.groups)
-                if one.interval is not None and key in before:
-                    inside = one.interval.low <= after[key] - before[key] <= one.interval.high
-                    found.update({(name, one.metric, kind): int(inside), (name, one.metric, kind, "of"): 1})
-    return found
+            for row in compare(old, other, paired=kind == "same").differences:
+                key = (row.metric,) if (row.metric,) in before else (row.metric, *row.groups)
+                if row.interval is not None and key in before:
+                    inside = row.interval.low <= after[key] - before[key] <= row.interval.high
+                    counts.update({(name, row.metric, kind): int(inside), (name, row.metric, kind, "of"): 1})
+    return counts
 
 
 def main(pairs: int = 2000) -> None:

@@ -37,7 +37,7 @@ def step_seconds(rank: int, world_size: int, folder: str) -> None:
     penalty, times = UnfairnessPenalty(sampler=sampler), ([], [])
     batches = [rows for _ in range(-(-STEPS // len(sampler))) for rows in sampler][:STEPS]
     for rows in batches:
-        for strength, own in zip((0.0, 1.0), times, strict=True):
+        for strength, seconds in zip((0.0, 1.0), times, strict=True):
             start = time.perf_counter()
             output = model(X[rows]).squeeze(1)
             loss = global_mean(binary_cross_entropy_with_logits(output, y[rows], reduction="none"))
@@ -46,9 +46,9 @@ def step_seconds(rank: int, world_size: int, folder: str) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            own.append(time.perf_counter() - start)
+            seconds.append(time.perf_counter() - start)
     if rank == 0:
-        Path(folder, "times").write_text(json.dumps([median(own) for own in times]))
+        Path(folder, "times").write_text(json.dumps([median(seconds) for seconds in times]))
     if world_size > 1:
         distributed.destroy_process_group()
 
@@ -72,19 +72,19 @@ def dask_rounds() -> tuple[float, float]:
     X = generator.normal(size=(ROWS, 20))
     a = (generator.random(ROWS) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
     y = (X[:, :3].sum(1) + generator.normal(size=ROWS) > 0).astype(int)
-    found: dict[float, list[float]] = {0.0: [], 3.0: []}
+    seconds: dict[float, list[float]] = {0.0: [], 3.0: []}
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        tables = [da.from_array(one, chunks=(ROWS // 4, -1)[: one.ndim]).persist() for one in (X, y, a)]
+        tables = [da.from_array(array, chunks=(ROWS // 4, -1)[: array.ndim]).persist() for array in (X, y, a)]
         for _ in range(4):  # in turns; the first warms up, the quickest of the others counts
-            for strength, own in found.items():
+            for strength, per_round in seconds.items():
                 times = []
                 for rounds in (SHORT, LONG):
                     start = time.perf_counter()
                     model = FairXGBClassifier(strength, expected_groups=False, n_estimators=rounds, n_jobs=1)
                     model.fit(tables[0], tables[1], sensitive_features=tables[2])
                     times.append(time.perf_counter() - start)
-                own.append((times[1] - times[0]) / (LONG - SHORT))
-    return min(found[0.0][1:]), min(found[3.0][1:])
+                per_round.append((times[1] - times[0]) / (LONG - SHORT))
+    return min(seconds[0.0][1:]), min(seconds[3.0][1:])
 
 
 def main() -> None:

@@ -92,7 +92,7 @@ def written(path: Path, scores: Scores, rows: int, row_group: int = 2**18) -> Pa
 def against_a_count(path: Path) -> list[Claim]:
     bare, by_group = (measured(COUNT.format(keys=keys), path) for keys in ("bins", 'bins, "group"'))
     plain = measured(AUDIT.replace("{options}", PLAIN), path)
-    whole = measured(AUDIT.replace("{options}", ""), path)
+    full = measured(AUDIT.replace("{options}", ""), path)
     size = f"{ROWS:.0e} rows of Parquet ({path.stat().st_size / 1e6:.0f} MB)"
     widest = max(width for _, width in plain["found"].values())
     claim = f"{size}, Kolmogorov, W1 and energy, one thread"
@@ -111,31 +111,31 @@ def against_a_count(path: Path) -> list[Claim]:
             f"the same against a bare count by bin ({bare['seconds']:.1f} s)", f"{ratio(plain, bare):.1f}x", "", True
         ),
         Claim(
-            f"the same with intervals and p-values ({whole['seconds']:.1f} s) against a bare count by bin, group",
-            f"{ratio(whole, by_group):.1f}x",
+            f"the same with intervals and p-values ({full['seconds']:.1f} s) against a bare count by bin, group",
+            f"{ratio(full, by_group):.1f}x",
             "<= 3x",
-            ratio(whole, by_group) <= 3,
+            ratio(full, by_group) <= 3,
         ),
         Claim("the same: widest bracket", f"{widest:.1e}", "<= 1e-5", widest <= 1e-5),
-        Claim("the same: peak memory", f"{whole['peak']:.0f} MiB", f"< {LIMIT} MiB", whole["peak"] < LIMIT),
+        Claim("the same: peak memory", f"{full['peak']:.0f} MiB", f"< {LIMIT} MiB", full["peak"] < LIMIT),
     ]
 
 
 def adversarial(path: Path) -> list[Claim]:
-    found = measured(AUDIT.replace("{options}", PLAIN), path)
-    width = max(width for metric, (_, width) in found["found"].items() if metric == "kolmogorov")
-    claim = f"{ROWS:.0e} scores in one bin ({found['seconds']:.1f} s)"
+    result = measured(AUDIT.replace("{options}", PLAIN), path)
+    width = max(width for metric, (_, width) in result["found"].items() if metric == "kolmogorov")
+    claim = f"{ROWS:.0e} scores in one bin ({result['seconds']:.1f} s)"
     return [
-        Claim(f"{claim}: peak memory", f"{found['peak']:.0f} MiB", f"< {LIMIT} MiB", found["peak"] < LIMIT),
+        Claim(f"{claim}: peak memory", f"{result['peak']:.0f} MiB", f"< {LIMIT} MiB", result["peak"] < LIMIT),
         Claim("the same: bracket of the Kolmogorov distance", f"{width:.1e}", "<= 1e-5", width <= 1e-5),
     ]
 
 
 def large_row_groups(path: Path) -> list[Claim]:
     """As pyarrow and pandas write them: what is decoded at once is larger, and two threads read ahead."""
-    found = measured(AUDIT.replace("{options}", ""), path, threads=2)
+    result = measured(AUDIT.replace("{options}", ""), path, threads=2)
     claim = f"{ROWS / 10:.0e} rows in row groups of 10^6, two threads: peak memory"
-    return [Claim(claim, f"{found['peak']:.0f} MiB", f"< {LIMIT} MiB", found["peak"] < LIMIT)]
+    return [Claim(claim, f"{result['peak']:.0f} MiB", f"< {LIMIT} MiB", result["peak"] < LIMIT)]
 
 
 DUCKDB = """

@@ -47,9 +47,9 @@ class Law(NamedTuple):
 
     def drawn(self, size: int, generator: np.random.Generator) -> Floats:
         """A sample."""
-        found = self.continuous.rvs(size, random_state=generator)
-        found = found if self.decimals is None else np.round(found, self.decimals)
-        return np.where(generator.random(size) < self.at_zero, 0.0, found)
+        values = self.continuous.rvs(size, random_state=generator)
+        values = values if self.decimals is None else np.round(values, self.decimals)
+        return np.where(generator.random(size) < self.at_zero, 0.0, values)
 
     def cells(self, ends: Floats) -> Floats:
         """The probability of each cell between ascending ends, of which 0 is a cell of its own in the middle of one."""
@@ -137,10 +137,10 @@ class Tally(NamedTuple):
 
 def tally(ends: Sequence[Interval | None], truth: float) -> Tally:
     """How often the truth lies between the ends; the last digits of a truth that is itself computed are let pass."""
-    known = np.array([(one.low, one.high) for one in ends if one is not None]).reshape(-1, 2)
-    above = int((known[:, 0] > truth * (1 + 1e-6) + 1e-12).sum())
-    below = int((known[:, 1] < truth * (1 - 1e-6) - 1e-12).sum())
-    return Tally(len(ends), len(known), above, below, float(np.diff(known).sum()) / (truth if truth > 1e-9 else 1.0))
+    bounds = np.array([(interval.low, interval.high) for interval in ends if interval is not None]).reshape(-1, 2)
+    above = int((bounds[:, 0] > truth * (1 + 1e-6) + 1e-12).sum())
+    below = int((bounds[:, 1] < truth * (1 - 1e-6) - 1e-12).sum())
+    return Tally(len(ends), len(bounds), above, below, float(np.diff(bounds).sum()) / (truth if truth > 1e-9 else 1.0))
 
 
 def added(tallies: Iterable[Tally]) -> Tally:
@@ -153,7 +153,7 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
     torch.set_num_threads(1)
     seed = [piece, *scenario.sizes, list(POPULATIONS).index(scenario.population), WEIGHTS.index(scenario.weights)]
     generator = np.random.default_rng(seed)
-    found: dict[str, list[Interval | None]] = {metric: [] for metric in scenario.shown}
+    intervals: dict[str, list[Interval | None]] = {metric: [] for metric in scenario.shown}
     on_left = np.arange(sum(scenario.sizes)) < scenario.sizes[0]
     for _ in range(PIECE):
         laws = zip(POPULATIONS[scenario.population], scenario.sizes, strict=True)
@@ -165,13 +165,13 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
         sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
         rows = None if weight is None else Rows.single(place, weight * on_left, weight * ~on_left)
         few, few_rows = merge_scores(TwoSamples(values, *sides), rows, RESOLUTION)
-        drawn = bootstrap(
+        resampled = bootstrap(
             few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
         )
-        for metric, kept in found.items():
-            kept.append(drawn.alone.get(metric))
+        for metric, ends in intervals.items():
+            ends.append(resampled.alone.get(metric))
     truth = truth_of(POPULATIONS[scenario.population], scenario.shown)
-    return {metric: tally(kept, truth[metric]) for metric, kept in found.items()}
+    return {metric: tally(ends, truth[metric]) for metric, ends in intervals.items()}
 
 
 def scenarios() -> Iterator[Scenario]:
@@ -186,18 +186,18 @@ def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, 
     """What the store holds, and what is missing from it computed and added to it."""
     store.parent.mkdir(exist_ok=True)
     done = _finished(store)
-    pieces = {one: -(-(data_sets if one.metrics == USUAL else others) // PIECE) for one in scenarios()}
-    wanted = [(one, piece) for piece in range(max(pieces.values())) for one in pieces if piece < pieces[one]]
-    missing = [pair for pair in wanted if pair[0].key(pair[1]) not in done]
+    pieces = {case: -(-(data_sets if case.metrics == USUAL else others) // PIECE) for case in scenarios()}
+    tasks = [(case, piece) for piece in range(max(pieces.values())) for case in pieces if piece < pieces[case]]
+    missing = [pair for pair in tasks if pair[0].key(pair[1]) not in done]
     with store.open("a") as file:
         results = run_parallel(lambda pair: piece_of_work(*pair), missing, jobs)
-        for (one, piece), found in zip(missing, results, strict=True):
-            done[one.key(piece)] = found
-            file.write(json.dumps([one.key(piece), found]) + "\n")
+        for (case, piece), tallies in zip(missing, results, strict=True):
+            done[case.key(piece)] = tallies
+            file.write(json.dumps([case.key(piece), tallies]) + "\n")
             file.flush()
     return {
-        one: {metric: added(done[one.key(piece)][metric] for piece in range(count)) for metric in one.shown}
-        for one, count in pieces.items()
+        case: {metric: added(done[case.key(piece)][metric] for piece in range(count)) for metric in case.shown}
+        for case, count in pieces.items()
         if count
     }
 
@@ -208,7 +208,7 @@ def _finished(store: Path) -> dict[str, dict[str, Tally]]:
     lines = store.read_text().split("\n")[:-1]  # a killed process leaves a last one that has no end
     store.write_text("".join(f"{line}\n" for line in lines))
     return {
-        key: {metric: Tally(*numbers) for metric, numbers in found.items()} for key, found in map(json.loads, lines)
+        key: {metric: Tally(*numbers) for metric, numbers in tallies.items()} for key, tallies in map(json.loads, lines)
     }
 
 
@@ -233,29 +233,31 @@ def page(result: dict[Scenario, dict[str, Tally]]) -> str:
     """The tables in Markdown."""
     lines = [_ABOUT]
     for metrics, title in ((USUAL, "The usual metrics"), (OTHERS, "The other metrics")):
-        rows = {one: found for one, found in result.items() if one.metrics == metrics and found}
+        rows = {case: tallies for case, tallies in result.items() if case.metrics == metrics and tallies}
         if not rows:
             continue
-        count = {cell.data_sets for found in rows.values() for cell in found.values()}
+        count = {cell.data_sets for tallies in rows.values() for cell in tallies.values()}
         error = 100 * (CONFIDENCE * (1 - CONFIDENCE) / min(count)) ** 0.5
         lines += ["", f"## {title}", ""]
         lines += [f"{min(count):,} data sets each: the standard error of a share is {error:.1f} points."]
         lines += ["", f"| sizes | weights | population | {' | '.join(metrics)} |", "|---" * (3 + len(metrics)) + "|"]
-        for one, found in rows.items():
-            cells = [_cell(found.get(metric)) for metric in metrics]
-            lines.append(f"| {one.sizes[0]}/{one.sizes[1]} | {one.weights} | {one.population} | {' | '.join(cells)} |")
-        covered = [cell.covered for found in rows.values() for cell in found.values() if cell.given]
+        for case, tallies in rows.items():
+            cells = [_cell(tallies.get(metric)) for metric in metrics]
+            lines.append(
+                f"| {case.sizes[0]}/{case.sizes[1]} | {case.weights} | {case.population} | {' | '.join(cells)} |"
+            )
+        covered = [cell.covered for tallies in rows.values() for cell in tallies.values() if cell.given]
         below = f"Cells below {100 * AT_LEAST:.0f} %: {sum(share < AT_LEAST for share in covered)} of {len(covered)}."
         lines += ["", f"Lowest: {100 * min(covered, default=1.0):.1f} %. {below}"]
     return "\n".join(lines) + "\n"
 
 
-def _cell(found: Tally | None) -> str:
-    if found is None or not found.given:
-        return "-" if found is None else "no interval"
-    share = f"{100 * found.covered:.1f} %"
-    given = "" if found.given == found.data_sets else f" [{100 * found.given / found.data_sets:.0f} %]"
-    return f"{share if found.covered >= AT_LEAST else f'**{share}**'}, {found.width / found.given:.2f}{given}"
+def _cell(tally: Tally | None) -> str:
+    if tally is None or not tally.given:
+        return "-" if tally is None else "no interval"
+    share = f"{100 * tally.covered:.1f} %"
+    share_given = "" if tally.given == tally.data_sets else f" [{100 * tally.given / tally.data_sets:.0f} %]"
+    return f"{share if tally.covered >= AT_LEAST else f'**{share}**'}, {tally.width / tally.given:.2f}{share_given}"
 
 
 def main() -> None:
@@ -266,9 +268,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--store", type=Path, default=STORE, help="finished pieces of work")
     parser.add_argument("--out", type=Path, default=Path("docs/intervals.md"), help="the page")
-    asked = parser.parse_args()
-    replace_file(asked.out, page(work(asked.store, asked.data_sets, asked.others, asked.jobs)).encode())
-    print(f"Written: {asked.out.resolve()}")
+    args = parser.parse_args()
+    replace_file(args.out, page(work(args.store, args.data_sets, args.others, args.jobs)).encode())
+    print(f"Written: {args.out.resolve()}")
 
 
 if __name__ == "__main__":

@@ -66,12 +66,12 @@ def delays(setting: Setting, seed: int) -> dict[str, int | None]:
     }
     tests = {"exact": ChangeTest.of([audit.rows for audit in audits.values()], seed), "approximate": NO_TEST}
     records = {name: audit.record for name, audit in audits.items()}
-    found: dict[str, int | None] = {}
+    delay: dict[str, int | None] = {}
     for name, test in tests.items():
         series = series_record(records, confidence=0.95, min_group_size=30, change_test=test).series
-        alarms = [int(one.look) for one in series if one.alarm in ("worse", "better") and int(one.look) >= start]
-        found[name] = min(alarms) - start if alarms else None
-    return found
+        alarms = [int(row.look) for row in series if row.alarm in ("worse", "better") and int(row.look) >= start]
+        delay[name] = min(alarms) - start if alarms else None
+    return delay
 
 
 def main() -> None:

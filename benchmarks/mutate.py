@@ -265,12 +265,12 @@ class Reached:
 
     def tests(self, file: str, first: int, last: int) -> list[str]:
         """Tests that run one of the lines, the quickest first; for lines outside functions, those that run the file."""
-        wanted = {(file, line) for line in range(first, last + 1)}
-        whole = {name for name, lines in self.setup.items() if lines & wanted}
-        chosen = [test for test, lines in self.lines.items() if lines & wanted or test.split("::")[0] in whole]
-        if not chosen:
-            chosen = [test for test, lines in self.lines.items() if any(name == file for name, _ in lines)]
-        quickest = sorted(set(chosen) & set(self.seconds) - self.too_long, key=lambda test: (self.seconds[test], test))
+        places = {(file, line) for line in range(first, last + 1)}
+        modules = {name for name, lines in self.setup.items() if lines & places}
+        tests = [test for test, lines in self.lines.items() if lines & places or test.split("::")[0] in modules]
+        if not tests:
+            tests = [test for test, lines in self.lines.items() if any(name == file for name, _ in lines)]
+        quickest = sorted(set(tests) & set(self.seconds) - self.too_long, key=lambda test: (self.seconds[test], test))
         spent = itertools.accumulate(self.seconds[test] for test in quickest)
         return [test for test, seconds in zip(quickest, spent, strict=True) if seconds <= _TOGETHER]
 
@@ -313,16 +313,16 @@ def _child(
     answer.send((status, reached))
 
 
-def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **given: Any) -> tuple[int, Any]:
+def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **options: Any) -> tuple[int, Any]:
     """Exit status of tests in a forked process; 1 where it took too long or was killed."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder)
         shutil.copytree(root / "src", copied / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        if mutant := given.get("mutant"):
+        if mutant := options.get("mutant"):
             (copied / mutant.file).write_text(mutant.source)
         context = multiprocessing.get_context("fork")
         receiver, sender = context.Pipe(duplex=False)
-        reached = None if mutant else Reached(copied, given["longest"])
+        reached = None if mutant else Reached(copied, options["longest"])
         process = context.Process(target=_child, args=(copied, root, tests, sender, reached))
         process.start()
         sender.close()
@@ -357,7 +357,7 @@ def reached_lines(root: Path, tests: Sequence[str], pool: ThreadPoolExecutor, lo
 
 
 def survivors(
-    chosen: Sequence[Mutant], root: Path, tests: Sequence[str], *, jobs: int = 1, longest: float = 5.0
+    mutants: Sequence[Mutant], root: Path, tests: Sequence[str], *, jobs: int = 1, longest: float = 5.0
 ) -> list[Mutant]:
     """The mutants that the tests do not catch; ``longest`` is the processor time that a test may take."""
     for name in _SLOW_IMPORTS:
@@ -377,7 +377,7 @@ def survivors(
             print(f"{time.strftime('%H:%M:%S')} {ending} by {len(those)} tests: {mutant}", flush=True)
             return status == 0
 
-        return [mutant for mutant, alive in zip(chosen, pool.map(survives, chosen), strict=True) if alive]
+        return [mutant for mutant, alive in zip(mutants, pool.map(survives, mutants), strict=True) if alive]
 
 
 def main() -> None:
@@ -388,17 +388,17 @@ def main() -> None:
     parser.add_argument("--tests", nargs="+", help="tests to run; by default those of the room")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
     parser.add_argument("--longest", type=float, default=5.0, help="seconds that a test may take (default: 5)")
-    given = parser.parse_args()
-    parts, tests = ROOMS.get(given.room, ([given.room], [f"tests/{given.room.split('/')[0]}"]))
+    args = parser.parse_args()
+    parts, tests = ROOMS.get(args.room, ([args.room], [f"tests/{args.room.split('/')[0]}"]))
     files = [
         file.relative_to(ROOT)
         for part in parts
         for file in ([ROOT / PACKAGE / part] if part.endswith(".py") else sorted((ROOT / PACKAGE / part).rglob("*.py")))
     ]
-    chosen = sampled(files, ROOT, given.mutants, given.seed)
-    alive = survivors(chosen, ROOT, given.tests or tests, jobs=given.jobs, longest=given.longest)
-    caught = len(chosen) - len(alive)
-    print(f"{given.room}: {caught} of {len(chosen)} mutants caught ({caught / len(chosen):.0%}); survivors:")
+    mutants = sampled(files, ROOT, args.mutants, args.seed)
+    alive = survivors(mutants, ROOT, args.tests or tests, jobs=args.jobs, longest=args.longest)
+    caught = len(mutants) - len(alive)
+    print(f"{args.room}: {caught} of {len(mutants)} mutants caught ({caught / len(mutants):.0%}); survivors:")
     print("\n".join(f"- {mutant}" for mutant in alive))
 
 

@@ -95,10 +95,10 @@ class Tally(NamedTuple):
 def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
     """One piece of work: data sets drawn from a seed of their own."""
     generator = np.random.default_rng([list(POPULATIONS).index(name), size, piece])
-    truth, intervals, held, small = truth_of(name), 0, 0, [0, 0]
+    truth, intervals, covered, small = truth_of(name), 0, 0, [0, 0]
     for _ in range(sets):
         score, number = POPULATIONS[name](size, generator)
-        found = audit(
+        result = audit(
             None,
             score,
             sensitive_features={"number": number},
@@ -108,14 +108,14 @@ def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
             random_state=generator,
             options=AuditOptions(resamples=200, permutations=199),
         )
-        cut, dependence = found.findings
+        cut, dependence = result.findings
         interval = dependence.interval
         if interval is not None:
             intervals += 1
-            held += interval.low <= truth * (1 + 1e-9) and truth <= interval.high * (1 + 1e-9)
-        for place, one in enumerate((cut, dependence)):
-            small[place] += one.p_value is not None and one.p_value <= 0.05
-    return Tally(intervals, held, *small)
+            covered += interval.low <= truth * (1 + 1e-9) and truth <= interval.high * (1 + 1e-9)
+        for place, finding in enumerate((cut, dependence)):
+            small[place] += finding.p_value is not None and finding.p_value <= 0.05
+    return Tally(intervals, covered, *small)
 
 
 def main() -> None:
@@ -123,10 +123,10 @@ def main() -> None:
     parser.add_argument("record", type=Path, nargs="?", default=Path("build/number_audits.jsonl"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600.0, help="begin nothing new after so long")
-    given = parser.parse_args()
-    given.record.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.record.read_text().splitlines() if given.record.exists() else []
-    done = {(one["population"], one["size"], one["piece"]) for one in map(json.loads, lines)}
+    args = parser.parse_args()
+    args.record.parent.mkdir(parents=True, exist_ok=True)
+    lines = args.record.read_text().splitlines() if args.record.exists() else []
+    done = {(entry["population"], entry["size"], entry["piece"]) for entry in map(json.loads, lines)}
     work = [
         (name, size, piece)
         for piece in range(PIECES)
@@ -137,32 +137,32 @@ def main() -> None:
     start = time.perf_counter()
 
     def some(place: int) -> tuple[int, Tally | None]:
-        late = time.perf_counter() - start > 60 * given.minutes
+        late = time.perf_counter() - start > 60 * args.minutes
         return place, None if late else tally(*work[place])
 
-    with given.record.open("a") as record:
-        for place, found in run_parallel(some, range(len(work)), given.jobs, in_order=False, threads=1):
-            if found is not None:
+    with args.record.open("a") as record:
+        for place, counts in run_parallel(some, range(len(work)), args.jobs, in_order=False, threads=1):
+            if counts is not None:
                 key = dict(zip(("population", "size", "piece"), work[place], strict=True))
-                record.write(json.dumps({**key, "sets": PIECE, **found._asdict()}) + "\n")
+                record.write(json.dumps({**key, "sets": PIECE, **counts._asdict()}) + "\n")
                 record.flush()
-    print("\n".join(table(given.record)))
+    print("\n".join(table(args.record)))
 
 
 def table(record: Path) -> Iterator[str]:
     """The lines of a table in Markdown."""
     yield "| population | rows | data sets | intervals that hold | cut: p <= 0.05 | dependence: p <= 0.05 |"
     yield "|---|---|---|---|---|---|"
-    known = [json.loads(line) for line in record.read_text().splitlines()]
+    entries = [json.loads(line) for line in record.read_text().splitlines()]
     for name in POPULATIONS:
         for size in SIZES:
-            own = [one for one in known if (one["population"], one["size"]) == (name, size)]
-            if own:
-                told = {what: sum(one[what] for one in own) for what in ("sets", *Tally._fields)}
-                sets, intervals = told["sets"], told["intervals"]
-                held = f"{100 * told['held'] / intervals:.1f} %" if intervals else "no interval"
-                shares = " | ".join(f"{100 * told[what] / sets:.1f} %" for what in ("cut", "dependence"))
-                yield f"| {name} | {size:,} | {sets:,} | {held} | {shares} |"
+            matching = [entry for entry in entries if (entry["population"], entry["size"]) == (name, size)]
+            if matching:
+                sums = {what: sum(entry[what] for entry in matching) for what in ("sets", *Tally._fields)}
+                sets, intervals = sums["sets"], sums["intervals"]
+                coverage = f"{100 * sums['held'] / intervals:.1f} %" if intervals else "no interval"
+                shares = " | ".join(f"{100 * sums[what] / sets:.1f} %" for what in ("cut", "dependence"))
+                yield f"| {name} | {size:,} | {sets:,} | {coverage} | {shares} |"
 
 
 if __name__ == "__main__":  # other processes know the module by its own name

@@ -14,11 +14,11 @@ from metrifair import distance_covariance, energy_dependence
 def pairwise(z: Tensor, a: Tensor) -> Tensor:
     """The unbiased squared distance covariance, with all pairs in memory, by autograd."""
     n = len(z)
-    far, apart = (z[:, None] - z).abs(), (a[:, None] - a).abs()
-    rows, others = far.sum(1), apart.sum(1)
-    first = (far * apart).sum() / (n * (n - 3))
-    second = (rows * others).sum() / (n * (n - 2) * (n - 3))
-    return first - 2 * second + rows.sum() * others.sum() / (n * (n - 1) * (n - 2) * (n - 3))
+    distances, attribute_distances = (z[:, None] - z).abs(), (a[:, None] - a).abs()
+    rows, attribute_sums = distances.sum(1), attribute_distances.sum(1)
+    first = (distances * attribute_distances).sum() / (n * (n - 3))
+    second = (rows * attribute_sums).sum() / (n * (n - 2) * (n - 3))
+    return first - 2 * second + rows.sum() * attribute_sums.sum() / (n * (n - 1) * (n - 2) * (n - 3))
 
 
 def sample(n: int) -> tuple[Tensor, Tensor]:

@@ -99,7 +99,7 @@ def drawn(setting: Setting, generator: np.random.Generator) -> dict[str, Any]:
     group = (share.cumsum(1) < generator.uniform(size=setting.rows)[:, None]).sum(1).clip(max=setting.groups - 1)
     noise = np.sqrt(1 - setting.common**2) * generator.normal(size=setting.rows)
     score = ndtr(setting.common * values + setting.beyond * (group == 0) + noise)
-    names = [f"g{one}" for one in range(setting.groups)]
+    names = [f"g{number}" for number in range(setting.groups)]
     known = np.where(generator.uniform(size=setting.rows) < _KNOWN, np.array(names, dtype=object)[group], None)
     cells = np.floor(_CELLS * ndtr(values))
     race = GroupProbabilities(dict(zip(names, share.T, strict=True)), attribute="race", known_groups=known, cells=cells)
@@ -132,12 +132,12 @@ def held(setting: Setting, sets: int, *, counted: bool = False) -> dict[str, flo
     for seed in range(sets):
         result = (audit_counts if counted else audit_rows)(drawn(setting, np.random.default_rng(seed)), seed)
         assert result.record.proxy is not None
-        for one in result.findings:
-            if one.groups == ends:
-                note(one.metric, one.interval, true[one.metric])
-                if one.metric == "kolmogorov" and one.p_value is not None and true["kolmogorov"] < 1e-6:
+        for finding in result.findings:
+            if finding.groups == ends:
+                note(finding.metric, finding.interval, true[finding.metric])
+                if finding.metric == "kolmogorov" and finding.p_value is not None and true["kolmogorov"] < 1e-6:
                     of["size"] += 1
-                    counts["size"] += one.p_value <= 0.05
+                    counts["size"] += finding.p_value <= 0.05
         for estimate in result.record.proxy.estimates:
             if estimate.figure == "selection_rate" and estimate.groups == ends[:1]:
                 note("rate", estimate.weighted.interval, true["rate"])

@@ -92,14 +92,14 @@ PAGES: dict[Path, tuple[int, ...]] = {
 """Pages with a table, and the rows that each shows."""
 
 
-def ratio_of(measured: str) -> float | None:
+def ratio_of(text: str) -> float | None:
     """Return the ratio in a measured text.
 
     >>> ratio_of("1,100x (3 s)"), ratio_of("8.1 ms against 6.0 ms plain: 1.35x"), ratio_of("85 MB")
     (1100.0, 1.35, None)
     """
-    found = re.search(r"([\d,]+(?:\.\d+)?)x", measured)
-    return float(found[1].replace(",", "")) if found else None
+    match = re.search(r"([\d,]+(?:\.\d+)?)x", text)
+    return float(match[1].replace(",", "")) if match else None
 
 
 def add(path: Path) -> None:

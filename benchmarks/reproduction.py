@@ -34,16 +34,16 @@ def plain_seconds(samples: Samples, *, batch: int, steps: int) -> float:
     optimizer = torch.optim.Adam(network.parameters(), lr=5e-4)
     loss = torch.nn.BCEWithLogitsLoss()
     rows = rows_by_cell(samples.cell, 2)
-    plan = layout([len(own) for own in rows], GROUPS, size=batch)
+    plan = layout([len(part) for part in rows], GROUPS, size=batch)
     generator, passes = torch.Generator().manual_seed(0), StratifiedPasses([rows], plan, len(samples) // batch)
 
     def run(count: int) -> float:
         start = time.perf_counter()
         done = 0
         while done < count:
-            for chosen in passes([generator])[0]:
-                output = network(samples.x[chosen]).squeeze(1)
-                objective = loss(output, samples.y[chosen])
+            for rows_of_batch in passes([generator])[0]:
+                output = network(samples.x[rows_of_batch]).squeeze(1)
+                objective = loss(output, samples.y[rows_of_batch])
                 objective = objective + unbiased_energy(output[: plan.counts[0]], output[plan.counts[0] :])
                 optimizer.zero_grad()
                 objective.backward()
@@ -67,20 +67,20 @@ def stack_seconds(samples: Samples, *, batch: int, epochs: int) -> float:
 
 
 def rows() -> list[Claim]:
-    found = []
+    claims = []
     for name, shape, batch, steps, epochs, target in (
         ("Drug", (1_413, 12), 128, 600, 30, 50.0),
         ("Adult", (32_561, 12), 2_048, 45, 2, 20.0),
     ):
         samples = data(shrunk(shape[0]), shape[1])
-        own = min(batch, len(samples) // 2)
-        plain = plain_seconds(samples, batch=own, steps=shrunk(steps, 2))
-        ours = stack_seconds(samples, batch=own, epochs=shrunk(epochs, 1))
+        size = min(batch, len(samples) // 2)
+        plain = plain_seconds(samples, batch=size, steps=shrunk(steps, 2))
+        ours = stack_seconds(samples, batch=size, epochs=shrunk(epochs, 1))
         total = 500 * (shape[0] // batch) * 250
         claim = f"{name}: 250 runs of 500 epochs, plain loop with all pairs against one stack"
         measured = f"{plain / ours:.0f}x ({plain * total / 60:.0f} -> {ours * total / 60:.1f} min)"
-        found.append(Claim(claim, measured, f">= {target:g}x", plain / ours >= target))
-    return found
+        claims.append(Claim(claim, measured, f">= {target:g}x", plain / ours >= target))
+    return claims
 
 
 def main() -> None:

@@ -64,9 +64,9 @@ def against_one_by_one() -> list[Claim]:
         ("Adult", (32_561, 12), 2_048, 15, 1.5),
     ):
         samples = data(shrunk(shape[0]), shape[1])
-        own = {"batch": min(batch, len(samples) // 2)}
-        alone = seconds_per_step(samples, **own, seeds=1, strengths=1, steps=shrunk(20 * steps, 2))
-        together = seconds_per_step(samples, **own, seeds=10, strengths=25, steps=shrunk(steps, 2)) / 250
+        settings = {"batch": min(batch, len(samples) // 2)}
+        alone = seconds_per_step(samples, **settings, seeds=1, strengths=1, steps=shrunk(20 * steps, 2))
+        together = seconds_per_step(samples, **settings, seeds=10, strengths=25, steps=shrunk(steps, 2)) / 250
         claim = f"250 models at once, {name} shape: time per model and step against one alone"
         measured = f"{alone / together:.1f}x ({alone * 1e6:.0f} -> {together * 1e6:.1f} us)"
         rows.append(Claim(claim, measured, f">= {target:g}x", alone / together >= target))
@@ -80,9 +80,9 @@ def by_probabilities() -> list[Claim]:
         hard = data(shrunk(32_561), 12)
         share = torch.sigmoid(2 * hard.x[:, 0] - 1).double()
         soft = replace(hard, shares=torch.stack([1 - share, share], 1))
-        own = {"batch": min(2_048, len(hard) // 2), "seeds": 1, "strengths": strengths}
+        settings = {"batch": min(2_048, len(hard) // 2), "seeds": 1, "strengths": strengths}
         # Other work on the machine changes from second to second: steps of both kinds take turns.
-        times = [[seconds_per_step(one, **own, steps=shrunk(75, 2)) for one in (hard, soft)] for _ in range(5)]
+        times = [[seconds_per_step(part, **settings, steps=shrunk(75, 2)) for part in (hard, soft)] for _ in range(5)]
         ratio = median(of_soft / of_hard for of_hard, of_soft in times)
         claim = f"a training step with group probabilities, {strengths} strength(s): against known groups"
         rows.append(Claim(claim, f"{ratio:.2f}x", "<= 1.3x", ratio <= 1.3))
