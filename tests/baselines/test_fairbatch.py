@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_fairkde import gap, simulated
 
 from experiments.stacks import fit_stack
-from metrifair.baselines.fairbatch import FairBatchClassifier, Sampler, batch_counts, cell_losses, cyclic, moved_shares
+from metrifair.baselines.fairbatch import FairBatchClassifier, Sampler, batch_counts, cell_losses, cyclic, update_shares
 from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
 
@@ -26,10 +26,10 @@ CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 def test_worked_counts() -> None:
     start = np.array([2 / 3, 0.25])
     assert batch_counts(start, SIZES, 50).tolist() == [[10, 20], [15, 5]]
-    more = moved_shares(start, np.array([[0.5, 0.5], [0.2, 0.9]]), "equal_opportunity", 0.1)
+    more = update_shares(start, np.array([[0.5, 0.5], [0.2, 0.9]]), "equal_opportunity", 0.1)
     assert more.tolist() == pytest.approx([2 / 3, 0.35])
     assert batch_counts(more, SIZES, 50).tolist() == [[10, 20], [13, 7]]
-    fewer = moved_shares(start, np.array([[0.2, 0.9], [0.3, 0.5]]), "statistical_parity", 0.1)
+    fewer = update_shares(start, np.array([[0.2, 0.9], [0.3, 0.5]]), "statistical_parity", 0.1)
     assert fewer.tolist() == pytest.approx([2 / 3 - 0.1, 0.25])
     assert batch_counts(fewer, SIZES, 50).tolist() == [[13, 17], [15, 5]]
 
@@ -48,7 +48,7 @@ def test_worked_counts() -> None:
     ],
 )
 def test_which_share_moves_where(criterion: str, losses: Any, moved: Any) -> None:
-    found = moved_shares(np.array([0.5, 0.5]), np.array(losses), criterion, 0.1)
+    found = update_shares(np.array([0.5, 0.5]), np.array(losses), criterion, 0.1)
     assert (found - 0.5).tolist() == pytest.approx(moved)
 
 
@@ -65,13 +65,13 @@ def test_shares_stay_within_bounds_and_counts_near_the_batch_size(
     shares: Any, losses: Any, criterion: str, step: float, sizes: Any, batch_size: int
 ) -> None:
     cells = np.array(sizes, dtype=float).reshape(2, 2)
-    moved = moved_shares(np.array(shares), np.array(losses).reshape(2, 2), criterion, step)
+    moved = update_shares(np.array(shares), np.array(losses).reshape(2, 2), criterion, step)
     assert ((moved >= 0) & (moved <= 1)).all()
     for half_to_even in (False, True):
         counts = batch_counts(moved, cells, batch_size, half_to_even=half_to_even)
         assert counts.min() >= 0
         assert 1 <= counts.sum() <= batch_size + 2
-    still = moved_shares(np.array(shares), np.array(losses).reshape(2, 2), criterion, 0.0)
+    still = update_shares(np.array(shares), np.array(losses).reshape(2, 2), criterion, 0.0)
     assert still.tolist() == shares
 
 

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
 from experiments.stacks import fit_stack
-from metrifair.baselines.kamiran import MassagingClassifier, massaged
+from metrifair.baselines.kamiran import MassagingClassifier, rows_to_relabel
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 
@@ -30,7 +30,7 @@ def changed(y: Any, changes: Any) -> Any:
 
 def test_the_worked_table() -> None:
     score = np.linspace(0, 1, 10)
-    changes = massaged(Y, DEPRIVED, score)
+    changes = rows_to_relabel(Y, DEPRIVED, score)
     assert (changes.promoted.tolist(), changes.demoted.tolist()) == ([3], [4])
     after = changed(Y, changes)
     assert after[:4].mean() == after[4:].mean() == 0.5
@@ -50,7 +50,7 @@ def test_laws(data: st.DataObject) -> None:
     score = np.array(data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))) / 5
     size = n / (deprived.sum() * (n - deprived.sum()))
     for rounding, low, high in (("nearest", -size / 2, size / 2), ("ceiling", -size, 0.0)):
-        changes = massaged(y, deprived, score, rounding=rounding)
+        changes = rows_to_relabel(y, deprived, score, rounding=rounding)
         after = changed(y, changes)
         assert after.sum() == y.sum()
         assert low - 1e-12 <= after[~deprived].mean() - after[deprived].mean() <= high + 1e-12
@@ -64,7 +64,7 @@ def test_laws(data: st.DataObject) -> None:
 
 
 def test_independent_labels_are_left_alone() -> None:
-    changes = massaged(np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0]), np.zeros(6))
+    changes = rows_to_relabel(np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0]), np.zeros(6))
     assert not len(changes.promoted)
 
 
@@ -72,7 +72,7 @@ def test_naive_bayes_ranks_and_the_learner_sees_the_changed_labels() -> None:
     x, y, a = simulated(200)
     model = MassagingClassifier(LogisticRegression()).fit(x, y, sensitive_features=a)
     deprived = a == np.argmin([y[a == 0].mean(), y[a == 1].mean()])
-    expected = massaged(y, deprived, GaussianNB().fit(x, y).predict_proba(x)[:, 1])
+    expected = rows_to_relabel(y, deprived, GaussianNB().fit(x, y).predict_proba(x)[:, 1])
     np.testing.assert_array_equal(model.changes_.promoted, expected.promoted)
     np.testing.assert_array_equal(model.changes_.demoted, expected.demoted)
     assert len(expected.promoted) > 5
@@ -86,7 +86,7 @@ def test_other_rankers() -> None:
     score = ranker.fit(x, y).predict_proba(x)[:, 1]
     for options in ({"ranker": LogisticRegression(C=0.1)}, {"ranker": "estimator"}):
         model = MassagingClassifier(LogisticRegression(C=0.1), **options).fit(x, y, sensitive_features=a)
-        np.testing.assert_array_equal(model.changes_.promoted, massaged(y, a == 0, score).promoted)
+        np.testing.assert_array_equal(model.changes_.promoted, rows_to_relabel(y, a == 0, score).promoted)
 
 
 def test_a_group_that_is_not_deprived_changes_nothing_and_says_so() -> None:

@@ -99,9 +99,9 @@ def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, mo
     most = max(len(np.unique(cloud, axis=0)) for cloud in clouds)
     assert most < max(map(len, clouds))
     seen: list[int] = []
-    descend = sinkhorn._descended
+    descend = sinkhorn._descend
     monkeypatch.setattr(sinkhorn, "_STACKS_SEEDS", ("cpu",))
-    monkeypatch.setattr(sinkhorn, "_descended", lambda *given: [seen.append(1), descend(*given)][1])
+    monkeypatch.setattr(sinkhorn, "_descend", lambda *given: [seen.append(1), descend(*given)][1])
     template = SinkhornClassifier(criterion=criterion, memory_limit=models * Sinkhorn().memory(most, 1, 8), **QUICK)
     stack = fit_stack(template, x, y, a, strengths=[0.0, 0.3, 3.0], seeds=[2, 7, 8], rows=rows)
     assert len(seen) == stacks

@@ -18,7 +18,7 @@ from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
 from metrifair.cli.audit import metrics_argument
-from metrifair.cli.rules import Limit, broken
+from metrifair.cli.rules import Limit, broken_limits
 from metrifair.errors import DataError
 from tests.flat_options import flat
 
@@ -250,9 +250,9 @@ def test_the_exit_code_is_one_where_a_limit_is_broken(scores: Path, call: Any, l
 def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
     found = audit(None, table["p"], sensitive_features=table["sex"], random_state=0)
     worst = found.worst("kolmogorov").value
-    assert broken(found.record, [Limit("kolmogorov", worst)]) == []
-    assert broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
-    (line,) = broken(found.record, [Limit("kolmogorov", worst * (1 - 1e-9))])
+    assert broken_limits(found.record, [Limit("kolmogorov", worst)]) == []
+    assert broken_limits(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
+    (line,) = broken_limits(found.record, [Limit("kolmogorov", worst * (1 - 1e-9))])
     assert "men against women (sex, statistical_parity, everyone)" in line
 
 
@@ -284,7 +284,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     assert "smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
-    assert "Of sex, everyone: Nobody is selected, so there is no impact ratio." in said
+    assert "For sex, everyone: Nobody is selected, so there is no impact ratio." in said
     said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--min-group-share", 0.9))
     assert "There is no impact ratio: " in said
     assert "labels" not in said
@@ -483,7 +483,7 @@ def test_a_limit_where_nothing_is_compared_does_not_blame_the_threshold() -> Non
     assert not record.findings
     for metric in ("kolmogorov", "selection_difference"):
         with pytest.raises(DataError, match=f"--fail-above {metric}: nothing could be compared"):
-            broken(record, [Limit(metric, 0.1)])
+            broken_limits(record, [Limit(metric, 0.1)])
 
 
 def test_names_with_braces_are_audited(tmp_path: Path, call: Any) -> None:

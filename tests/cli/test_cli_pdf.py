@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli_training import TRAIN, shortened
+from test_cli_training import TRAIN, shorten
 
 import metrifair
 from metrifair.report import pdf
@@ -21,7 +21,7 @@ MOST_PAGES = {"train": 3, "frontier": 4}
 
 @pytest.fixture(autouse=True)
 def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrifair.FairClassifier, "__init__", shortened(metrifair.FairClassifier.__init__))
+    monkeypatch.setattr(metrifair.FairClassifier, "__init__", shorten(metrifair.FairClassifier.__init__))
 
 
 @pytest.mark.extended

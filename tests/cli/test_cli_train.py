@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 from sklearn.metrics import roc_auc_score
-from test_cli_training import TRAIN, shortened
+from test_cli_training import TRAIN, shorten
 
 import metrifair
 from metrifair import TableEncoder, load
@@ -26,7 +26,7 @@ from metrifair.tradeoff.split import data_set
 @pytest.fixture(autouse=True)
 def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (metrifair.FairClassifier, metrifair.FairRegressor):
-        monkeypatch.setattr(kind, "__init__", shortened(kind.__init__))
+        monkeypatch.setattr(kind, "__init__", shorten(kind.__init__))
 
 
 def figures_of(done: Any) -> Any:

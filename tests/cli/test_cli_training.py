@@ -39,7 +39,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 }
 
 
-def shortened(whole: Any) -> Any:
+def shorten(whole: Any) -> Any:
     @functools.wraps(whole)
     def short(self: Any, *args: Any, epochs: Any = 30, **named: Any) -> None:
         whole(self, *args, epochs=epochs, **named)
@@ -51,7 +51,7 @@ def shortened(whole: Any) -> Any:
 def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough to learn something, no more."""
     for kind in (metrifair.FairClassifier, metrifair.FairRegressor):
-        monkeypatch.setattr(kind, "__init__", shortened(kind.__init__))
+        monkeypatch.setattr(kind, "__init__", shorten(kind.__init__))
 
 
 # --- the way from a raw file to predictions ---------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_later_rows_have_the_groups_of_the_first_ones_in_any_order() -> None:
 def test_a_row_counts_for_each_group_that_it_may_belong_to() -> None:
     given = GroupProbabilities({"a": [0.25, np.nan, 0.0, 1.0], "b": [0.75, np.nan, 1.0, 0.0]}, attribute="race")
     problem = problem_by_membership(Inputs(sensitive_features=given, sample_weight=[2.0, 3.0, 0.0, 5.0]))
-    entries = zip(problem.of_kept(np.arange(4)), problem.groups[:, 0], problem.weight, strict=True)
+    entries = zip(problem.kept_rows(np.arange(4)), problem.groups[:, 0], problem.weight, strict=True)
     assert sorted(map(tuple, entries)) == [(0, 0, 0.5), (0, 1, 1.5), (1, -1, 3.0), (3, 0, 5.0)]
     assert problem.members is not None
     assert problem.members.share.tolist() == [0.25, 0.75, 1.0, 1.0]

@@ -359,8 +359,8 @@ def _crossed_problem(problem: Problem, sensitive_features: Any, request: Request
     }
     separate = group_codes(categorical, intersectional=not request.intersectional)
     if request.intersectional:
-        attributes, groups = [*separate.attributes, *attributes], [problem.of_kept(separate.codes), *groups]
+        attributes, groups = [*separate.attributes, *attributes], [problem.kept_rows(separate.codes), *groups]
     elif len(categorical) > 1:
-        attributes, groups = [*attributes, *separate.attributes], [*groups, problem.of_kept(separate.codes)]
+        attributes, groups = [*attributes, *separate.attributes], [*groups, problem.kept_rows(separate.codes)]
     scheme = replace(problem.scheme, attributes=tuple(attributes), intersectional=False)
     return replace(problem, scheme=scheme, groups=np.concatenate(groups, axis=1), numbers=None)

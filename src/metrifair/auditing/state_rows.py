@@ -73,7 +73,7 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
     coded = []
     for name, column in (*groups.items(), *controls.items(), *labels.items()):
         distinct = levels(name, column)
-        coded.append(([plain(value) for value in distinct], problem.of_kept(codes(name, column, distinct))))
+        coded.append(([plain(value) for value in distinct], problem.kept_rows(codes(name, column, distinct))))
     if probabilities is not None and problem.kept is not None:
         probabilities = probabilities.take(problem.kept)
     counted = _CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)

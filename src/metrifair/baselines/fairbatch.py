@@ -125,13 +125,13 @@ class Doubled:
         return 2 * self.model(parameters, x, training=training)
 
 
-def moved_shares(shares: Floats, losses: Floats, criterion: str, step: float) -> Floats:
+def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -> Floats:
     """Shares of group 1 within each label after an epoch, for losses (..., label, group) of the model's cells.
 
     One label moves: the one whose groups differ more, or the positive one under equal opportunity. There the share of
     the group with the larger loss grows; under statistical parity, among the negative, it shrinks.
 
-    >>> moved_shares(np.array([0.6, 0.25]), np.array([[0.0, 0.0], [0.2, 0.9]]), "equal_opportunity", 0.1)
+    >>> update_shares(np.array([0.6, 0.25]), np.array([[0.0, 0.0], [0.2, 0.9]]), "equal_opportunity", 0.1)
     array([0.6 , 0.35])
     """
     towards = np.where(losses[..., 1] > losses[..., 0], step, -step)
@@ -224,7 +224,7 @@ class Sampler:
             output = outputs()[:, 0]
             self.member, self.y = self.member.to(output), self.y.to(output)
             losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()
-            self.shares = moved_shares(self.shares, losses, self.criterion, self.step)
+            self.shares = update_shares(self.shares, losses, self.criterion, self.step)
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
         rows, weight = [], torch.zeros(len(self.cells), 1, self.size)

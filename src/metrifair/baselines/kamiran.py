@@ -92,14 +92,14 @@ class Changes(NamedTuple):
     demoted: Integers
 
 
-def massaged(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str = "nearest") -> Changes:
+def rows_to_relabel(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str = "nearest") -> Changes:
     """The rows to change so that the rate of positive labels is the same inside and outside the deprived group.
 
     As many are promoted (by decreasing score) as demoted (by increasing score); of equal scores the earlier row goes
     first. ``rounding``: ``"nearest"`` leaves the smallest difference, ``"ceiling"`` none to the deprived group's harm.
 
     >>> y, deprived = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0]), np.array([1] * 4 + [0] * 6)
-    >>> massaged(y, deprived, np.array([0.9, 0.1, 0.4, 0.2, 0.9, 0.8, 0.6, 0.7, 0.3, 0.2]))
+    >>> rows_to_relabel(y, deprived, np.array([0.9, 0.1, 0.4, 0.2, 0.9, 0.8, 0.6, 0.7, 0.3, 0.2]))
     Changes(promoted=array([2]), demoted=array([6]))
     """
     check_known("rounding", rounding, ("nearest", "ceiling"))
@@ -198,4 +198,4 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
                     stacklevel=5,
                 )
         score = class_probabilities(ranker, data.x)[:, 1]
-        return massaged(data.y, data.group == code, score, rounding=self.rounding)
+        return rows_to_relabel(data.y, data.group == code, score, rounding=self.rounding)

@@ -135,7 +135,7 @@ class SinkhornClassifier(NetworkClassifier):
         fits: list[list[Fitted]] = []
         for first in range(0, len(parts), many):
             some = parts[first : first + many]
-            stacks = [_descended(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
+            stacks = [_descend(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
             fits += [[fitted for stack in stacks for fitted in stack[at]] for at in range(len(some))]
         return fits
 
@@ -238,7 +238,7 @@ def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple
     return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(-1)
 
 
-def _descended(
+def _descend(
     estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> list[list[Fitted]]:
     """Gradient descent of some seeds' networks, one for each strength, all at once."""

@@ -255,7 +255,7 @@ def training_data(
         raise DataError(f"this method compares two groups, sensitive_features contains {len(groups)}: {list(groups)}")
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-    x = np.require(problem.of_kept(x), requirements="W")  # torch warns of read-only memory
+    x = np.require(problem.kept_rows(x), requirements="W")  # torch warns of read-only memory
     return TrainingData(x, np.asarray(problem.labels), group, groups, weight)
 
 

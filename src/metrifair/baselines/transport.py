@@ -133,9 +133,9 @@ class TransportProblem:
         self.log_a, self.log_b = a.log(), b.log()
         self.n = x.shape[-2]
         self.size = min(block or self.n, self.n)
-        self.costs = self._kept(lambda: map(self._cost, range(0, self.n, self.size)))
+        self.costs = self._keep_blocks(lambda: map(self._cost, range(0, self.n, self.size)))
 
-    def _kept(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+    def _keep_blocks(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
         """Blocks computed at each request; a single one is kept."""
         if self.size < self.n:
             return blocks
@@ -154,7 +154,7 @@ class TransportProblem:
             for rows, cost in self.costs():
                 yield rows, cost, (f[..., rows].unsqueeze(-1) - cost).add_(g.unsqueeze(-2)).exp_()
 
-        return self._kept(blocks)
+        return self._keep_blocks(blocks)
 
     def start(self) -> Potentials:
         """Potentials whose plan has no empty row or column, however far apart the points are."""
@@ -251,13 +251,13 @@ def _slopes(
         if sharp:
             total += (scaling * _times(plan * cost, right)).sum(-1)
         pull = plan.div_(cost).nan_to_num_(nan=0.0, posinf=0.0)  # the slope of a distance of 0 is 0
-        at_left[..., rows, :] = _pulled(pull, here, y, scaling, right)
+        at_left[..., rows, :] = _total_pull(pull, here, y, scaling, right)
         if not problem.symmetric:
-            at_right += _pulled(pull.mT, y, here, right, scaling)
+            at_right += _total_pull(pull.mT, y, here, right, scaling)
     return total, at_left, at_right
 
 
-def _pulled(pull: Tensor, here: Tensor, there: Tensor, scaling: Tensor, other: Tensor) -> Tensor:
+def _total_pull(pull: Tensor, here: Tensor, there: Tensor, scaling: Tensor, other: Tensor) -> Tensor:
     """The sum over all points there of their scaled pull times the difference from each point here."""
     other = other.unsqueeze(-1)
     sums = pull @ torch.cat([there * other, other], -1)

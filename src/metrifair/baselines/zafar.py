@@ -179,7 +179,7 @@ def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | No
     near = w0 if start is None else start
     aim = np.sign(reached) * tau
     feasible = near + c * (aim - c @ near) / (c @ c)
-    return loss.minimized(feasible, null_space(c[None]))
+    return loss.minimize(feasible, null_space(c[None]))
 
 
 def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
@@ -386,7 +386,7 @@ class Logistic:
         hessian = (self.design.T * (self.weight * wrong * (1 - wrong))) @ self.design + np.diag(self.shrinkage)
         return gradient, hessian
 
-    def minimized(self, start: Floats, directions: Floats | None = None) -> Floats:
+    def minimize(self, start: Floats, directions: Floats | None = None) -> Floats:
         """The minimizer among start + directions u (all of space if there are none), by damped Newton steps."""
         w, value = start, self.value(start)
         for _ in range(_STEPS):
@@ -395,7 +395,7 @@ class Logistic:
             along = np.eye(len(w)) if directions is None else directions
             step = along @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient, rcond=None)[0]
             decrease = -float(gradient @ step)
-            w, value = self._searched(w, step, value, decrease)
+            w, value = self._search_step(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
                 return w
         warn_unconverged(f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge")
@@ -403,7 +403,7 @@ class Logistic:
 
     def unconstrained(self) -> Floats:
         """The minimizer; warns if the classes can be separated, so that there is none."""
-        w = self.minimized(np.zeros(self.design.shape[1]))
+        w = self.minimize(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
             warn_unconverged(
                 "a linear score separates the classes exactly: the unpenalized fit has no optimum; give a ridge"
@@ -419,7 +419,7 @@ class Logistic:
                 "is met by moving them at no loss; raise ridge, or leave that feature out"
             )
 
-    def _searched(self, w: Floats, step: Floats, value: float, decrease: float) -> tuple[Floats, float]:
+    def _search_step(self, w: Floats, step: Floats, value: float, decrease: float) -> tuple[Floats, float]:
         """The longest of the steps 1, 1/2, 1/4, ... that lowers the loss by a fair share of the predicted decrease."""
         length = 1.0
         while length > 1e-12:

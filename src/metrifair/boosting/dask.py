@@ -172,19 +172,19 @@ class ClusterPlan:
     def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
         """Slope and curvature of the rows of this worker."""
         if self.descent is None:
-            risk: Any = self._risk_of(matrix, total=self.total_weight, positive_weight=self.positive_weight)
+            risk: Any = self._make_risk(matrix, total=self.total_weight, positive_weight=self.positive_weight)
             self.descent = Descent(risk, self.strength, rounds=self.rounds, learning_rate=self.learning_rate)
         return self.descent.step(output)
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
         """The penalized risk of an evaluation set: of its rows on all workers."""
         if id(matrix) not in self.evaluations:
-            self.evaluations[id(matrix)] = self._risk_of(matrix, total=None, positive_weight=1.0)
+            self.evaluations[id(matrix)] = self._make_risk(matrix, total=None, positive_weight=1.0)
         assert self.descent is not None
         risk: Any = self.evaluations[id(matrix)]
         return METRIC_NAME, self.descent.report(risk, output)
 
-    def _risk_of(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
+    def _make_risk(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
         weight = matrix.get_weight().astype(np.float64) if len(matrix.get_weight()) else np.ones(len(targets))
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)

@@ -122,7 +122,7 @@ class PenalizedRisk:
             mean = (loss.prediction * slope).sum(1, keepdim=True)
             slope = loss.prediction * (slope - mean)  # from probabilities to outputs
         else:
-            unfairness, slope = self._counted(loss.prediction.numpy())
+            unfairness, slope = self._count_distances(loss.prediction.numpy())
             slope = slope * loss.curvature  # which is the slope of the link
         return Expansion(
             float(samples.weight @ task.loss(standard, samples.y)) / len(samples),
@@ -153,7 +153,7 @@ class PenalizedRisk:
         generator = torch.Generator().manual_seed(0)  # the same ones in every round
         directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(prediction.dtype)
         along, shrinkage = projected(prediction, directions)
-        values, slopes = zip(*(self._counted(projection) for projection in along.numpy()), strict=True)
+        values, slopes = zip(*(self._count_distances(projection) for projection in along.numpy()), strict=True)
         total = len(directions) * shrinkage
         return sum(values) / total, torch.stack(slopes, 1) @ directions / total
 
@@ -195,7 +195,7 @@ class PenalizedRisk:
         samples = replace(self.batch.samples, y=self.batch.samples.y.double())
         return Batch(joined([samples, samples]), tuple(sides))
 
-    def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
+    def _count_distances(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are present

@@ -71,7 +71,7 @@ def expected_shares(
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
         weight *= counts.sum() / weight.sum()  # boosters depend on the scale of weights
         context_code = context_code.reshape(-1)
-        chance = _chances_of_groups(
+        chance = _group_probabilities(
             group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
         )
         revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
@@ -79,7 +79,7 @@ def expected_shares(
     return None if revealed else tuple(shares[place] for place in range(len(comparisons)))
 
 
-def _chances_of_groups(
+def _group_probabilities(
     group: Integers, context: Integers, *, groups: int, weight: Floats, chances: Chances, random: np.random.RandomState
 ) -> Floats:
     """The probability (n, groups) of each group among rows of the same context, by models of other rows."""
@@ -115,7 +115,7 @@ class BoostingRows:
         """The rows of a problem, with those of weight 0 in their places."""
         weight = np.ones(len(problem)) if problem.weight is None else problem.weight
         targets = np.asarray(problem.labels, dtype=np.float64)
-        return cls(problem, in_all_rows(problem, targets), in_all_rows(problem, weight))
+        return cls(problem, expand_rows(problem, targets), expand_rows(problem, weight))
 
     @property
     def cell(self) -> NDArray[np.int64]:
@@ -123,22 +123,22 @@ class BoostingRows:
         unnamed = 1 + max(
             (max(comparison.left + comparison.right) for comparison in self.problem.comparisons), default=0
         )
-        return in_all_rows(self.problem, self.problem.cell, otherwise=unnamed)
+        return expand_rows(self.problem, self.problem.cell, otherwise=unnamed)
 
     @property
     def values(self) -> Floats | None:
         """Values of numeric attributes; 0 in rows without weight."""
         numbers = self.problem.attribute_values
-        return None if numbers is None else in_all_rows(self.problem, numbers)
+        return None if numbers is None else expand_rows(self.problem, numbers)
 
     @property
     def shares(self) -> Floats | None:
         """The weight of each row in each cell by the probabilities of its groups; None: groups are known."""
         shares = self.problem.shares
-        return None if shares is None else in_all_rows(self.problem, shares)
+        return None if shares is None else expand_rows(self.problem, shares)
 
 
-def in_all_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
+def expand_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
     """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
     if problem.kept is None:
         return values.copy()  # torch may write to it
@@ -197,13 +197,13 @@ class BoostingProblem:
         if uses_numbers or callable(self.booster.metric) or dependent or problem.probabilities is not None:
             return None
 
-        def of_kept(kinds: Integers, weight: Floats) -> Floats:
-            return problem.of_kept(chances(in_all_rows(problem, kinds), in_all_rows(problem, weight)))
+        def group_chances(kinds: Integers, weight: Floats) -> Floats:
+            return problem.kept_rows(chances(expand_rows(problem, kinds), expand_rows(problem, weight)))
 
-        shares = expected_shares(problem, self.trainable.comparisons, of_kept, random)
+        shares = expected_shares(problem, self.trainable.comparisons, group_chances, random)
         if shares is None:
             return None
-        return tuple((in_all_rows(problem, left), in_all_rows(problem, right)) for left, right in shares)
+        return tuple((expand_rows(problem, left), expand_rows(problem, right)) for left, right in shares)
 
     def objective(self) -> Objective:
         """The objective with the comparisons of the penalty."""

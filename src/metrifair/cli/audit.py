@@ -39,7 +39,7 @@ class Written(NamedTuple):
     output: Path | None
 
 
-WRITTEN = options.gathered("written", Written, Written._fields)
+WRITTEN = options.gather_options("written", Written, Written._fields)
 """A command gets the files to write as ``written``."""
 
 
@@ -163,13 +163,12 @@ def report_audit(
             for (name, audit), origin in zip(result.audits.items(), record.provenance, strict=True)
         }
         result = replace(result, audits=audits, record=record)
-        verdict = [
-            f"{name}: {line}" for name, audit in result.audits.items() for line in rules.broken(audit.record, limits)
-        ]
+        lines = {name: rules.broken_limits(audit.record, limits) for name, audit in result.audits.items()}
+        verdict = [f"{name}: {line}" for name, broken in lines.items() for line in broken]
         show_differences(out, result)
     else:
         result = with_provenance(ctx, result, about, **({"files": source_files(files)} if files else {}))
-        verdict = rules.broken(result.record, limits)
+        verdict = rules.broken_limits(result.record, limits)
         show_audit(out, result.record, details=details)
     page = (
         partial(RateTable(result).to_html, details=details)

@@ -161,10 +161,10 @@ def _finite(value: Any) -> float | None:
 
 def _text(value: object) -> str:
     """A value as text; whole numbers without a point."""
-    from metrifair.cli.console import printable, shortened
+    from metrifair.cli.console import printable, shorten
 
     is_whole = isinstance(value, float) and value.is_integer()
-    return shortened(printable(f"{value:.0f}" if is_whole else value), _LONGEST)
+    return shorten(printable(f"{value:.0f}" if is_whole else value), _LONGEST)
 
 
 def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str | None]:

@@ -53,10 +53,10 @@ def printable(text: object) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(text))
 
 
-def shortened(text: str, most: int = _LONGEST_CELL) -> str:
+def shorten(text: str, most: int = _LONGEST_CELL) -> str:
     """The text, cut with an ellipsis if it is longer than a table can show.
 
-    >>> shortened("abcdef", 4)
+    >>> shorten("abcdef", 4)
     'abc…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -64,7 +64,7 @@ def shortened(text: str, most: int = _LONGEST_CELL) -> str:
 
 def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
     """Print a table, whose first ``left`` columns contain text and whose others contain numbers."""
-    table, cells = Table(box=SIMPLE_HEAD), [[shortened(printable(cell)) for cell in row] for row in rows]
+    table, cells = Table(box=SIMPLE_HEAD), [[shorten(printable(cell)) for cell in row] for row in rows]
     for place, heading in enumerate(headings):
         words = place < left
         # Where it is narrow, headings fold between words; numbers never do.

@@ -263,7 +263,7 @@ def _problem(path: Path) -> str:
     return ""
 
 
-def together(*options: Option) -> Option:
+def combine_options(*options: Option) -> Option:
     """One decorator that adds all these options, in their order."""
 
     def add(function: Any) -> Any:
@@ -274,7 +274,7 @@ def together(*options: Option) -> Option:
     return add
 
 
-def gathered(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Option:
+def gather_options(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Option:
     """A decorator that passes these options to a command as one argument, the record that ``kind`` makes of them."""
 
     def decorate(function: Any) -> Any:
@@ -308,7 +308,7 @@ def _about(*, title: str | None, about: Sequence[tuple[str, str]]) -> About:
     return About(title, dict(about) or None)
 
 
-REPORT_ABOUT = gathered("about", _about, ["title", "about"])
+REPORT_ABOUT = gather_options("about", _about, ["title", "about"])
 """A command gets the title and the facts of its report as ``about``."""
 
 
@@ -322,7 +322,7 @@ def _reading(
     return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
-READING = gathered(
+READING = gather_options(
     "reading", _reading, ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")]
 )
 """A command gets the reading options of FILE as ``reading``."""
@@ -386,4 +386,4 @@ def _option(name: str, entry: Mapping[str, str]) -> Option:
 
 def command_options(command: str) -> Option:
     """A decorator that adds all options of a command, in the order of the table."""
-    return together(*(_option(name, entry) for name, entry in command_entries(command).items()))
+    return combine_options(*(_option(name, entry) for name, entry in command_entries(command).items()))

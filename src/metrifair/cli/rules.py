@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.cli.options import METRIC_NAMES, gathered, together
+from metrifair.cli.options import METRIC_NAMES, combine_options, gather_options
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
@@ -81,7 +81,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         return self.kind._replace(metric=metric.strip(), value=limit)
 
 
-LIMITS = together(
+LIMITS = combine_options(
     *(
         click.option(
             kind.option,
@@ -111,7 +111,7 @@ def typed_limits(ctx: click.Context) -> list[Limit]:
     return limits
 
 
-def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
+def broken_limits(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     """A line for each figure that breaks a limit, the worst first; of many, the number of further ones."""
     lines = []
     for limit in limits:
@@ -126,7 +126,7 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
             from metrifair.wording.rates import ratio_text
 
             why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
-            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. {why}")
+            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. For {why}")
         if not figures and limit.certain:
             raise DataError(
                 f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons at once; use "
@@ -184,7 +184,7 @@ class Rates(NamedTuple):
     details: bool
 
 
-RATES = gathered("standard", Rates, Rates._fields)
+RATES = gather_options("standard", Rates, Rates._fields)
 """A command gets the options of rates and ratios as ``standard``."""
 
 

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gathered
+from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options, gather_options
 from metrifair.cli.training_options import REPORTS, TRAINING, Choice, Reports, Sweep, Training, TrainingOptions
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ _OF_ONE_MODEL = {
 @READING
 @TRAINING
 @REPORTS
-@gathered("training", Training, Training._fields)
-@gathered("sweep", Sweep, _OF_MANY_MODELS)
+@gather_options("training", Training, Training._fields)
+@gather_options("sweep", Sweep, _OF_MANY_MODELS)
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -137,8 +137,8 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
 @READING
 @TRAINING
 @REPORTS
-@gathered("sweep", Sweep, Sweep._fields)
-@gathered("choice", Choice, Choice._fields)
+@gather_options("sweep", Sweep, Sweep._fields)
+@gather_options("choice", Choice, Choice._fields)
 @click.pass_context
 def frontier_command(
     ctx: click.Context, /, *, options: TrainingOptions, sweep: Sweep, choice: Choice, reports: Reports

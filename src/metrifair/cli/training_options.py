@@ -158,7 +158,7 @@ class Reports(NamedTuple):
     json_to: Path | None
 
 
-REPORTS = options.gathered("reports", Reports, Reports._fields)
+REPORTS = options.gather_options("reports", Reports, Reports._fields)
 """Pass the files with figures to a command as ``reports``."""
-TRAINING = options.gathered("options", TrainingOptions, [field.name for field in fields(TrainingOptions)])
+TRAINING = options.gather_options("options", TrainingOptions, [field.name for field in fields(TrainingOptions)])
 """Pass the file and the roles of its columns to a command as ``options``."""

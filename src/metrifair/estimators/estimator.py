@@ -251,7 +251,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         penalized = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
         _check_labels(np.asarray(y), numeric=numeric)
-        with _numbers_explained(self, X):
+        with _explain_bad_features(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
@@ -267,7 +267,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         task, targets = self._task_and_targets(problem, stream=stream)
         weights = self._class_weight(problem, stream=stream)
         names = getattr(self, "feature_names_in_", [f"column {place} of X" for place in range(x.shape[1])])
-        return FitData(problem.of_kept(x), problem, task, targets, weights, tuple(map(str, names)))
+        return FitData(problem.kept_rows(x), problem, task, targets, weights, tuple(map(str, names)))
 
     def _first_problem(
         self, inputs: Inputs, classes: ArrayLike | None, groups: Declared | None, *, compared: bool, stream: bool
@@ -430,7 +430,7 @@ def model_output(estimator: Any, X: Table) -> Floats:
             MetrifairWarning,
             stacklevel=3,
         )
-    with _numbers_explained(estimator, X):
+    with _explain_bad_features(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of read-only memory
@@ -495,7 +495,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
 
 
 @contextmanager
-def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
+def _explain_bad_features(estimator: Any, X: Table) -> Iterator[None]:
     """Raise an error with a remedy if features are missing or not numbers."""
     is_frame = frame_names("X", X) is not None
     try:

@@ -148,7 +148,7 @@ class TableModel(TableScorer, Saved):
             compared=rule == "parity",
         )
         score, problem = (
-            problem.of_kept(self.predict_proba(table)[:, self.positive]),
+            problem.kept_rows(self.predict_proba(table)[:, self.positive]),
             in_bands(problem, BANDS, least=FEW),
         )
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)

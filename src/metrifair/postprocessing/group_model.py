@@ -66,7 +66,7 @@ class GroupModel(NamedTuple):
     def chances(self, X: Table) -> Floats:
         """The probability of each cell given the features, (n, cells)."""
         predicted = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
-        return self.correction(_of_all_cells(self.model, predicted, len(self.correction.bias)))
+        return self.correction(_all_cells(self.model, predicted, len(self.correction.bias)))
 
 
 def _minimizer(function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any) -> Floats:
@@ -86,7 +86,7 @@ def fit_group_model(
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
-        return _of_all_cells(model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells)
+        return _all_cells(model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells)
 
     fit, cell = partial(features.fit, template), np.asarray(features.y)
     model = fit(np.arange(len(cell)))
@@ -97,7 +97,7 @@ def fit_group_model(
     return GroupModel(model, correction), correction(chances)
 
 
-def _of_all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
+def _all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
     """Probabilities (n, cells); a model may have been fitted without rows of a cell."""
     probabilities = np.full((len(predicted), cells), _LEAST)
     probabilities[:, np.asarray(model.classes_).astype(int)] = np.maximum(predicted, _LEAST)

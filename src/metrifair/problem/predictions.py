@@ -42,7 +42,7 @@ def read_predictions(y_pred: Table, problem: Problem, *, pos_label: object = Non
     """
     parts = _score_columns(y_pred)
     precision = np.result_type(*(_precision(part, y_pred) for part in parts))
-    values: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
+    values: Floats = problem.kept_rows(np.stack(parts, -1).astype(np.float64))
     if len(values) == 0:
         raise DataError("y_pred contains no predictions; pass at least one per group")
     if not np.isfinite(values).all():

@@ -198,7 +198,7 @@ class Problem:
         is_number = [attribute.is_number for attribute in self.scheme.attributes]
         return np.where(is_number, self.numbers, self.groups)
 
-    def of_kept(self, table: NDArray[Any]) -> NDArray[Any]:
+    def kept_rows(self, table: NDArray[Any]) -> NDArray[Any]:
         """The remaining rows of a table that belongs to the input."""
         return table if self.kept is None else table[self.kept]
 
@@ -358,7 +358,7 @@ def problem_with_scheme_and_shares(inputs: Inputs, scheme: Scheme) -> Problem:
 
 def _with_shares(problem: Problem, probabilities: RowProbabilities) -> Problem:
     """The record with these probabilities of all rows that were given; those of 0 and 1 are groups."""
-    values = problem.of_kept(probabilities.values)
+    values = problem.kept_rows(probabilities.values)
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return problem
     if problem.scheme.contrast == "independence":
