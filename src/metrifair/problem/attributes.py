@@ -148,18 +148,20 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
                 remedy=Remedy("cuts", detail=f", with one of the columns {', '.join(map(repr, names))}"),
             )
         cuts = {names[0]: cuts}
-    by_column = {}
-    for name, values in cuts.items():
+    for name in cuts:
         if name not in names:
             raise DataError(f"names {name!r}, which is none of the sensitive features {list(names)}", argument="cuts")
-        try:
-            numbers = sorted({float(cut) for cut in values})
-        except (TypeError, ValueError):
-            numbers = []
-        if not numbers or not np.isfinite(numbers).all():
-            raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {values!r}")
-        by_column[name] = tuple(numbers)
-    return by_column
+    return {name: _ascending_cuts(name, values) for name, values in cuts.items()}
+
+
+def _ascending_cuts(name: str, values: Any) -> tuple[float, ...]:
+    try:
+        numbers = sorted({float(cut) for cut in values})
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or not np.isfinite(numbers).all():
+        raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {values!r}")
+    return tuple(numbers)
 
 
 def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
