@@ -154,7 +154,7 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
     return {name: _ascending_cuts(name, values) for name, values in cuts.items()}
 
 
-def _ascending_cuts(name: str, values: Any) -> tuple[float, ...]:
+def _ascending_cuts(name: str, values: Iterable[float]) -> tuple[float, ...]:
     try:
         numbers = sorted({float(cut) for cut in values})
     except (TypeError, ValueError):
