@@ -23,9 +23,9 @@ from metrifair.metrics.registry import (
     facts,
     is_largest_gap,
     least_samples,
-    measured,
-    trained,
+    plug_in_metric,
     trained_on_vectors,
+    training_metric,
     warn_without_estimate,
 )
 from metrifair.metrics.torch_namespace import random_directions
@@ -41,7 +41,7 @@ VECTORS = torch.tensor([[0.0, 1.0], [2.0, 2.0], [1.0, 0.0], [3.0, 1.0], [0.0, 0.
 
 @pytest.mark.parametrize(("name", "message"), UNKNOWN)
 def test_an_unknown_metric_is_refused_with_the_nearest_name(name: str, message: str) -> None:
-    for use in (facts, measured, lambda n: trained(n, estimate="rows"), acts_on_vectors):
+    for use in (facts, plug_in_metric, lambda n: training_metric(n, estimate="rows"), acts_on_vectors):
         with pytest.raises(DataError) as caught:
             use(name)
         assert str(caught.value) == message
@@ -54,10 +54,10 @@ def test_an_unknown_metric_is_refused_with_the_nearest_name(name: str, message: 
 @pytest.mark.parametrize("name", list(METRICS))
 def test_the_plug_in_is_reported_and_the_best_estimate_trained_on(name: str) -> None:
     row = METRICS[name]
-    assert measured(name) is row.plug_in
-    assert measured(name, vector=True) is (row.of_vectors or row.plug_in)
-    assert trained(name, estimate="rows") is (row.unbiased or row.trained or row.plug_in)
-    assert trained(name, estimate="batch") is (row.trained or row.plug_in)
+    assert plug_in_metric(name) is row.plug_in
+    assert plug_in_metric(name, vector=True) is (row.of_vectors or row.plug_in)
+    assert training_metric(name, estimate="rows") is (row.unbiased or row.trained or row.plug_in)
+    assert training_metric(name, estimate="batch") is (row.trained or row.plug_in)
     assert acts_on_vectors(name) == (row.of_vectors is not None)
 
 
@@ -96,7 +96,7 @@ def test_the_distribution_functions_give_what_counts_in_bins_prove_bounds_of(nam
 
 @pytest.mark.parametrize(("name", "estimate"), list(product(METRICS, ESTIMATES)))
 def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(name: str, estimate: str) -> None:
-    least, metric = least_samples(name, estimate), trained(name, estimate=estimate)
+    least, metric = least_samples(name, estimate), training_metric(name, estimate=estimate)
     assert metric(pair_of(U[:least], V[:least])).item() > -1
     if least > 1:
         with pytest.raises(TooFewSamples):
@@ -116,9 +116,9 @@ def test_an_estimate_that_a_metric_lacks_is_warned_of_with_those_that_have_it(na
 def test_fresh_rows_have_no_fraction_and_keep_their_weights(name: str) -> None:
     weights, drawn = np.array([0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1]), np.array([0.5, 0.8])
     pair = Pair(np.concatenate([U, V]), (4,), (4,), weights, drawn)
-    of_weights = trained(name, estimate="population")(pair)
+    of_weights = training_metric(name, estimate="population")(pair)
     assert of_weights == METRICS[name].unbiased(Pair(pair.values, (4,), (4,), weights))
-    assert of_weights != trained(name, estimate="rows")(pair)
+    assert of_weights != training_metric(name, estimate="rows")(pair)
     assert of_weights != METRICS[name].unbiased(pair_of(U, V))
 
 
@@ -127,7 +127,11 @@ def test_a_function_stands_for_itself() -> None:
         return (u.mean(-1) - v.mean(-1)).abs()
 
     pair = pair_of([0.0, 1.0, 5.0], [1.0, 3.0])
-    for metric in (measured(gap_of_means), measured(gap_of_means, vector=True), trained(gap_of_means, estimate="rows")):
+    for metric in (
+        plug_in_metric(gap_of_means),
+        plug_in_metric(gap_of_means, vector=True),
+        training_metric(gap_of_means, estimate="rows"),
+    ):
         assert metric(pair).item() == 0.0
     assert not acts_on_vectors(gap_of_means)
     assert trained_on_vectors(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
@@ -140,7 +144,7 @@ def test_a_function_is_given_the_weights_where_there_are_any() -> None:
         seen.update(u=u, v=v, **weights)
         return energy_distance(u, v, **weights)
 
-    found = measured(metric)(pair_of([0.0, 1.0, 5.0], [1.0, 3.0], [1.0, 2.0, 1.0]))
+    found = plug_in_metric(metric)(pair_of([0.0, 1.0, 5.0], [1.0, 3.0], [1.0, 2.0, 1.0]))
     assert found.item() == pytest.approx(energy_distance([0.0, 1.0, 5.0], [1.0, 3.0], u_weights=[1, 2, 1]))
     assert [len(seen[name]) for name in ("u", "v", "u_weights", "v_weights")] == [3, 2, 3, 2]
 
