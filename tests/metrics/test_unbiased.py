@@ -6,7 +6,6 @@ All batches go through the metric at once, along a leading axis; nothing is draw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import permutations, product
 
@@ -105,7 +104,7 @@ def test_batches_of_a_fraction_of_the_rows_have_the_mean_of_the_rows(estimate: E
     fraction = tensor([n / len(P), m / len(Q)])
 
     def batches(theta: Tensor, fraction: Tensor) -> Tensor:
-        return estimate(replace(pair_of(score(theta, u), score(theta, v)), fraction=fraction), unbiased=True)
+        return estimate(pair_of(score(theta, u), score(theta, v))._replace(fraction=fraction), unbiased=True)
 
     found = value_and_gradient(lambda theta: batches(theta, fraction))
     torch.testing.assert_close(found, rows, rtol=0, atol=1e-12)
@@ -130,7 +129,7 @@ def test_fractions_may_differ_from_model_to_model(estimate: Estimate) -> None:
 def test_all_rows_at_once_are_the_plug_in(estimate: Estimate, weighted: bool) -> None:
     weights = torch.arange(1, 10).double() if weighted else None
     pair = Pair(torch.cat([P, Q]), (5,), (4,), weights)
-    found = estimate(replace(pair, fraction=torch.ones(2).double()), unbiased=True)
+    found = estimate(pair._replace(fraction=torch.ones(2).double()), unbiased=True)
     torch.testing.assert_close(found, estimate(pair), rtol=0, atol=1e-14)
 
 
@@ -145,7 +144,7 @@ def test_one_row_that_is_all_there_is_can_be_compared_and_one_of_many_cannot(est
         with pytest.raises(
             TooFewSamples, match=r"^an unbiased distance needs 2 scores of each kind on each side, got 5"
         ):
-            estimate(replace(pair, fraction=fraction), unbiased=True)
+            estimate(pair._replace(fraction=fraction), unbiased=True)
 
 
 # --- sides of several cells, drawn with fixed counts ------------------------------------------------------------
@@ -224,7 +223,7 @@ def test_batches_of_a_fraction_of_each_cell_have_the_mean_of_the_rows_mixtures(e
     fraction = tensor([n / len(population) for _, population, n in flat])
 
     def estimated(theta: Tensor) -> Tensor:
-        return estimate(replace(cells(theta, [drawn[:3], drawn[3:]]), fraction=fraction), unbiased=True)
+        return estimate(cells(theta, [drawn[:3], drawn[3:]])._replace(fraction=fraction), unbiased=True)
 
     everyone = [[(p, x) for p, x, _ in side] for side in SMALL]
     rows = value_and_gradient(lambda theta: estimate(cells(theta, everyone)))

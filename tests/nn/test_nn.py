@@ -205,6 +205,23 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest
     assert len(made) == 2
 
 
+@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
+@pytest.mark.parametrize("strata", ["statistical_parity", "equalized_odds"])
+def test_batches_that_are_laid_out_like_the_last_one_or_not_have_their_own_penalty(criterion: str, strata: str) -> None:
+    sampler = StratifiedBatchSampler(GROUPS, LABELS, batch_size=30, criterion=strata, random_state=0)
+    penalty = UnfairnessPenalty(criterion, sampler=sampler)
+    batches = [torch.tensor(rows) for rows in [*sampler, *sampler]]
+    order = torch.randperm(len(batches[0]), generator=torch.Generator().manual_seed(1))
+    for rows in (batches[0], batches[1], batches[1][order], batches[2], batches[2], batches[3][order]):
+        fresh = UnfairnessPenalty(criterion, sampler=sampler)
+        given = SCORES[rows], GROUPS[rows], LABELS[rows]
+        assert penalty(*given).item() == fresh(*given).item()
+    rows = batches[0]
+    penalty(SCORES[rows], GROUPS[rows], LABELS[rows])
+    with pytest.raises(DataError, match="scores 29"):
+        penalty(SCORES[rows][1:], GROUPS[rows], LABELS[rows])
+
+
 def test_groups_once_seen_are_missed_later() -> None:
     penalty = UnfairnessPenalty(random_state=0)
     penalty(SCORES, GROUPS)

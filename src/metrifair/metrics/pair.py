@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import frexp, isfinite, isnan
@@ -33,8 +32,7 @@ Values: TypeAlias = "Tensor | ArrayLike"
 """Scores in any form: a tensor, an array, a list, a column of any data frame."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(NamedTuple):
     """Two samples of scores, one after the other, and how they were drawn."""
 
     values: Array  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
@@ -118,7 +116,7 @@ def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, valu
         # On an accelerator this check would make every training step wait for the device.
         if xp.is_host and not is_finite(distance):
             scale = 2.0 ** (frexp(abs(xp.detach(pair.values)).max().item())[1] - 1)
-            smaller = replace(pair, values=pair.values / scale)
+            smaller = pair._replace(values=pair.values / scale)
             distance = distance if isnan(degree) else metric(smaller) * scale**degree
             if not is_finite(distance):
                 raise DataError(TOO_FAR)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,13 +29,13 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.line import Merged
 from metrifair.metrics.namespaces import Array, is_tensor, namespace_for
+from metrifair.metrics.numpy_namespace import gather, scattered
 from metrifair.metrics.pair import (
     Pair,
     Utility,
     ascending,
     block_weights,
     block_weights_in_order,
-    pieces,
     running_sums,
     sorted_places,
     tied_runs,
@@ -51,6 +50,7 @@ AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 _BLOCK = 2**22  # pairs in memory at once
 _ROUNDING = 1e-13  # of a share of all rows
 _FEW = 64  # scores that are compared pair by pair
+_SMALL = 2**14  # scores whose counts are remembered
 
 
 class Form(NamedTuple):
@@ -134,22 +134,25 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
     It is linear in the scores with coefficients that depend on ranks only, and these are its gradient.
     """
     z, xp = pair.values, namespace_for(pair.values)
-    with xp.no_grad():
-        array, unweighted = xp.host_array(z), pair.weights is None and len(pair.sizes) == 2
-        if array is not None and unweighted:  # without weights or strata, counts are sufficient
-            fractions: Sequence[Any] = (1.0, 1.0)
-            if unbiased:
-                _check_enough(pair)
-                fractions = _two_fractions(pair.fraction)
-            parts = energy_coefficients(array, *pair.left, fractions=fractions)
-        elif array is not None and pair.signed is not None:  # as cheap, of small batches
-            on_host = replace(pair, values=array, weights=xp.host_array(pair.weights))
-            parts = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
-        else:
-            parts = _coefficients(pair, form_of(pair, unbiased=unbiased))
-        coefficients, center = (part if is_tensor(part) else xp.from_host(np.asarray(part)) for part in parts)
+    array = xp.host_array(z)
+    if array is not None and pair.weights is None and len(pair.sizes) == 2:  # counts are sufficient
+        fractions: Sequence[Any] = (1.0, 1.0)
+        if unbiased:
+            _check_enough(pair)
+            fractions = _two_fractions(pair.fraction)
+        coefficients, center = energy_coefficients(array, *pair.left, fractions=fractions)
+    elif array is not None and pair.signed is not None:  # NumPy is as cheap for small batches
+        on_host = pair._replace(values=array, weights=xp.host_array(pair.weights))
+        coefficients, center = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
+    else:
+        with xp.no_grad():
+            coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
+    if is_tensor(z) and not is_tensor(coefficients):
+        coefficients, center = xp.from_host(coefficients), xp.from_host(center) if z.ndim > 1 else float(center)
     # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
-    value = xp.vecdot(coefficients, z - (center if z.ndim == 1 else center[..., None]))
+    if not isinstance(center, float) or center != 0:
+        z = z - (center if z.ndim == 1 else center[..., None])
+    value = xp.vecdot(coefficients, z)
     return value if unbiased else xp.at_least(value, 0.0)
 
 
@@ -195,31 +198,51 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1), and ``fractions``,
     how much of the left and of the right rows is here, lead from the former at 0 to the latter at 1. Counts are
     integers, and NumPy's steps cost a fraction of torch's on small batches. Few scores are counted pair by pair, which
-    takes fewer of them; large samples are worked through in pieces that stay in the processor's cache.
+    takes fewer of them.
 
     >>> coefficients, _ = energy_coefficients(np.array([0.0, 1.0, 1.0, 3.0]), 2, fractions=(1, 1))
     >>> coefficients                       # -1 x 1 + 1 x 1 + 0.5 x 3 = 1.5
     array([-0.5, -1. ,  1. ,  0.5])
     """
     right = z.shape[-1] - left
-    coefficients = np.empty_like(z)
     if z.ndim == 1 and len(z) <= _FEW:
         with np.errstate(invalid="ignore", over="ignore"):  # of scores without end, or so large
             above = np.sign(z[:, None] - z)
-        coefficients[:] = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
-        return coefficients, np.sort(z)[len(z) // 2]
+        few = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
+        return few.astype(z.dtype), np.sort(z)[len(z) // 2]
     points, places = sorted_places(z)
-    below_left, below_all = _twice_below(points, places < left)
-    for piece in pieces(z.shape[-1]) if z.ndim == 1 else [slice(None)]:
-        place = places[..., piece]
-        a = below_left[..., piece] - float(left)
-        b = below_all[..., piece] - float(right) - below_left[..., piece]
-        values = np.where(place < left, *energy_slopes(a, b, left, right, fractions=fractions))
-        if z.ndim == 1:
-            coefficients[place] = values
+    center, is_left, runs = points[..., points.shape[-1] // 2], places < left, tied_runs(points)
+    through = is_left.cumsum(-1)  # left scores below each, itself among them
+    if runs is None or runs[2] is not None:
+        lines_of = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
+        left_start, left_step, right_start, right_step = lines_of(left, right, *fractions)
+        values = np.where(is_left, left_start + left_step * through, right_start + right_step * through)
+    if runs is not None:
+        first, last, tied = runs
+        a = gather(through, first) + gather(through, last) - gather(is_left, first) - float(left)
+        slopes = energy_slopes(a, first + last + 1.0 - z.shape[-1] - a, left, right, fractions=fractions)
+        if tied is None:
+            values = np.where(is_left, *slopes)
         else:
-            np.put_along_axis(coefficients, place, values.astype(z.dtype), -1)
-    return coefficients, points[..., points.shape[-1] // 2]
+            values[tied] = np.where(is_left[tied], *slopes)
+    if z.ndim == 1 and abs(center) <= points[-1] - points[0]:
+        center = 0 * center  # as good, and nothing to subtract
+    return scattered(values.astype(z.dtype, copy=False), places), center
+
+
+def _lines(left: int, right: int, *fractions: Any) -> tuple[AnyFloats, float, AnyFloats, float]:
+    """Coefficients in ascending order without ties: start and step of left ones, of right ones.
+
+    At place i, A + B is 2 i + 1 - n - m: the coefficients are linear in the number of left scores below.
+    """
+    rest = np.arange(1.0, 2 * (left + right), 2) - right
+    left_start, _ = energy_slopes(-1.0 - left, rest + 1, left, right, fractions=fractions)
+    _, right_start = energy_slopes(-float(left), rest, left, right, fractions=fractions)
+    left_step, right_step = energy_slopes(2.0, -2.0, left, right, fractions=fractions)
+    return left_start, left_step, right_start, right_step
+
+
+_small_lines = lru_cache(maxsize=64)(_lines)  # training meets the same counts at every step
 
 
 @lru_cache(maxsize=256)
@@ -241,27 +264,6 @@ def energy_slopes(
         for count, fraction in zip((left, right), fractions, strict=True)
     ]
     return across * b - within[0] * a, across * a - within[1] * b
-
-
-def _twice_below(points: AnyFloats, is_left: NDArray[np.bool_]) -> tuple[AnyIntegers, AnyIntegers]:
-    """Twice the left scores, and twice all scores, below each in ascending order; equal ones count half, itself too."""
-    kind: Any = np.int32 if points.shape[-1] < 2**30 else np.int64
-    below_left = np.cumsum(is_left, axis=-1, dtype=kind)
-    everything = np.arange(1, 2 * points.shape[-1], 2, dtype=kind)
-    runs = tied_runs(points)
-    if runs is None:
-        below_left *= 2
-        below_left -= is_left
-        return below_left, everything
-    first, last, tied = runs
-    if tied is None:
-        through, before = (np.take_along_axis(below_left, place, -1) for place in (last, first))
-        return through + before - np.take_along_axis(is_left, first, -1), first + last + 1
-    through_and_before = below_left[last] + below_left[first] - is_left[first]
-    below_left *= 2
-    below_left -= is_left
-    below_left[tied], everything[tied] = through_and_before, first + last + 1
-    return below_left, everything
 
 
 def mmd_between(
@@ -306,7 +308,7 @@ def projected_pair(pair: Pair, directions: Array) -> tuple[Pair, float]:
     weights, fraction = (
         part if part is None or part.ndim == 1 else part[..., None, :] for part in (pair.weights, pair.fraction)
     )
-    return replace(pair, values=projections, weights=weights, fraction=fraction), shrinkage
+    return pair._replace(values=projections, weights=weights, fraction=fraction), shrinkage
 
 
 def projected(values: Array, directions: Array) -> tuple[Array, float]:

@@ -26,6 +26,7 @@ from metrifair.metrics.registry import (
     has_estimates,
     warn_without_estimate,
 )
+from metrifair.metrics.torch_namespace import TorchNamespace
 from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
 from metrifair.nn.samplers import (
     BatchValues,
@@ -300,6 +301,31 @@ class UnfairnessPenalty(torch.nn.Module):
         weights: Tensor | ArrayLike | None,
     ) -> Tensor:
         """The penalty of rows whose groups are known."""
+        sides, known = None, None
+        if self._strata is not None and weights is None:
+            sides = self._strata.last_sides(scores, groups, targets)
+        if sides is None:
+            sides, known = self._sides(scores, groups, targets, weights)
+        compiled: Any = self._compiled
+        scheme, objective = compiled.scheme, compiled.objective
+        if self.generator.device != scores.device:
+            objective = self._moved(objective, scores.device)
+            self._compiled = compiled._replace(objective=objective)
+        try:
+            scaled = sides if known is None else with_scales(sides, known, self._scales)
+            scores = self._one_column(scores, scheme)
+            return objective.unfairness_of_scores(scores, scaled, known, vector=scores.ndim == 2)
+        except TooFewSamples as error:
+            raise _too_few(scheme.comparisons, sides, error) from error
+
+    def _sides(
+        self,
+        scores: Tensor,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        weights: Tensor | ArrayLike | None,
+    ) -> tuple[tuple[Sides, ...], Tensor | None]:
+        """The rows of each comparison, and the numbers of attributes that scores should not depend on."""
         own = None if weights is None else numbers("weights", weights).to(scores.device)
         known: Tensor | None = None
         compiled = self._compiled
@@ -312,23 +338,13 @@ class UnfairnessPenalty(torch.nn.Module):
             problem = values.problem(compiled.scheme)
             cell, found = problem.cell, problem.attribute_values
             known = None if found is None else torch.as_tensor(found).to(scores.device)
-        scheme, objective = compiled.scheme, compiled.objective
-        scores = self._one_column(scores, scheme)
+        scheme = compiled.scheme
         if self._strata is None:
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
-            sides = plain_sides(scheme.comparisons, rows, own, scores.device)
-        elif weights is not None:
+            return plain_sides(scheme.comparisons, rows, own, scores.device), known
+        if weights is not None:
             raise DataError(_WEIGHTED_DRAWS)
-        else:
-            sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
-        if self.generator.device != scores.device:
-            objective = self._moved(objective, scores.device)
-            self._compiled = compiled._replace(objective=objective)
-        try:
-            scaled = sides if known is None else with_scales(sides, known, self._scales)
-            return objective.unfairness_of_scores(scores, scaled, known, vector=scores.ndim == 2)
-        except TooFewSamples as error:
-            raise _too_few(scheme.comparisons, sides, error) from error
+        return self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device), known
 
     def _check_dealt(self, rows: int, ranks: int) -> None:
         """Raise a DataError where every rank has drawn a whole batch: the same rows, each counted so many times."""
@@ -453,10 +469,17 @@ def _check_scores(scores: Tensor) -> None:
             f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the batch comes from a "
             "DataLoader, pass StratifiedBatchSampler as batch_sampler=, not as sampler="
         )
-    # On another device this would wait for all work that is under way there.
-    if scores.device.type == "cpu" and not isfinite(scores.detach().sum()) and not bool(scores.isfinite().all()):
+    if not _seem_finite(scores) and not bool(scores.isfinite().all()):
         found = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")
+
+
+def _seem_finite(scores: Tensor) -> bool:
+    """Whether a sum of scores is finite; on another device it is not computed, as that would wait for its work."""
+    array = TorchNamespace.host_array(scores)
+    if array is not None:  # NumPy takes half as long as torch for a batch
+        return isfinite(np.vdot(array, array))
+    return scores.device.type != "cpu" or isfinite(scores.detach().sum())
 
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
@@ -601,7 +624,17 @@ def plain_sides(
     return tuple(found)
 
 
-_MOST_LAYOUTS = 100  # of batches that are remembered
+class _Layout(NamedTuple):
+    """The groups and labels of a batch, and the sides of its comparisons."""
+
+    groups: Tensor
+    targets: Tensor | None  # None: they make no difference
+    device: torch.device  # of the scores
+    sides: tuple[Sides, ...]
+
+
+def _are_equal(earlier: Tensor, given: Any) -> bool:
+    return isinstance(given, Tensor) and earlier.device == given.device and torch.equal(earlier, given)
 
 
 class BatchStrata:
@@ -610,7 +643,8 @@ class BatchStrata:
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
         self.drawn, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
         self.lookup = CellLookup(self.drawn)
-        self._still: dict[tuple[int, ...], list[Sides]] = {}  # what does not change while batches have the same counts
+        self.by_label = any(scheme.criterion.needs_labels for scheme in (self.drawn, problem.scheme))
+        self._last: _Layout | None = None
         compared, strata = problem.scheme.cells, self.drawn.cells
         self.cells = compared.count if compared else 1
         # Most samplers draw by the cells that are compared, which need not be computed twice then.
@@ -622,7 +656,14 @@ class BatchStrata:
         counts = np.bincount(block, weight > 0).astype(np.float64)
         self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
         self.present = np.flatnonzero(self.mass).tolist()
-        self._of_side: dict[tuple[int, ...], list[int]] = {}
+
+    def last_sides(self, scores: Tensor, groups: Any, targets: Any) -> tuple[Sides, ...] | None:
+        """The sides of the last batch, if this one has the same groups and labels, as all of a sampler have."""
+        last = self._last
+        if last is None or len(last.groups) != len(scores) or last.device != scores.device:
+            return None
+        alike = _are_equal(last.groups, groups) and (last.targets is None or _are_equal(last.targets, targets))
+        return last.sides if alike else None
 
     def sides(
         self,
@@ -637,37 +678,30 @@ class BatchStrata:
         if stratum is None:
             stratum = BatchValues(self.drawn.criterion, groups, targets, self.continuous).problem(self.drawn).cell
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
-        key = tuple(rows.counts.tolist())
-        if key not in self._still:
-            if len(self._still) > _MOST_LAYOUTS:
-                self._still.clear()
-            self._still[key] = [self._still_of(comparison, rows.counts, device) for comparison in comparisons]
-        blocks = [self._blocks(comparison.left) + self._blocks(comparison.right) for comparison in comparisons]
-        return tuple(
-            Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction, still.dependence)
-            for still, own in zip(self._still[key], blocks, strict=True)
+        found = tuple(self._sides_of(comparison, rows, device) for comparison in comparisons)
+        if isinstance(groups, Tensor) and (isinstance(targets, Tensor) or not self.by_label) and not self.continuous:
+            labels = targets.clone() if self.by_label else None  # type: ignore[union-attr]
+            self._last = _Layout(groups.clone(), labels, device, found)
+        return found
+
+    def _sides_of(self, comparison: Comparison, rows: BatchRows, device: torch.device) -> Sides:
+        """The blocks of rows that make up either side."""
+        counts = rows.counts
+        left, right = (
+            [block for block in self.present if block % self.cells in side]
+            for side in (comparison.left, comparison.right)
         )
-
-    def _blocks(self, cells: tuple[int, ...]) -> list[int]:
-        """The blocks that make up a side."""
-        if cells not in self._of_side:
-            self._of_side[cells] = [int(block) for block in self.present if block % self.cells in cells]
-        return self._of_side[cells]
-
-    def _still_of(self, comparison: Comparison, counts: Integers, device: torch.device) -> Sides:
-        """The sides without their rows."""
-        sides = [self._blocks(cells) for cells in (comparison.left, comparison.right)]
-        for own in sides:
+        for own in (left, right):
             if len(own) > 1 and not counts[own].all():
                 raise TooFewSamples(
                     f"comparing {comparison}: the batch lacks one of the {len(own)} kinds of rows that make up a side; "
                     "pass batches of the sampler"
                 )
-        blocks, sizes = sides[0] + sides[1], [tuple(counts[own].tolist()) for own in sides]
+        blocks, sizes = left + right, [tuple(counts[own].tolist()) for own in (left, right)]
         weights = None
-        if max(map(len, sides)) > 1:
+        if max(len(left), len(right)) > 1:
             share = self.mass[blocks] / np.maximum(1, counts[blocks])
             weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
         fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
         dependence = comparison if isinstance(comparison, Dependence) else None
-        return Sides(slice(0), sizes[0], sizes[1], weights, fraction, dependence)
+        return Sides(rows.of(blocks, device), sizes[0], sizes[1], weights, fraction, dependence)
