@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count, pairwise
-from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -18,6 +17,8 @@ from torch import Tensor
 from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scales
+from metrifair.metrics.namespaces import namespace_for
+from metrifair.metrics.pair import is_finite
 from metrifair.metrics.registry import (
     ESTIMATES,
     Estimate,
@@ -26,7 +27,6 @@ from metrifair.metrics.registry import (
     has_estimates,
     warn_without_estimate,
 )
-from metrifair.metrics.torch_namespace import TorchNamespace
 from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
 from metrifair.nn.samplers import (
     BatchValues,
@@ -469,17 +469,10 @@ def _check_scores(scores: Tensor) -> None:
             f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the batch comes from a "
             "DataLoader, pass StratifiedBatchSampler as batch_sampler=, not as sampler="
         )
-    if not _seem_finite(scores) and not bool(scores.isfinite().all()):
+    # On another device this would wait for all work that is under way there.
+    if namespace_for(scores).is_host and not is_finite(scores):
         found = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")
-
-
-def _seem_finite(scores: Tensor) -> bool:
-    """Whether a sum of scores is finite; on another device it is not computed, as that would wait for its work."""
-    array = TorchNamespace.host_array(scores)
-    if array is not None:  # NumPy takes half as long as torch for a batch
-        return isfinite(np.vdot(array, array))
-    return scores.device.type != "cpu" or isfinite(scores.detach().sum())
 
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
