@@ -331,19 +331,19 @@ def _ties_on_device(points: Tensor) -> Ties:
 def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Sorted scores and their positions, from 64-bit words with both: memory is read in order."""
     words = np.empty(z.shape, np.int64)
-    for piece in pieces(z.shape[-1]):
+    for piece in _pieces(z.shape[-1]):
         words[..., piece] = _ordered(z[..., piece].view(np.int32))
         words[..., piece] <<= 32
         words[..., piece] |= np.arange(piece.start, piece.stop)
     words.sort(axis=-1)
     values = np.empty(z.shape, np.float32)
-    for piece in pieces(z.shape[-1]):
+    for piece in _pieces(z.shape[-1]):
         values[..., piece] = _ordered((words[..., piece] >> 32).astype(np.int32)).view(np.float32)
         words[..., piece] &= 0xFFFFFFFF
     return values, words
 
 
-def pieces(n: int) -> Iterator[slice]:
+def _pieces(n: int) -> Iterator[slice]:
     """Consecutive parts of n scores, each small enough to stay in the processor's cache."""
     return (slice(start, min(start + _PIECE, n)) for start in range(0, n, _PIECE))
 

@@ -190,8 +190,8 @@ def _combined(weights: Array, matrix: Array, slope: Array) -> Array:
     return product.sum(-2)
 
 
-def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, AnyFloats]:
-    """The coefficient of each score of (..., n), of which the first ``left`` are one sample, and a middle score.
+def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, AnyFloats | float]:
+    """The coefficient of each score of (..., n), of which the first ``left`` are one sample, and a center to subtract.
 
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
@@ -209,11 +209,11 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
         with np.errstate(invalid="ignore", over="ignore"):  # of scores without end, or so large
             above = np.sign(z[:, None] - z)
         few = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
-        return few.astype(z.dtype), np.sort(z)[len(z) // 2]
+        return few.astype(z.dtype), np.sort(z).item(len(z) // 2)
     points, places = sorted_places(z)
-    center, is_left, runs = points[..., points.shape[-1] // 2], places < left, tied_runs(points)
+    is_left, runs = places < left, tied_runs(points)
     through = is_left.cumsum(-1)  # left scores below each, itself among them
-    if runs is None or runs[2] is not None:
+    if runs is None or z.ndim == 1:
         lines_of = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
         left_start, left_step, right_start, right_step = lines_of(left, right, *fractions)
         values = np.where(is_left, left_start + left_step * through, right_start + right_step * through)
@@ -221,13 +221,15 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
         first, last, tied = runs
         a = gather(through, first) + gather(through, last) - gather(is_left, first) - float(left)
         slopes = energy_slopes(a, first + last + 1.0 - z.shape[-1] - a, left, right, fractions=fractions)
-        if tied is None:
-            values = np.where(is_left, *slopes)
-        else:
+        if z.ndim == 1:
             values[tied] = np.where(is_left[tied], *slopes)
-    if z.ndim == 1 and abs(center) <= points[-1] - points[0]:
-        center = 0 * center  # as good, and nothing to subtract
-    return scattered(values.astype(z.dtype, copy=False), places), center
+        else:
+            values = np.where(is_left, *slopes)
+    coefficients, middle = scattered(values.astype(z.dtype, copy=False), places), z.shape[-1] // 2
+    if z.ndim > 1:
+        return coefficients, points[..., middle]
+    center, spread = points.item(middle), points.item(-1) - points.item(0)
+    return coefficients, center if abs(center) > spread else 0.0  # 0 is as good then, and takes no step
 
 
 def _lines(left: int, right: int, *fractions: Any) -> tuple[AnyFloats, float, AnyFloats, float]:

@@ -301,12 +301,11 @@ class UnfairnessPenalty(torch.nn.Module):
         weights: Tensor | ArrayLike | None,
     ) -> Tensor:
         """The penalty of rows whose groups are known."""
-        sides, known = None, None
+        compiled, sides, known = self._compiled, None, None
         if self._strata is not None and weights is None:
             sides = self._strata.last_sides(scores, groups, targets)
-        if sides is None:
-            sides, known = self._sides(scores, groups, targets, weights)
-        compiled: Any = self._compiled
+        if compiled is None or sides is None:
+            compiled, sides, known = self._comparisons_of(scores, groups, targets, weights)
         scheme, objective = compiled.scheme, compiled.objective
         if self.generator.device != scores.device:
             objective = self._moved(objective, scores.device)
@@ -318,14 +317,14 @@ class UnfairnessPenalty(torch.nn.Module):
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
 
-    def _sides(
+    def _comparisons_of(
         self,
         scores: Tensor,
         groups: Tensor | ArrayLike,
         targets: Tensor | ArrayLike | None,
         weights: Tensor | ArrayLike | None,
-    ) -> tuple[tuple[Sides, ...], Tensor | None]:
-        """The rows of each comparison, and the numbers of attributes that scores should not depend on."""
+    ) -> tuple[_Compiled, tuple[Sides, ...], Tensor | None]:
+        """The comparisons, the rows of each, and the numbers that scores should not depend on."""
         own = None if weights is None else numbers("weights", weights).to(scores.device)
         known: Tensor | None = None
         compiled = self._compiled
@@ -341,10 +340,12 @@ class UnfairnessPenalty(torch.nn.Module):
         scheme = compiled.scheme
         if self._strata is None:
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
-            return plain_sides(scheme.comparisons, rows, own, scores.device), known
-        if weights is not None:
+            sides = plain_sides(scheme.comparisons, rows, own, scores.device)
+        elif weights is not None:
             raise DataError(_WEIGHTED_DRAWS)
-        return self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device), known
+        else:
+            sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
+        return compiled, sides, known
 
     def _check_dealt(self, rows: int, ranks: int) -> None:
         """Raise a DataError where every rank has drawn a whole batch: the same rows, each counted so many times."""
@@ -635,7 +636,6 @@ class BatchStrata:
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
         self.drawn, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
-        self.lookup = CellLookup(self.drawn)
         self.by_label = any(scheme.criterion.needs_labels for scheme in (self.drawn, problem.scheme))
         self._last: _Layout | None = None
         compared, strata = problem.scheme.cells, self.drawn.cells
@@ -667,14 +667,14 @@ class BatchStrata:
         device: torch.device,
     ) -> tuple[Sides, ...]:
         """The rows of each comparison, block by block, with weights where a side mixes several."""
-        stratum = cell if self.alike else self.lookup.cells(groups, targets)
-        if stratum is None:
+        stratum = cell
+        if not self.alike:
             stratum = BatchValues(self.drawn.criterion, groups, targets, self.continuous).problem(self.drawn).cell
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
         found = tuple(self._sides_of(comparison, rows, device) for comparison in comparisons)
-        if isinstance(groups, Tensor) and (isinstance(targets, Tensor) or not self.by_label) and not self.continuous:
-            labels = targets.clone() if self.by_label else None  # type: ignore[union-attr]
-            self._last = _Layout(groups.clone(), labels, device, found)
+        labels = targets if self.by_label else None
+        if isinstance(groups, Tensor) and (labels is None or isinstance(labels, Tensor)) and not self.continuous:
+            self._last = _Layout(groups.clone(), None if labels is None else labels.clone(), device, found)
         return found
 
     def _sides_of(self, comparison: Comparison, rows: BatchRows, device: torch.device) -> Sides:
