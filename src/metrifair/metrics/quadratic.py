@@ -190,7 +190,7 @@ def _combined(weights: Array, matrix: Array, slope: Array) -> Array:
     return product.sum(-2)
 
 
-def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, AnyFloats | float]:
+def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, Array]:
     """The coefficient of each score of (..., n), of which the first ``left`` are one sample, and a center to subtract.
 
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
@@ -232,7 +232,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     return coefficients, center if abs(center) > spread else 0.0  # 0 is as good then, and takes no step
 
 
-def _lines(left: int, right: int, *fractions: Any) -> tuple[AnyFloats, float, AnyFloats, float]:
+def _lines(left: int, right: int, *fractions: Any) -> tuple[Array, Array, Array, Array]:
     """Coefficients in ascending order without ties: start and step of left ones, of right ones.
 
     At place i, A + B is 2 i + 1 - n - m: the coefficients are linear in the number of left scores below.
@@ -255,9 +255,7 @@ def _of_pairs(left: int, right: int, *fractions: float) -> AnyFloats:
     return np.repeat([of_left, of_right], [left, right], axis=0)
 
 
-def energy_slopes(
-    a: AnyFloats, b: AnyFloats, left: int, right: int, *, fractions: Sequence[Any]
-) -> tuple[AnyFloats, AnyFloats]:
+def energy_slopes(a: Array, b: Array, left: int, right: int, *, fractions: Sequence[Any]) -> tuple[Array, Array]:
     """The derivative by a left score and by a right one, from the counts A and B below each."""
     across = 2 / (left * right)
     # One score alone has A = 0: any denominator will do.
