@@ -79,7 +79,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     assert 0 < dependence.interval.low < dependence.value < dependence.interval.high
     assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in finding_meaning(dependence)
     assert finding_sentence(cut).startswith(f"Scores are lower for age above {worst:.0f}: ")
-    assert found.summary[0].startswith("The largest gap above sampling noise is ")
+    assert found.summary[0].startswith("The largest significant gap is ")
     assert " between “≤" in found.summary[0]
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5

@@ -160,7 +160,7 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
     found = audited()
     first, second = repr(found).split("\n")
     assert first == f"Audit of 240 rows: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
-    assert second == "no gap above sampling noise"
+    assert second == "no significant gap"
     assert found.headline is None
     group = np.arange(400) % 2
     sure = audit(
@@ -172,7 +172,7 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
     )
     assert sure.headline is not None
     least = f"{sure.headline.joint_interval.low:.3f}"
-    largest = f"largest gap above sampling noise: kolmogorov distance 1.000, at least {least}"
+    largest = f"largest significant gap: kolmogorov distance 1.000, at least {least}"
     assert f"{largest}: sensitive_features '0'" in repr(sure)
     empty = Audit(AuditRecord(0, 0, (0.0, 1.0), 0.95, ()))
     assert repr(empty) == "Audit of 0 rows: 0 findings, 0 tables of decisions, 0 notes"

@@ -127,7 +127,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     unfair = audit(np.arange(800) % 2, SCORE, sensitive_features=SEX, **flat(**QUICK))
     certain = [one for one in unfair.findings if one.metric == "kolmogorov" and one.certain]
     head = max(certain, key=lambda one: one.joint_interval.low)
-    assert unfair.summary[0].startswith("The largest gap above sampling noise is ")
+    assert unfair.summary[0].startswith("The largest significant gap is ")
     assert f"{100 * head.value:.1f} percentage points" in unfair.summary[0]
     assert finding_sentence(head) in unfair.summary[0]
     assert "with 95% confidence" in unfair.summary[1].lower()

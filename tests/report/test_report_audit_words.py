@@ -82,7 +82,7 @@ def test_highlights_are_the_extremes_of_the_record():
     largest, certain, decided = highlights(record)
     gaps = [finding for finding in record.findings if finding.metric == "kolmogorov"]
     assert largest.about.joint_interval.low == max(finding.joint_interval.low for finding in gaps)
-    assert largest.heading == "Largest gap above sampling noise"
+    assert largest.heading == "Largest significant gap"
     assert largest.sentence == finding_sentence(largest.about)
     assert certain.about.certified_jointly == max(finding.certified_jointly for finding in gaps)
     assert certain.sentence.startswith(f"All {len(gaps)} Kolmogorov distances are at most this")

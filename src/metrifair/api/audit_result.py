@@ -26,7 +26,7 @@ from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, Standard
 from metrifair.problem.tables import Backend, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
-from metrifair.wording.findings import TESTS, Description, describe, significance_text
+from metrifair.wording.findings import TESTS, Description, describe, rank_text, significance_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text, percent_text
 from metrifair.wording.rates import ratio_text
@@ -137,7 +137,7 @@ class Audit(PrintedPage):
     (0.5, ('a', 'b'))
     >>> found
     Audit of 4 rows: 3 findings, 1 table of decisions, 1 note
-    no gap above sampling noise
+    no significant gap
     """
 
     record: AuditRecord
@@ -557,11 +557,12 @@ compute them.
         first = f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
         finding = self.headline
         if finding is None or finding.joint_interval is None:
-            return f"{first}\nno gap above sampling noise" if self.findings else first
+            return f"{first}\nno significant gap" if self.findings else first
         first_group, second_group = map(repr, finding.groups)
         groups = f"{finding.attribute} {first_group} vs {second_group}, {finding.within} ({finding.criterion})"
         low, value = figure_text(finding.joint_interval.low), figure_text(finding.value)
-        return f"{first}\nlargest gap above sampling noise: {finding.metric} distance {value}, at least {low}: {groups}"
+        rank = rank_text(finding, self.findings)
+        return f"{first}\n{rank}: {finding.metric} distance {value}, at least {low}: {groups}"
 
     def plot(self, kind: report.AuditChartKind = "distributions") -> Any:
         """An altair chart.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from metrifair.auditing.records import REST, Finding, Measure
@@ -41,6 +42,20 @@ def detectable_text(finding: Finding) -> str:
         return ""
     gap = points_text(finding.detectable)
     return f"With this many rows, a true gap of {gap} is detected with a probability of 80%."
+
+
+def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
+    """Why a finding is the headline: the interval is furthest above 0, of the largest gap or of another one.
+
+    >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
+    >>> gap, larger = (Finding(*names, (90, 90), "kolmogorov", value, significant=True) for value in (0.3, 0.4))
+    >>> rank_text(gap, [gap]), rank_text(gap, [gap, larger])
+    ('largest significant gap', 'gap with the highest lower confidence limit')
+    """
+    certain = [other.value for other in findings if other.certain and other.metric == headline.metric]
+    if max(certain, default=0.0) > headline.value:
+        return "gap with the highest lower confidence limit"
+    return "largest significant gap"
 
 
 def group_texts(finding: Finding) -> tuple[str, str]:

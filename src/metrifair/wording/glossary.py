@@ -8,7 +8,7 @@ from metrifair.auditing.ranking import headline_finding, is_inconclusive, main_m
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
-from metrifair.wording.findings import finding_sentence, group_texts
+from metrifair.wording.findings import finding_sentence, group_texts, rank_text
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
 from metrifair.wording.numbers import confidence_text, interval_text, noun, number_text, percent_text, quoted
 from metrifair.wording.rates import DECISION_WORDS, table_selected_text
@@ -91,7 +91,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     interval = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     left, right = group_texts(largest)
     return AuditHighlight(
-        "Largest gap above sampling noise" if headline else "No established gap",
+        rank_text(headline, compared).capitalize() if headline else "No established gap",
         ((f"{metric_words(metric).name}{interval}", number_text(largest.value)),),
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",

@@ -9,7 +9,7 @@ from metrifair.auditing.ranking import headline_finding, main_metric, most_certa
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
-from metrifair.wording.findings import detectable_text, finding_sentence, group_texts
+from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
 from metrifair.wording.proxies import assumption_sentence, checked_sentence
@@ -81,7 +81,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     first = headline_finding(compared)
     if first is not None:
         gap = f"{_size(first)} {_between_groups(first)}"
-        rank = f"The largest gap above sampling noise is {gap}." if several > 1 else f"The gap is {gap}."
+        rank = f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
         jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
