@@ -365,6 +365,24 @@ def test_groups_match_by_equality_however_a_file_spells_them() -> None:
     assert compare(*audits[:2], paired=True).record.pairing == "rows"
 
 
+def test_ratios_of_other_groups_are_not_compared_but_a_group_may_be_absent() -> None:
+    rng = np.random.default_rng(0)
+    score, age = rng.random(600), rng.integers(18, 80, 600)
+    at_45, at_25, unbanded = (
+        flat_audit(score, sensitive_features={"age": age}, **how, **QUICK)
+        for how in ({"cuts": [45]}, {"cuts": [25]}, {"continuous": True})
+    )
+    for other in (at_25, unbanded):
+        with pytest.raises(DataError, match="have no finding in common"):
+            compare(at_45, other)
+    assert "selection_ratio" in {row.metric for row in compare(unbanded, unbanded).differences}
+    region = rng.choice(["north", "south", "west"], 600)
+    every = flat_audit(score, sensitive_features={"region": region}, **QUICK)
+    known = region != "west"
+    fewer = flat_audit(score[known], sensitive_features={"region": region[known]}, **QUICK)
+    assert "selection_ratio" in {row.metric for row in compare(every, fewer).differences}
+
+
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
     pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")

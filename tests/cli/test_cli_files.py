@@ -388,3 +388,10 @@ def test_train_has_the_groups_of_an_audit_and_ignores_spaces_around_labels(tmp_p
     assert note in audited.output, audited.output
     assert note in trained.output, trained.output
     assert "Learned 'repaid': no, yes (groups: sex: f, m, m )." in trained.output
+
+
+def test_the_cell_that_is_no_number_is_named_where_groups_are_cut(tmp_path: Path, call: Any) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,x,y\n" + "".join(f"{20 + row},{row % 7},{row % 2}\n" for row in range(40)) + "unknown,1,0\n")
+    done = call("train", path, "--label", "y", "--group", "age", "--cuts", "age=30")
+    assert "must be a number, and contains 'unknown'; correct its values, or use --missing unknown" in done.output

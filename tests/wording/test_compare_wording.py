@@ -121,7 +121,10 @@ SERIES_TABLE: dict[str, tuple[SeriesRecord, str]] = {
     ),
     "untested looks": (
         replace(SERIES, baselines=[replace(BASELINE, untested=["June"])]),
-        "Distances of a group that is missing, or below the minimum group size of 30 rows, are not tested at “June”.",
+        (
+            "Some distances are not tested at “June”: a group is missing or below the minimum group size of 30 rows, "
+            "or the labels or strata differ."
+        ),
     ),
 }
 

@@ -77,6 +77,17 @@ def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
     return figure.attribute, figure.criterion, figure.conditions, groups, figure.metric
 
 
+def _has_groups_of(attribute: str, first: AuditRecord, second: AuditRecord) -> bool:
+    """Whether an attribute has the same groups in both audits, except for those that one of them lacks.
+
+    A figure of all groups compares only then: 45 and 25 may cut the same ages. Bands of numbers are each audit's own.
+    """
+    found = [[finding for finding in record.findings if finding.attribute == attribute] for record in (first, second)]
+    is_number = [any(finding.cuts for finding in findings) for findings in found]
+    old, new = ({value for finding in findings for value in finding.group_values} for findings in found)
+    return all(is_number) or (not any(is_number) and (old <= new or new <= old))
+
+
 def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
     """Raise a DataError if two audits differ in a setting that changes a figure which both have.
 
@@ -154,7 +165,11 @@ def compare_audits(
     unmatched, pairings = 0, set[Pairing]()
     for name, audit in others:
         other_figures = compared_figures(audit.record)
-        matches = {key: (figure, other_figures[key]) for key, figure in figures.items() if key in other_figures}
+        matches = {
+            key: (figure, other_figures[key])
+            for key, figure in figures.items()
+            if key in other_figures and (figure.groups or _has_groups_of(key[0], first.record, audit.record))
+        }
         check_settings({baseline: first.record, name: audit.record}, matches)
         unmatched += len(figures) + len(other_figures) - 2 * len(matches)
         pairing, common = _pairing(first, audit, list(matches.values()), paired=paired, same_rows=same_rows)

@@ -413,8 +413,10 @@ def _sensitive(
         if column.dtype.is_numeric():
             values[name] = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         elif name in cuts or (isinstance(continuous, list) and name in continuous):
+            other = column.filter(column.cast(pl.String).cast(pl.Float64, strict=False).is_null()).drop_nulls()
             raise DataError(
-                f"--group {name!r} must be a number, and contains {column.drop_nulls()[0]!r}; correct its values"
+                f"--group {name!r} must be a number, and contains {other[0]!r}",
+                remedy=["correct its values", f"use --missing {quote(str(other[0]))} if it marks missing values"],
             )
     numbers = [name for name in numbers_among(values, continuous) if name not in cuts]
     for name in options.group:

@@ -191,7 +191,8 @@ def _baselines(record: SeriesRecord) -> list[str]:
         sentences.append(f"The baseline of {distances} is below {size}, so that no look is tested: {_groups(small)}.")
     if untested:
         looks = listed([quoted(name) for name in untested])
-        sentences.append(f"Distances of a group that is missing, or below {size}, are not tested at {looks}.")
+        why = f"a group is missing or below {size}, or the labels or strata differ"
+        sentences.append(f"Some distances are not tested at {looks}: {why}.")
     return sentences
 
 
