@@ -90,6 +90,7 @@ def test_honest_evidence_agrees_with_its_counts_and_its_data(honest: Path, data:
     assert found.agrees is True
     assert {check.outcome for check in found.checks} == {"agrees"}
     assert found.summary[0] == f"The evidence agrees in all {len(found.checks)} checks."
+    assert verify(honest).summary[0].endswith("they do not detect a consistent forgery.")
 
 
 def test_no_row_and_no_identifier_is_inside(honest: Path, data: Path) -> None:

@@ -182,8 +182,9 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
 
 def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
     """The warning that names the columns taken as numbers, with remedies."""
-    listed = " and ".join(f"{name!r} ({len(distinct(features[name])[0]):,} different values)" for name in numbers)
-    integers = [name for name in numbers if (features[name][~is_missing(features[name])] % 1 == 0).all()]
+    known = {name: features[name][~is_missing(features[name])] for name in numbers}
+    listed = " and ".join(f"{name!r} ({len(distinct(known[name])[0]):,} different values)" for name in numbers)
+    integers = [name for name in numbers if (known[name] % 1 == 0).all()]
     codes_perhaps = f"; {' and '.join(map(repr, integers))} may be codes of names, being integers" if integers else ""
     value = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
     return MetrifairWarning(

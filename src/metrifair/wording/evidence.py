@@ -118,6 +118,8 @@ def verdict_text(checks: Sequence[Check]) -> str:
 
     >>> verdict_text([Check("print", "unchecked"), Check("provenance", "agrees")])
     'No check found a difference, but 1 of 2 checks could not be completed.'
+    >>> verdict_text([Check("hashes", "agrees"), Check("provenance", "agrees")])
+    'The evidence agrees in all 2 checks. Without the data or a signature, they do not detect a consistent forgery.'
     """
     completed = [check for check in checks if check.outcome != "withheld"]
     differs, unchecked = (sum(check.outcome == outcome for check in completed) for outcome in ("differs", "unchecked"))
@@ -125,7 +127,10 @@ def verdict_text(checks: Sequence[Check]) -> str:
         return f"{differs} of {len(completed)} checks found a difference."
     if unchecked:
         return f"No check found a difference, but {unchecked} of {len(completed)} checks could not be completed."
-    return f"The evidence agrees in all {len(completed)} checks."
+    agrees = f"The evidence agrees in all {len(completed)} checks."
+    if {"recount", "signature"} & {check.kind for check in checks}:
+        return agrees
+    return f"{agrees} Without the data or a signature, they do not detect a consistent forgery."
 
 
 def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
