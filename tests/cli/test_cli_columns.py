@@ -227,6 +227,14 @@ def test_no_option_is_suggested_for_values_that_it_could_not_name(tmp_path: Path
     assert facts(call, tmp_path / "table.csv")["spellings"] == []
 
 
+def test_the_few_cells_that_make_text_of_numbers_are_named(tmp_path: Path, call: Any) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["income,code,word", *["7,02139,x"] * 40, '"41,200",02139,y', "NA,02139,z"]) + "\n")
+    done = call("columns", path)
+    assert "Column 'income' is read as text: 1 of its 41 values, such as '41,200', are not numbers." in done.output
+    assert done.output.count("is read as text") == 1
+
+
 def test_moments_beyond_the_last_year_are_text(tmp_path: Path, call: Any) -> None:
     (tmp_path / "table.csv").write_text("until\n9999-12-31T23:59:59-05:00\n2020-01-01T00:00:00\n")
     assert facts(call, tmp_path / "table.csv")["columns"][0]["kind"] == "text"

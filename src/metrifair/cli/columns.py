@@ -186,10 +186,32 @@ def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str 
     return ("id", None) if is_whole and distinct == len(column) > 1 else (None, None)
 
 
-def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
-    """Caveats about duplicate rows, small groups, decimal commas, and columns that encode the suggested label."""
-    from metrifair.auditing.typed_tables import comma_number
+def _text_notes(table: pl.DataFrame) -> Iterator[str]:
+    """Columns of numbers that are read as text, because of decimal commas or a few other cells."""
+    import polars as pl
 
+    from metrifair.auditing.typed_tables import comma_number
+    from metrifair.cli.tables import with_plain_words
+    from metrifair.encoding.coders import FEW_STRAYS
+
+    for name in table.select(pl.selectors.string()).columns:
+        words = with_plain_words(table, name)[name].drop_nulls()
+        if (number := comma_number(words)) is not None:
+            yield (
+                f"Column {name!r} contains numbers with a decimal comma, such as {number!r}, and is read as text. Use "
+                "--decimal , to read numbers."
+            )
+            continue
+        strays = words.filter(words.cast(pl.Float64, strict=False).is_null())
+        if 0 < len(strays) <= FEW_STRAYS * len(words):
+            yield (
+                f"Column {name!r} is read as text: {len(strays):,} of its {len(words):,} values, such as "
+                f"{strays[0]!r}, are not numbers. Correct them, or use --missing if they mark missing values."
+            )
+
+
+def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
+    """Caveats about duplicate rows, small groups, numbers read as text, and columns that encode the suggested label."""
     flat = table.select(fact.name for fact in facts if fact.kind != "list")
     distinct = any(fact.distinct == len(table) for fact in facts)  # and so are all rows
     duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
@@ -200,12 +222,7 @@ def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
             small = [f"{value} ({count:,})" for value, count in fact.values if count < FEW]
             if small:
                 yield f"Column {fact.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
-    for column in flat:
-        if (number := comma_number(column)) is not None:
-            yield (
-                f"Column {column.name!r} contains numbers with a decimal comma, such as {number!r}, and is read as "
-                "text. Use --decimal , to read numbers."
-            )
+    yield from _text_notes(flat)
     label = next((fact for fact in facts if fact.role == "label" and fact.distinct <= _SHOWN_VALUES), None)
     if label is not None:
         yield from _leakage_notes(flat, label.name)

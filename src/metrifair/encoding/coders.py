@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
-_FEW_STRAYS = 0.05  # of the values: with more of them, the column is text
+FEW_STRAYS = 0.05  # of the values: with more of them, the column is text
 _WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)  # 95%, $1,200
 _CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
 _NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -192,7 +192,7 @@ def strays_in(values: Iterable[object]) -> Strays | None:
     texts = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
     cells, total = sum(texts.values()), counts.total()
     signed = sum(count for value, count in texts.items() if _WITH_SIGN.fullmatch(value))
-    if not texts or cells - signed > _FEW_STRAYS * total or any(map(_CODE.match, texts)):
+    if not texts or cells - signed > FEW_STRAYS * total or any(map(_CODE.match, texts)):
         return None
     return Strays(cells, total, next(iter(texts)))
 
