@@ -197,7 +197,7 @@ def test_a_stream_takes_a_dict_as_it_is_and_a_file_keeps_it(tmp_path: Any) -> No
     for one in (model, again):
         one.partial_fit(X, Y, sensitive_features=GROUP)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-    with pytest.raises(DataError, match="which a stream does not provide; pass a dict"):
+    with pytest.raises(DataError, match="which a stream does not provide, got 'balanced'; pass a dict"):
         FairClassifier(class_weight="balanced").partial_fit(X, Y, sensitive_features=GROUP)
 
 
