@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import duckdb
@@ -45,6 +47,47 @@ def test_an_audit_by_probabilities_states_its_assumption_and_what_checks_it(
     expected = unfairness(None, SCORE, sensitive_features=race)
     assert record["findings"][0]["value"] == pytest.approx(expected, abs=1e-9)
     assert record["proxy"]["corrected_by"] == "known_groups"
+
+
+RECORDED = {
+    "named groups": RACE,
+    "names of columns": ("--group-probabilities", "race=p_white,p_black"),
+    "known groups": (*RACE, "--known-group", "race"),
+    "inputs": (*RACE, "--proxy-cells", "tract"),
+    "labels": (*RACE, "--label", "y", "--proxy-labels", "independent"),
+}
+
+
+@pytest.mark.parametrize("case", RECORDED)
+def test_the_recorded_call_of_an_audit_by_probabilities_gives_its_figures_again(
+    call: Callable[..., Result], scores: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scores.parent)
+    typed = ["audit", scores.name, "--score", "p", *RECORDED[case], "--json", "-", "--seed", "0"]
+    typed += ["--html", "page.html"]
+    first = call(*typed)
+    assert first.exit_code == 0, first.output
+    record = json.loads(first.stdout)
+    words = shlex.split(record["provenance"]["call"])
+    assert sorted(words[1:]) == sorted(typed)
+    assert record["provenance"]["call"] in unescape(Path("page.html").read_text(encoding="utf-8"))
+    again = call(*words[1:])
+    assert again.exit_code == 0, again.output
+    repeated = json.loads(again.stdout)
+    del record["provenance"]["time"], repeated["provenance"]["time"]
+    assert repeated == record
+
+
+def test_only_columns_with_probabilities_are_recorded_as_groups(
+    call: Callable[..., Result], scores: Path, tmp_path: Path
+) -> None:
+    asked = "--known-group", "race", "--proxy-cells", "tract", "--html", tmp_path / "page.html", "--json", "-"
+    found = call("audit", scores, "--score", "p", *RACE, *asked)
+    columns = json.loads(found.stdout)["provenance"]["columns"]
+    assert columns["group"] == ["p_white", "p_black"]
+    assert (columns["known_groups"], columns["cells"]) == (["race"], ["tract"])
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "group: p_white, p_black; known groups: race; inputs of the group probabilities: tract" in page
 
 
 REFUSED = {

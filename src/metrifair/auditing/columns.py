@@ -21,7 +21,13 @@ from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.predictions import ROUNDING, are_probabilities, check_one_spelling, value_counts
-from metrifair.problem.proxies import GroupProbabilities, proxy_columns, with_values
+from metrifair.problem.proxies import (
+    GroupProbabilities,
+    further_columns,
+    probability_columns,
+    proxy_columns,
+    with_values,
+)
 from metrifair.problem.spelling import COMMA, MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES, check_exact
 from metrifair.problem.values import place_among
@@ -96,7 +102,10 @@ class Roles(NamedTuple):
         """The columns of each role."""
         single = {"score": self.score, "label": self.label, "weight": self.weight}
         columns: dict[str, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
-        return columns | {"group": (*self.groups, *self.probabilities), "control": self.controls}
+        if self.proxy is None:
+            return columns | {"group": self.groups, "control": self.controls}
+        further = {role: [name] for role, name in further_columns(self.proxy).items()}
+        return columns | {"group": [*probability_columns(self.proxy).values()], "control": self.controls} | further
 
     @property
     def probabilities(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from rich.text import Text
 from metrifair.auditing.connections import is_address
 from metrifair.cli.closed_pipe import discard_output
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.options import STANDARD_OUTPUT, cuts_text
+from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
 from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
@@ -137,6 +137,8 @@ def _shown(value: object, *, is_file: bool) -> str:
         return ";".join(",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows)
     if isinstance(value, tuple):
         name, values = value
+        if isinstance(values, dict):
+            return probabilities_text(name, values)
         return cuts_text(name, values) if isinstance(values, list) else f"{name}={values}"
     kind, _, rest = str(value).partition(":")
     if is_file and is_address(str(value)):

@@ -74,6 +74,16 @@ def parse_probabilities(text: str) -> tuple[str, dict[str, str]]:
     return attribute, columns
 
 
+def probabilities_text(attribute: str, columns: Mapping[str, str]) -> str:
+    """Columns of group probabilities as typed on the command line.
+
+    >>> probabilities_text("race", {"white": "p_white", "p_black": "p_black"})
+    'race=white:p_white,p_black'
+    """
+    parts = (column if group == column else f"{group}:{column}" for group, column in columns.items())
+    return f"{attribute}={','.join(parts)}"
+
+
 def continuous_argument(columns: Sequence[str], group: Sequence[str]) -> Any:
     """The value of ``continuous``: names of columns, False for none of them, or "auto"."""
     if columns == ("none",) and "none" not in group:

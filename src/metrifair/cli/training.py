@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.cli.console import say, show_table
-from metrifair.cli.options import cuts_text
+from metrifair.cli.options import cuts_text, probabilities_text
 from metrifair.cli.training_file import TrainingFile, TrainingWarnings
 from metrifair.cli.training_options import Training, TrainingOptions
 from metrifair.errors import DataError, MetrifairWarning
@@ -402,10 +402,8 @@ def _proxy_words(options: TrainingOptions) -> dict[str, list[str]]:
     """Options of an audit for probabilities in place of groups."""
     if options.group_probabilities is None:
         return {}
-    name, columns = options.group_probabilities
     words = {"--known-group": options.known_group, "--proxy-labels": options.proxy_labels}
-    shares = ",".join(f"{group}:{column}" for group, column in columns.items())
-    return {"--group-probabilities": [f"{name}={shares}"]} | {
+    return {"--group-probabilities": [probabilities_text(*options.group_probabilities)]} | {
         option: [word] for option, word in words.items() if word is not None
     }
 

@@ -282,7 +282,7 @@ def probability_columns(proxy: GroupProbabilities) -> dict[str, str]:
     {'p_white': 'p_white', 'p_black': 'p_black'}
     """
     names = _column_names(proxy.table)
-    if not names or not all(isinstance(name, str) for name in _further_columns(proxy).values()):
+    if not names or not all(isinstance(name, str) for name in further_columns(proxy).values()):
         raise DataError(
             "must name columns of the file or table",
             argument="group",
@@ -303,10 +303,11 @@ def _column_names(table: Any) -> dict[str, str] | None:
 
 def proxy_columns(proxy: GroupProbabilities) -> tuple[str, ...]:
     """The columns of a file or table with probabilities, known groups and cells."""
-    return *probability_columns(proxy).values(), *_further_columns(proxy).values()
+    return *probability_columns(proxy).values(), *further_columns(proxy).values()
 
 
-def _further_columns(proxy: GroupProbabilities) -> dict[str, Any]:
+def further_columns(proxy: GroupProbabilities) -> dict[str, Any]:
+    """The columns with known groups and cells, by the argument that names them."""
     roles = {"known_groups": proxy.known_groups, "cells": proxy.cells}
     return {role: column for role, column in roles.items() if column is not None}
 
@@ -316,7 +317,7 @@ def with_values(
 ) -> GroupProbabilities:
     """The same with the values of its columns: ``numbers`` and ``values`` read a column by name."""
     table = {group: numbers(name) for group, name in probability_columns(proxy).items()}
-    further: dict[str, Any] = {role: values(name) for role, name in _further_columns(proxy).items()}
+    further: dict[str, Any] = {role: values(name) for role, name in further_columns(proxy).items()}
     return replace(proxy, table=table, **further)
 
 

@@ -30,6 +30,9 @@ _SCORED_ROWS = {
 }
 
 
+_ROLES = {"known_groups": "known groups", "cells": "inputs of the group probabilities"}
+
+
 def score_origin_text(origin: ScoreOrigin) -> str:
     """The rows that a model scored, and the model.
 
@@ -54,7 +57,7 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})" for why, count in provenance.left_out.items() if count
     ]
     rows_read = [] if provenance.rows_read is None else [f"{provenance.rows_read:,} read"]
-    columns = [f"{role}: {_listed(names)}" for role, names in provenance.columns.items() if names]
+    columns = [f"{_ROLES.get(role, role)}: {_listed(names)}" for role, names in provenance.columns.items() if names]
     lines = [
         *provenance.about.items(),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
