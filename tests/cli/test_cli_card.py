@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,14 @@ def run(*arguments: object) -> Result:
 
 OTHER = "This audit does not record that this model computed the scores."
 BEFORE = "These are not figures of this model, but of the fit with the same settings"
+FOLDS = "These are not figures of this model, but of models that were trained without the test fold that they score."
 CARDS = [  # model, audit, sentence of the card, whether the figures are listed as the model's
     ("m", "held", "Audited: held-out rows of loans.csv", True),
     ("m", "decisions", "Audited: held-out rows of loans.csv", True),
     ("m", "loans-scores", "Audited: rows of the training file: loans.csv", True),
     ("m", "later-scores", "Audited: rows of another file than the training file: later.csv", True),
     ("refit.m", "refit", BEFORE, False),
-    ("folds.m", "folds", BEFORE, False),
+    ("folds.m", "folds", FOLDS, False),
     ("m", "folds", OTHER, False),
     ("m", "refit", "Audited: held-out rows of loans.csv", True),  # the fit before the refit is this model
     ("m", "other", OTHER, False),
@@ -148,6 +150,17 @@ def test_an_audit_is_the_models_only_where_it_records_who_computed_the_scores(
     assert ("## An audit of other scores" in done.stdout) is (sentence == OTHER)
     assert ("does not record that this model computed its scores" in done.stderr) is (sentence == OTHER)
     assert ("No audit of this model's scores was given" in done.stdout) is not of_model
+
+
+@pytest.mark.parametrize("audited", ["held", "refit", "folds", "later-scores"])
+def test_a_card_shows_fingerprints_of_models_only(trained: Path, call: Any, audited: str) -> None:
+    model = {"refit": "refit.m", "folds": "folds.m"}.get(audited, "m")
+    card = call("card", trained / model, "--audit", trained / f"{audited}.json").stdout
+    shown = re.findall(r"scored by the model with fingerprint (.*?)\.\n", card)
+    assert len(shown) == (audited != "folds")
+    assert all(re.fullmatch("[0-9a-f]{16}", text) for text in shown)
+    assert ("scored in test folds by models that were trained without them" in card) is (audited == "folds")
+    assert ("of the fit with the same settings" in card) is (audited == "refit")
 
 
 def test_the_head_has_the_figure_of_the_audited_rows(trained: Path, call: Any) -> None:

@@ -49,6 +49,10 @@ _BEFORE_REFIT = (
     "These are not figures of this model, but of the fit with the same settings before it was trained again on all "
     "rows."
 )
+_TEST_FOLDS = (
+    "These are not figures of this model, but of models that were trained without the test fold that they score. If "
+    "the penalty strength or the family was chosen, it was chosen without that fold and can differ from this model's."
+)
 _OTHER_SCORES = (
     "This audit does not record that this model computed the scores. Its figures describe the audited scores, not this "
     "model."
@@ -183,7 +187,7 @@ class _Audited(NamedTuple):
 
 
 def is_audit_of(model: Any, audit: Audit) -> bool:
-    """Whether the audit records that this model, or its fit before a refit, computed the scores."""
+    """Whether the audit records scores of this model, of its fit before a refit, or of fits without a test fold."""
     origin, print_of_model = audit.provenance.score_origin, _fingerprint(model)
     return origin is not None and print_of_model is not None and print_of_model in (origin.model, origin.refit)
 
@@ -192,7 +196,8 @@ def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
     origin = audit.provenance.score_origin
     if origin is not None and is_audit_of(model, audit):
         rows, of_model = f"Audited: {markdown_text(score_origin_text(origin))}.", _fingerprint(model) == origin.model
-        return _Audited(of_model, [rows] if of_model else [_BEFORE_REFIT, rows])
+        others = _TEST_FOLDS if origin.model is None else _BEFORE_REFIT
+        return _Audited(of_model, [rows] if of_model else [others, rows])
     if stated_rows is not None:
         return _Audited(True, [f"Audited, as the author of this card states: {markdown_text(stated_rows)}."])
     return _Audited(False, ["## An audit of other scores", _OTHER_SCORES])

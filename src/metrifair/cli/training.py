@@ -373,7 +373,7 @@ def write_held_out(
     table = shown.table
     again = final is not None and (final is not model or predictions is not None)
     refit = fingerprint(final._content()) if again and final is not None else None
-    model_hash = fingerprint(model._content()) if predictions is None else f"{len(rows)} rows of test folds"
+    model_hash = fingerprint(model._content()) if predictions is None else None
     shown.write(path, model=model_hash, rows="held_out", sources=source.files, refit=refit)
     which = "that the model has not seen" if predictions is None else "by models that have not seen them"
     lines = [f"Held-out predictions: {path} ({len(rows):,} rows {which})."]

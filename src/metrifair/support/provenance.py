@@ -64,7 +64,7 @@ class ScoreOrigin:
 
     file: str  # sha256 of the file with the scores
     columns: Sequence[str]  # with scores or decisions of the model
-    model: str  # fingerprint
+    model: str | None  # fingerprint; None: for each test fold, a model that was trained without it
     rows: ScoredRows
     sources: Sequence[SourceFile] = ()  # the files with the rows
     refit: str | None = None  # fingerprint of the model that was trained again on all rows

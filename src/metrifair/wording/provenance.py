@@ -34,14 +34,19 @@ _ROLES = {"known_groups": "known groups", "cells": "inputs of the group probabil
 
 
 def score_origin_text(origin: ScoreOrigin) -> str:
-    """The rows that a model scored, and the model.
+    """The rows that were scored, and the model; of test folds, how their models were trained.
 
     >>> score_origin_text(ScoreOrigin("ab12", ["probability"], "cd34", "held_out"))
     'held-out rows, scored by the model with fingerprint cd34'
+    >>> score_origin_text(ScoreOrigin("ab12", ["probability"], None, "held_out"))
+    'held-out rows, scored in test folds by models that were trained without them'
     """
     files = ", ".join(f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES])
     place = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
-    return f"{_SCORED_ROWS[origin.rows]}{place}, scored by the model with fingerprint {origin.model[:16]}"
+    scorer = "in test folds by models that were trained without them"
+    if origin.model is not None:
+        scorer = f"by the model with fingerprint {origin.model[:16]}"
+    return f"{_SCORED_ROWS[origin.rows]}{place}, scored {scorer}"
 
 
 def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
