@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def test_a_threshold_is_chosen_without_each_fold(call: Callable[..., Result], cs
 @pytest.mark.extended
 def test_frontier_chooses_without_each_fold(call: Callable[..., Result], csv: Path, tmp_path: Path) -> None:
     figures, held_out, model = (tmp_path / name for name in ("f.json", "h.csv", "m.metrifair"))
-    outputs = ("--json", figures, "--held-out", held_out, "--output", model)
+    page = tmp_path / "page.html"
+    outputs = ("--json", figures, "--held-out", held_out, "--output", model, "--html", page)
     strengths = ("--strengths", "0,1", "--max-unfairness", "0.9")
     done = call("frontier", csv, *ASKED, *strengths, "--test-folds", 3, *outputs)
     assert done.exit_code == 0, done.output
@@ -79,6 +81,13 @@ def test_frontier_chooses_without_each_fold(call: Callable[..., Result], csv: Pa
     assert len(table) == N
     assert found["chosen"]["unfairness"] == pytest.approx(gap_in(table), abs=1e-9)
     load(model).predict(pl.read_csv(csv))
+    assert len(found["fold_choices"]) == 3
+    (own,) = [point for point in found["points"] if point["strength"] == found["chosen"]["strength"]]
+    shown = f"accuracy {own['accuracy']:.3f}"
+    assert f"{shown} (" in done.output.split("Chosen: strength ")[1].split("in cross-validation")[0]
+    (content,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    (tile,) = [tile for tile in json.loads(content)["highlights"] if "chosen" in tile["heading"].lower()]
+    assert [text for _, text in tile["figures"][:2]] == [f"{own[key]:.3f}" for key in ("accuracy", "unfairness")]
 
 
 @pytest.mark.parametrize(

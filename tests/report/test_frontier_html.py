@@ -52,6 +52,29 @@ def test_no_text_of_the_page_is_nan(view):
     assert without_figures(shown) == []
 
 
+@pytest.mark.parametrize("chosen", range(3))
+def test_with_test_folds_tiles_and_plot_show_the_figures_of_the_chosen_row(chosen):
+    """Other models have the figures of the choice: the tile states these in words."""
+    points = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1), Point(4, 0, 0.8, 0.05)]
+    choice = replace(points[chosen], accuracy=0.7, unfairness=0.06)
+    content = embedded(frontier_html(FrontierView(points, chosen=choice, fold_choices=(("", 2.0), ("", 4.0)))))
+    (tile,) = [tile for tile in content["highlights"] if "chosen" in tile["heading"].lower()]
+    row = content["rows"][chosen]
+    assert (tile["row"], content["start"]) == (chosen, chosen)
+    assert tile["figures"][:2] == [[figure["name"], figure["text"]] for figure in row["figures"]]
+    assert content["frontier"]["chosen"] == {"x": row["x"], "y": row["y"]}
+    assert "the choice has accuracy 0.700 and unfairness 0.060 on test rows" in tile["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("families", "stops"), [(("linear",), ["strength 0", "strength 2"]), (("linear", "mlp"), ["linear"] * 2)]
+)
+def test_labels_of_the_slider_name_strengths_unless_there_are_several_families(families, stops):
+    points = [Point(strength, 0, 0.9, 0.4, family=family) for family in families for strength in (0, 2)]
+    view = FrontierView(points, parameters=dict.fromkeys(families, "strength"))
+    assert [row["stop"] for row in embedded(frontier_html(view))["rows"]][:2] == stops
+
+
 def test_the_policy_allows_exactly_the_inline_script_and_style():
     text = frontier_html(demo_view())
     (policy,) = [a["content"] for tag, a in Parsed(text).elements if a.get("http-equiv") == "Content-Security-Policy"]

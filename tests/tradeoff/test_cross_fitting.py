@@ -88,6 +88,15 @@ def test_every_row_is_a_test_row_once_for_every_strength(calls: list[Any], folds
         assert not inside & set(np.asarray(fold.evaluator.validation.X)[:, 0].astype(int).tolist())
 
 
+def test_a_frame_marks_the_chosen_model() -> None:
+    """Its figures are not those of the choice, which other models have."""
+    front = front_of(Recorder(), ROWS)
+    for limit in (0.55, 0.7, 1.0):
+        model = front.select(max_unfairness=limit)
+        frame = front.to_frame("pandas")
+        assert frame["strength"][frame["chosen"]].tolist() == [model.strength]
+
+
 def test_the_choice_of_a_fold_does_not_depend_on_its_rows() -> None:
     """Other features in one fold change the choice of the other folds at most; its own choice stays."""
     front = front_of(Recorder(), ROWS)

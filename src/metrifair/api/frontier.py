@@ -211,7 +211,8 @@ class Frontier(PrintedPage, TradeOff):
     Attributes
     ----------
     chosen : Point or None
-        The test point of the last selection.
+        The test point of the last selection. With test folds, its figures are those of the selection, repeated
+        without each fold (``fold_choices``). ``points`` has the figures of the selected strength.
     limit : float or None
         Its unfairness limit.
     limit_confidence : float or None
@@ -464,7 +465,8 @@ class Frontier(PrintedPage, TradeOff):
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
-        rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
+        chosen = None if self.chosen is None else self.chosen.job
+        rows = [_figures(outcome, self.utility) | {"chosen": outcome.job == chosen} for outcome in self.outcomes]
         if self.parameters:
             rows = [
                 {"family": point.family, "parameter": self.parameters[point.family], "needs_group": point.needs_group}

@@ -231,6 +231,7 @@ def _frontier_figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
         "constant": None if front.constant is None else asdict(front.constant),
         "notes": list(front.view().notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
+        "fold_choices": front.fold_choices,
         "certified": front.certified and not refitted,
         "limit_confidence": front.limit_confidence,
         "refitted": refitted and front.chosen is not None,
@@ -242,7 +243,6 @@ def _save(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write the chosen model's predictions of test rows, and the model itself, refitted if requested."""
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
-    from metrifair.tradeoff.points import Job
 
     if front.chosen is None or front.source is None:
         return
@@ -255,7 +255,7 @@ def _save(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         count = f"{len(source.data.rows):,}"
         notes = [f"The saved model was trained on all {count} rows; the figures are of models without each fold."]
     elif choice.is_refitted:
-        job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
+        job = front.chosen.job
         family = next(member for member in front.source.families if member.name == job.family)
         final, warned = source.fit(source.data.rows, job, family)
         notes = [*warned.notes, *warned.unfinished, *_refit_sentences(source, certified=choice.certified)]

@@ -147,7 +147,7 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
-        "stop": row.family or row.text,
+        "stop": row.family if len(view.parameters) > 1 else row.text.removeprefix(f"{row.family}, "),
         "needsGroup": row.needs_group,
         "usable": row.usable,
         "state": row.state,
@@ -206,7 +206,7 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
         "lineWithout": [[short(a), short(b)] for a, b in front_line(view, view.front_without_groups)],
         "floor": short(view.floor),
         "area": area_sentence(view),
-        "chosen": place(view.choice),
+        "chosen": place(view.chosen_model),
         "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
         "points": [
             {
@@ -318,7 +318,7 @@ def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
     >>> x.low, [text for _, text in y.ticks]
     (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
     """
-    points = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
+    points = [*view.usable, *(point for point in (view.chosen_model, view.baseline) if point is not None)]
     if not points:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
     gaps, values = [view.gap(point) for point in points], [view.value(point) for point in points]
@@ -361,13 +361,14 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     x_axis, y_axis = frontier_axes(view)
     x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
     y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
-    unpenalized = None if view.change is None or view.change.reference == view.choice else view.change.reference
+    chosen = view.chosen_model
+    unpenalized = None if view.change is None or view.change.reference == chosen else view.change.reference
     points_by_kind: dict[str, list[Point | None]] = {
-        "Model": [point for point in view.usable if not view.mark(point) and point not in (unpenalized, view.choice)],
+        "Model": [point for point in view.usable if not view.mark(point) and point not in (unpenalized, chosen)],
         "No better than a constant": [point for point in view.usable if view.mark(point)],
         "Constant predictor": [view.baseline],
         "Without the penalty": [unpenalized],
-        "Chosen model": [view.choice],
+        "Chosen model": [chosen],
     }
     drawn = {name: [point for point in points if point is not None] for name, points in points_by_kind.items()}
     kinds = [name for name in _LOOKS if drawn.get(name, name == _FRONT)]

@@ -49,6 +49,11 @@ class Point:
         """The key that models of all seeds share: the strength, with the family if there are several."""
         return (self.family, self.strength) if self.family else self.strength
 
+    @property
+    def job(self) -> Job:
+        """The job that trains its model."""
+        return Job(self.strength, self.seed, self.family)
+
     def figure(self, name: str) -> float | None:
         """A figure by its name; None if there is none. Accuracy and R2 are one figure.
 

@@ -331,7 +331,7 @@ class TradeOff:
             raise DataError("no model is chosen; call select first")
         if self.source is None:
             raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
-        return Job(self.chosen.strength, self.chosen.seed, self.chosen.family), self.source
+        return self.chosen.job, self.source
 
 
 @dataclass(frozen=True)

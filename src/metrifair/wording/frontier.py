@@ -283,8 +283,10 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     top, count = view.front[-1], len(view.usable)
     best = f"The best of {count} models in {noun(view.label(view.key))}." if count > 1 else "The only model."
     entries = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
-    if view.choice is not None:
-        entries.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
+    choice, model = view.choice, view.chosen_model
+    repeated = f" {_without_folds(view, choice)}." if choice and view.fold_choices else ""
+    if model is not None:
+        entries.append(Highlight("Chosen", model, _against(view, model, top)))
     # A constant predictor is useless: choose the least unfair model that is better than it.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
@@ -300,7 +302,8 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
             heading = ", ".join([headings[0], *map(noun, headings[1:])])
             mark = entry.point.marks.get(view.key)
             warning = f"{_capital(mark_text(mark))}. " if mark else ""
-            merged.append(Highlight(heading, entry.point, warning + entry.sentence))
+            sentence = f"{warning}{entry.sentence}{repeated if entry.point == model else ''}"
+            merged.append(Highlight(heading, entry.point, sentence))
     return tuple(merged)
 
 
@@ -334,14 +337,18 @@ def _chosen(view: FrontierView, choice: Point) -> tuple[str, ...]:
     """The chosen model with its figures; with test folds, those of the model apart from those of the choice."""
     which = f"{'One model' if len(view.points) == 1 else 'Chosen'}: {_strength(view, choice)}"
     changed = f"; compared with no penalty, {text}" if (text := " and ".join(_changes(view, "is "))) else ""
-    tested = f"{' and '.join(_reached(view, choice))} on test rows{changed}"
+    reached = " and ".join(_reached(view, view.chosen_model or choice))
     if not view.fold_choices:
-        return (f"{which}, with {tested}.",)
-    model = next((point for point in view.points if (point.place, point.seed) == (choice.place, choice.seed)), choice)
+        return (f"{which}, with {reached} on test rows{changed}.",)
     return (
-        f"{which}, with {' and '.join(_reached(view, model))} in cross-validation, by which it was chosen.",
-        f"Repeated without each test fold, the choice has {tested}.",
+        f"{which}, with {reached} in cross-validation, by which it was chosen.",
+        f"{_without_folds(view, choice)}{changed}.",
     )
+
+
+def _without_folds(view: FrontierView, choice: Point) -> str:
+    """The figures of the choice, of models that were chosen without each test fold."""
+    return f"Repeated without each test fold, the choice has {' and '.join(_reached(view, choice))} on test rows"
 
 
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class FrontierView:
     curves
         Score distributions of the groups by strength; may lack strengths, or be empty.
     chosen
-        The model that was selected, if any.
+        The figures of the selection, if any. With test folds, models that were selected without each fold have them.
     title
         Headline of the report.
     accuracy_name
@@ -208,6 +208,17 @@ class FrontierView:
     def choice(self) -> Point | None:
         """The chosen model, if there is one and it can be drawn."""
         return self.chosen if self.chosen is not None and self._drawable(self.chosen) else None
+
+    @property
+    def chosen_model(self) -> Point | None:
+        """The figures of the chosen model in the table. With test folds, ``choice`` has those of other models.
+
+        >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.7, 0.2))
+        >>> view.chosen_model.accuracy, view.choice.accuracy
+        (0.8, 0.7)
+        """
+        choice = self.choice
+        return choice and next((point for point in self.usable if point.job == choice.job), choice)
 
     @property
     def baseline(self) -> Point | None:
