@@ -54,7 +54,7 @@ def test_with_test_folds_the_headline_tells_the_model_from_the_choice():
     assert second.startswith(
         "Repeated without each test fold, the choice has accuracy 0.700 and unfairness 0.200 on test rows; compared "
     )
-    assert third.startswith("It misses the unfairness limit of 0.15 on test rows (0.200)")
+    assert third.startswith("The choice misses the unfairness limit of 0.15 on test rows (0.200)")
 
 
 @pytest.mark.parametrize("chosen", [None, TWO[1]])

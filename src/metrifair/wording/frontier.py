@@ -429,7 +429,8 @@ def verdict(view: FrontierView) -> str:
     if value > view.limit:
         verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
     details = f" ({'; '.join(figures)})" if figures else ""
-    return f"It {verb} the {gap} limit of {view.limit:g} on test rows{details}{remedy}."
+    subject = "The choice" if view.fold_choices else "It"
+    return f"{subject} {verb} the {gap} limit of {view.limit:g} on test rows{details}{remedy}."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
