@@ -255,7 +255,7 @@ def honest():
 HONEST = honest()
 
 
-@pytest.mark.filterwarnings("ignore:two of the states hold the same counts")
+@pytest.mark.filterwarnings("ignore:two of the states have the same counts")
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_hostile_files_are_refused_or_audited(tmp_path_factory, data):

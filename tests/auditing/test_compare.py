@@ -381,6 +381,9 @@ def test_ratios_of_other_groups_are_not_compared_but_a_group_may_be_absent() -> 
     known = region != "west"
     fewer = flat_audit(score[known], sensitive_features={"region": region[known]}, **QUICK)
     assert "selection_ratio" in {row.metric for row in compare(every, fewer).differences}
+    mistyped = [np.where(np.arange(600) == 0, name, region) for name in ("nroth", "suoth")]  # too few to be a group
+    both = [flat_audit(score, sensitive_features={"region": column}, **QUICK) for column in mistyped]
+    assert "selection_ratio" in {row.metric for row in compare(*both).differences}
 
 
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:

@@ -229,9 +229,9 @@ def test_no_option_is_suggested_for_values_that_it_could_not_name(tmp_path: Path
 
 def test_the_few_cells_that_make_text_of_numbers_are_named(tmp_path: Path, call: Any) -> None:
     path = tmp_path / "table.csv"
-    path.write_text("\n".join(["income,code,word", *["7,02139,x"] * 40, '"41,200",02139,y', "NA,02139,z"]) + "\n")
+    path.write_text("\n".join(["income,code,word", *["7,02139,x"] * 40, '"41,200",none,y', "NA,02139,z"]) + "\n")
     done = call("columns", path)
-    assert "Column 'income' is read as text: 1 of its 41 values, such as '41,200', are not numbers." in done.output
+    assert "Column 'income' is read as text because of 1 of its 41 values, such as '41,200'." in done.output
     assert done.output.count("is read as text") == 1
 
 

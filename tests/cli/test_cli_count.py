@@ -148,10 +148,10 @@ def test_a_file_counts_once(days: list[Path], tmp_path: Path, call: Any) -> None
     for command in ("merge", "monitor", "compare"):
         assert "named twice" in refusal(call(command, first, first))
     said = call("merge", first, second).stdout
-    assert "Note: two of the states hold the same counts of " in said
-    assert "rows (Monday and Tuesday): where these are the same rows, they count twice." in said
+    assert "Note: two of the states have the same counts of " in said
+    assert "rows (Monday and Tuesday). If they are the same rows, they are counted twice." in said
     done = call("monitor", first, second, "--json", "-")
     assert json.loads(done.stdout)["looks"] == ["Monday", "Tuesday"]  # the given names, not those of the files
-    assert done.stderr.count("Note: two of the states hold the same counts of ") == 1
+    assert done.stderr.count("Note: two of the states have the same counts of ") == 1
     said = refusal(call("merge", first, scores))
     assert said.startswith(f"merge takes counts of metrifair count, got '{scores}'; first metrifair count ")

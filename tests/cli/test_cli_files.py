@@ -395,3 +395,26 @@ def test_the_cell_that_is_no_number_is_named_where_groups_are_cut(tmp_path: Path
     path.write_text("age,x,y\n" + "".join(f"{20 + row},{row % 7},{row % 2}\n" for row in range(40)) + "unknown,1,0\n")
     done = call("train", path, "--label", "y", "--group", "age", "--cuts", "age=30")
     assert "must be a number, and contains 'unknown'; correct its values, or use --missing unknown" in done.output
+
+
+def test_spaces_around_features_do_not_change_predictions(tmp_path: Path, call: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        (job, sex, "yes" if job == "a" or rng.random() < 0.2 else "no")
+        for job in "abc"
+        for sex in "fm"
+        for _ in range(30)
+    ]
+    for name, separator in (("plain", ","), ("spaced", ", ")):
+        (tmp_path / f"{name}.csv").write_text("job,sex,repaid\n" + "\n".join(map(separator.join, rows)) + "\n")
+    model = tmp_path / "m.metrifair"
+    trained = call(
+        "train", tmp_path / "plain.csv", "--label", "repaid", "--group", "sex", "--model", "linear", "--output", model
+    )
+    assert trained.exit_code == 0, trained.output
+    for name in ("plain", "spaced"):
+        done = call("predict", model, tmp_path / f"{name}.csv", "--output", tmp_path / f"{name}-scored.csv")
+        assert done.exit_code == 0, done.output
+    plain, spaced = ((tmp_path / f"{name}-scored.csv").read_bytes() for name in ("plain", "spaced"))
+    assert plain == spaced
+    assert len(set(plain.split(b"\n"))) > 3

@@ -57,7 +57,10 @@ COMPARISONS: dict[str, tuple[DifferenceRecord, str]] = {
             "between audits, and are wider than those of paired rows."
         ),
     ),
-    "unmatched": (replace(PAIRED, unmatched=7), "7 figures that only one of the audits has are not compared."),
+    "unmatched": (
+        replace(PAIRED, unmatched=7),
+        "7 figures are not compared: only one of the audits has them, or their groups differ.",
+    ),
 }
 
 LOOK = Look("May", *PLACE, (90, 80), 0.1)

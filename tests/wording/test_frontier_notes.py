@@ -97,7 +97,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     (
         "missing_groups",
         {"attribute": "sex", "rows": 1350, "of": 6000},
-        "sex is missing in 1,350 of 6,000 rows: they train the model, and no comparison includes them.",
+        "sex is missing in 1,350 of 6,000 rows. They are used for training, and comparisons of sex exclude them.",
     ),
     (
         "small_groups",

@@ -14,14 +14,7 @@ from metrifair.api.audit_result import Audit
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import MemorySource
-from metrifair.auditing.state_file import (
-    StateParts,
-    Threshold,
-    read_parts,
-    state_content,
-    warn_of_equal_states,
-    without_products,
-)
+from metrifair.auditing.state_file import StateParts, Threshold, read_parts, state_content, warn_of_equal_states
 from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
@@ -186,8 +179,8 @@ class AuditState(StateParts):
         Parameters
         ----------
         min_group_size : int
-            Minimum group size. Smaller cells are withheld, and their rows count as left out. With probabilities, rows
-            with a positive probability of the group count.
+            Minimum group size. Smaller cells are withheld, and their rows count as left out. With group probabilities,
+            only 1 is possible: the probabilities of the other groups would show those of the withheld group.
 
         Returns
         -------
@@ -203,14 +196,19 @@ class AuditState(StateParts):
         state = self.merge()
         if state.counts is None:
             return state
-        is_large = np.bincount(state.counts.cell, state.counts.rows, len(state.cells)) >= min_group_size
-        rows = state.rows
+        if min_group_size > 1 and state.shape is not None and state.shape.proxy is not None:
+            raise DataError(
+                "cannot withhold a group that has probabilities: those of the other groups add up to 1 with it",
+                argument="min_group_size",
+                received=min_group_size,
+                remedy=Remedy("min_group_size", leave_out=True),
+            )
+        size = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
+        is_large = size >= min_group_size
+        withheld = int(size[~is_large].sum())
+        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
         state.cells, state.selected = list(compress(state.cells, is_large)), state.selected[is_large]
         state.counts = state.counts.renumbered(np.where(is_large, np.cumsum(is_large) - 1, -1))
-        if state.shape is not None and state.shape.proxy is not None:
-            state.counts = without_products(state.counts, state.cells, state.shape.proxy.groups)
-        withheld = rows - state.rows
-        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
         return state
 
     def save(self, path: PathLike, *, min_group_size: int = 1) -> None:

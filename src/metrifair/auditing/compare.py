@@ -78,11 +78,14 @@ def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
 
 
 def _has_groups_of(attribute: str, first: AuditRecord, second: AuditRecord) -> bool:
-    """Whether an attribute has the same groups in both audits, except for those that one of them lacks.
+    """Whether an attribute has the same groups of enough rows in both audits, except for those that one of them lacks.
 
     A figure of all groups compares only then: 45 and 25 may cut the same ages. Bands of numbers are each audit's own.
     """
-    found = [[finding for finding in record.findings if finding.attribute == attribute] for record in (first, second)]
+    found = [
+        [finding for finding in record.findings if finding.attribute == attribute and finding.enough]
+        for record in (first, second)
+    ]
     is_number = [any(finding.cuts for finding in findings) for findings in found]
     old, new = ({value for finding in findings for value in finding.group_values} for findings in found)
     return all(is_number) or (not any(is_number) and (old <= new or new <= old))

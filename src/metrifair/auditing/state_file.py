@@ -7,7 +7,7 @@ import math
 import reprlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -156,12 +156,13 @@ def warn_of_equal_states(states: Sequence[StateParts]) -> None:
     for state in states:
         if state.counts is None or (rows := state.rows) < FEW:
             continue
-        counts = (*state.cells, *(part.tobytes() for part in (state.counts.cell, state.counts.low, state.counts.rows)))
+        parts = (getattr(state.counts, name).tobytes() for name in ("cell", "low", "rows", "weight", "share"))
+        counts = (*state.cells, *parts)
         if counts in names_by_counts:
             names = " and ".join(filter(None, (names_by_counts[counts], ", ".join(state.names))))
             warnings.warn(
-                f"two of the states hold the same counts of {rows:,} rows{f' ({names})' if names else ''}: where these "
-                "are the same rows, they count twice",
+                f"two of the states have the same counts of {rows:,} rows{f' ({names})' if names else ''}. If they are "
+                "the same rows, they are counted twice",
                 MetrifairWarning,
                 stacklevel=3,
             )
@@ -400,13 +401,6 @@ def merge_counts(
     if int(merged.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts")
     return every, total, merged
-
-
-def without_products(counts: StateCounts, cells: Sequence[tuple[Value, ...]], groups: Sequence[str]) -> StateCounts:
-    """The counts without products of weights in the groups of cells that were withheld."""
-    present = set(cells)
-    kept = np.array([[(group, *cell[1:]) in present for group in groups] for cell in cells]).reshape(-1, len(groups))
-    return replace(counts, products=counts.products * kept[counts.cell])
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:

@@ -18,7 +18,7 @@ from metrifair.support.provenance import SourceFile, source_files
 if TYPE_CHECKING:
     import polars as pl
 
-_CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
+CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 _DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
@@ -77,7 +77,7 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     text = column.cast(pl.String)
     numbers = text.cast(pl.Float64, strict=False)
     is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
-    if is_plain and not as_text and not text.str.contains(_CODE).any():
+    if is_plain and not as_text and not text.str.contains(CODE).any():
         return numbers
     written, text = text, text.str.strip_chars()
     text = text.set(text == "", None)
@@ -90,7 +90,7 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
         return (text.str.to_lowercase() == "true").alias(column.name)
     known = values.set(lowered.is_in(MISSING), None)
     numbers = known.cast(pl.Float64, strict=False)
-    is_number = numbers.null_count() == known.null_count() and not known.str.contains(_CODE).any()
+    is_number = numbers.null_count() == known.null_count() and not known.str.contains(CODE).any()
     if not is_number and not known.str.contains(_DATE).all():
         return written
     known = text.set(text.str.to_lowercase().is_in(MISSING), None)

@@ -190,7 +190,7 @@ def _text_notes(table: pl.DataFrame) -> Iterator[str]:
     """Columns of numbers that are read as text, because of decimal commas or a few other cells."""
     import polars as pl
 
-    from metrifair.auditing.typed_tables import comma_number
+    from metrifair.auditing.typed_tables import CODE, comma_number
     from metrifair.cli.tables import with_plain_words
     from metrifair.encoding.coders import FEW_STRAYS
 
@@ -203,10 +203,10 @@ def _text_notes(table: pl.DataFrame) -> Iterator[str]:
             )
             continue
         strays = words.filter(words.cast(pl.Float64, strict=False).is_null())
-        if 0 < len(strays) <= FEW_STRAYS * len(words):
+        if 0 < len(strays) <= FEW_STRAYS * len(words) and not words.str.contains(CODE).any():
             yield (
-                f"Column {name!r} is read as text: {len(strays):,} of its {len(words):,} values, such as "
-                f"{strays[0]!r}, are not numbers. Correct them, or use --missing if they mark missing values."
+                f"Column {name!r} is read as text because of {len(strays):,} of its {len(words):,} values, such as "
+                f"{_text(strays[0])!r}. Correct them, or use --missing if they mark missing values."
             )
 
 

@@ -89,7 +89,7 @@ def predictions(
     """Ids, kept columns, predictions and probabilities of the rows of a file, and the files that were read."""
     import polars as pl
 
-    from metrifair.cli.tables import free_name, read, with_predictions
+    from metrifair.cli.tables import free_name, read, strip_texts, with_predictions
     from metrifair.encoding.coders import Levels
 
     coders = model.encoder.coders_
@@ -102,7 +102,7 @@ def predictions(
     copied = frame.select(list(dict.fromkeys([*names, *keep])))
     if not names:
         copied = copied.select(pl.Series(free_name("row", copied.columns), range(1, len(frame) + 1)), pl.all())
-    return with_predictions(copied, model, frame), files
+    return with_predictions(copied, model, strip_texts(frame, model.sensitive)), files
 
 
 def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:

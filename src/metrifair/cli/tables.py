@@ -73,6 +73,16 @@ def with_plain_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.with_columns(pl.when(~words.str.to_lowercase().is_in(MISSING)).then(words))
 
 
+def strip_texts(frame: pl.DataFrame, groups: Collection[str]) -> pl.DataFrame:
+    """The table without spaces around text, which would make other levels of a feature; groups stay as in audits.
+
+    >>> strip_texts(pl.DataFrame({"job": [" a", "a"], "sex": ["m ", "m"]}), ["sex"]).rows()
+    [('a', 'm '), ('a', 'm')]
+    """
+    kept = pl.selectors.by_name(*groups, require_all=False)
+    return frame.with_columns((pl.selectors.string() - kept).str.strip_chars())
+
+
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write the table in one step; to standard output as csv."""
     content, ending = io.BytesIO(), path.suffix.lower()

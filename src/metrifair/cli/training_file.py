@@ -31,6 +31,7 @@ from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
     free_name,
+    strip_texts,
     with_plain_words,
     with_predictions,
 )
@@ -291,6 +292,7 @@ def training_file(
         arguments["control_features"] = controls
     if options.weight is not None:
         arguments["sample_weight"] = _weights(labeled.get_column(options.weight))
+    labeled = strip_texts(labeled, [*options.group, *options.ids])
     groups = () if options.use_group else options.roles["group"]
     roles = ("label", "weight", "cluster", "ignore", "id")
     features = labeled.drop({*groups, *(name for role in roles for name in options.roles[role])})

@@ -84,7 +84,9 @@ def difference_sentences(record: DifferenceRecord) -> list[str]:
                 sentences.append(_most_significant(changed))
     sentences.append(_pairing(record))
     if record.unmatched:
-        sentences.append(f"{record.unmatched} figures that only one of the audits has are not compared.")
+        sentences.append(
+            f"{record.unmatched} figures are not compared: only one of the audits has them, or their groups differ."
+        )
     return sentences
 
 

@@ -193,7 +193,8 @@ NOTES: Mapping[str, Callable[..., str]] = {
         f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
     ),
     "missing_groups": lambda attribute, rows, of: (
-        f"{attribute} is missing in {rows:,} of {of:,} rows: they train the model, and no comparison includes them."
+        f"{attribute} is missing in {rows:,} of {of:,} rows. They are used for training, and comparisons of "
+        f"{attribute} exclude them."
     ),
     "probabilities": _probabilities,
     "clusters": _clusters,
