@@ -394,7 +394,7 @@ def test_the_cell_that_is_no_number_is_named_where_groups_are_cut(tmp_path: Path
     path = tmp_path / "people.csv"
     path.write_text("age,x,y\n" + "".join(f"{20 + row},{row % 7},{row % 2}\n" for row in range(40)) + "unknown,1,0\n")
     done = call("train", path, "--label", "y", "--group", "age", "--cuts", "age=30")
-    assert "must be a number, and contains 'unknown'; correct its values, or use --missing unknown" in done.output
+    assert "must be a number, and contains 'unknown'; correct its values, or name words for missing" in done.output
 
 
 def test_spaces_around_features_do_not_change_predictions(tmp_path: Path, call: Any) -> None:

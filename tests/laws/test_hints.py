@@ -42,7 +42,8 @@ class Hint(NamedTuple):
 
 
 HINTS = {
-    Hint("api/state.py", "name", "leave out"),
+    *(Hint("api/state.py", name, "leave out") for name in ("name", "min_group_size")),
+    Hint("auditing/state_file.py", "name", "leave out"),  # known_groups, cells, confusion
     *(Hint("auditing/state_rows.py", name, "placeholder") for name in ("cuts", "threshold")),
     *(Hint("problem/problem.py", "with_labels", value) for value in ("'included'", "'independent'")),  # an assumption
     *(Hint("auditing/decisions.py", name, "placeholder") for name in ("threshold", "reference")),
@@ -109,7 +110,7 @@ HINTS = {
         )
     ),
     *(Hint("problem/predictions.py", name, "placeholder") for name in ("loss", "y_true", "favorable_decision")),
-    *(Hint("problem/problem.py", *rest) for rest in (("given.label", "placeholder"), ("name", "leave out"))),
+    *(Hint("problem/problem.py", *rest) for rest in (("inputs.label", "placeholder"), ("name", "leave out"))),
     # Probabilities of groups: how training compares groups, and what it estimates.
     *(Hint("problem/problem.py", *rest) for rest in (("confusion", "leave out"), ("contrast", "'pairs'"))),
     Hint("estimators/settings.py", "estimate", "'rows'"),
@@ -123,22 +124,11 @@ STATED_OTHERWISE |= {Hint("auditing/request.py", "reference", "leave out")}  # t
 # Sentences: what is done to the data or with other functions, without a value that decides what they mean.
 SENTENCES = {
     "api/audit.py": ["pass the predictions of a single model as an array or a table"],
-    "api/audit_columns.py": ["audit a random sample of the rows, or raise AuditOptions.in_memory_rows"],
+    "api/audit_columns.py": [
+        "count the rows in parts with AuditState or metrifair count, or raise AuditOptions.in_memory_rows"
+    ],
     "api/audit_result.py": ["audit arrays, or a file with a larger in_memory_rows"],
     "api/state.py": ["count the rows of both with one value"],
-    "auditing/compare.py": [
-        "audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
-        "audit both with the same value",
-        "audit the same groups, criteria and metrics in both",
-    ],
-    "auditing/decisions.py": [
-        "audit one class at a time",
-        "name a group of each attribute",
-        "of several attributes, name one for each",
-        "pass the reported groups, or another standard",
-    ],
-    "auditing/group_metrics.py": ["pass a function that takes weights, or audit without them"],
-    "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
     "auditing/columns.py": [
         "audit each by itself and compare the audits if they are several models",
         "its values are {_counts_in(decisions)}",
@@ -147,13 +137,21 @@ SENTENCES = {
         "write numbers without a sign between thousands",
         "write shares, such as {first[:-1]}/100, without the sign",
     ],
+    "auditing/compare.py": [
+        "audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
+        "audit both with the same value",
+        "audit the same groups, criteria and metrics in both",
+    ],
     "auditing/connections.py": [
-        (
-            "download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as "
-            "postgres://user@host/database"
-        ),
+        "download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as postgres://user@host/database",
         "leave one of them out",
         "pass its path, without file://",
+    ],
+    "auditing/decisions.py": [
+        "audit one class at a time",
+        "name a group of each attribute",
+        "of several attributes, name one for each",
+        "pass the reported groups, or another standard",
     ],
     "auditing/files.py": [
         "check its quotes",
@@ -167,45 +165,45 @@ SENTENCES = {
         "name it in one of them",
         "name it once",
     ],
+    "auditing/group_metrics.py": ["pass a function that takes weights, or audit without them"],
+    "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
+    "auditing/request.py": ["name another column", "name another column, or shorten the names"],
     "auditing/source.py": ["compare groups in pairs, or each with the rest"],
+    "auditing/state_file.py": [
+        "audit all rows at once, with audit or audit_file",
+        "count the scores of the positive label as a single column",
+    ],
     "auditing/state_rows.py": [
-        "audit all rows at once, with audit, audit_file or audit_table",
+        "count the table in parts, and merge the counts",
         "count them with AuditState or metrifair count, or use metrifair evidence, which counts files",
+        "divide all weights by a constant",
+        "write the report with to_html or to_json",
     ],
     "auditing/suppression.py": ["use fewer columns, merge small groups, or use a smaller minimum"],
     "auditing/tables.py": ["cast it in a query or a view"],
-    "auditing/request.py": ["name another column", "name another column, or shorten the names"],
-    "auditing/state_file.py": ["count the scores of the positive label as a single column"],
+    "baselines/network.py": ["set warm_start=False, or use a network or a learner that has warm_start"],
+    "baselines/stacked.py": ["leave the group out or use another criterion"],
+    "boosting/booster.py": ["use FairXGBClassifier or FairXGBRegressor, or pass X.compute()"],
+    "boosting/dask.py": [
+        "check their memory and logs, then call fit again",
+        "pass expected_groups=False to use the observed groups, or use arrays",
+    ],
+    "boosting/objective.py": ["lower learning_rate, or check the target, and the score of a user-defined criterion"],
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
-    "encoding/encoder.py": ["make it a category to have names"],
-    "problem/tables.py": ["pass the column, such as table[{table!r}]"],
+    "cli/training_file.py": ["correct its values, or name words for missing values with --missing"],
     "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
-    "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
-    "problem/proxies.py": [
-        "merge groups that are often confused",
-        "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
-        "divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
-        "pass only one of them",
-        "pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
+    "encoding/encoder.py": ["make it a category to have names"],
+    "estimators/estimator.py": [
+        "pass groups=, a list of all groups, to the first partial_fit",
+        "pass sensitive_features, one value per sample, or set strength=0",
     ],
-    "stacking.py": [
-        "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
-        "use FairClassifier or FairRegressor",
-    ],
-    "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
-    "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
-    "tradeoff/result.py": [
-        "leave it out, or make the frontier without folds, weights and group probabilities",
-        "make the frontier with test=0.25",
-        "use confidence instead",
-    ],
+    "estimators/fair.py": ["pass a dict"],
+    "estimators/table_model.py": ["fit them together"],
     "nn/samplers.py": ["use StratifiedBatchSampler if groups are known"],
-    "report/pdf.py": [
-        "install chromium, or write the HTML page and print it in any browser",
-        "write the HTML page and print it in any browser",
-    ],
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
+    "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
+    "postprocessing/threshold.py": ["use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"],
     "problem/attributes.py": ["cut it into groups"],
     "problem/predictions.py": [
         "check the units of X, or leave the row out",
@@ -223,13 +221,41 @@ SENTENCES = {
         "merge labels",
         "turn them into numbers or text",
     ],
-    "support/checks.py": ["did you mean {near[0]!r}?", "{percent:g} percent is {percent / 100:g}"],
-    "tradeoff/split.py": ["use fewer, or leave rare labels out", "use smaller clusters, or omit clusters"],
-    "tradeoff/sweep.py": ["pass an object with fit and predict, such as FairClassifier()"],
-    "wording/compare.py": [
-        "audit the scores together",
-        "pass paired=True, or audit the scores together",
+    "problem/proxies.py": [
+        "divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
+        "merge groups that are often confused",
+        "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
+        "pass only one of them",
+        "pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
     ],
+    "problem/tables.py": ["pass the column, such as table[{table!r}]"],
+    "report/pdf.py": [
+        "install chromium, or write the HTML page and print it in any browser",
+        "write the HTML page and print it in any browser",
+    ],
+    "stacking.py": [
+        "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
+        "use FairClassifier or FairRegressor",
+    ],
+    "support/checks.py": ["did you mean {near[0]!r}?", "{percent:g} percent is {percent / 100:g}"],
+    "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
+    "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
+    "tradeoff/ledger.py": ["define it at the top of a module, or leave ledger out"],
+    "tradeoff/result.py": [
+        "leave it out, or make the frontier without folds, weights and group probabilities",
+        "leave needs_group out, or train other families",
+        "make it anew to add one",
+        "make the frontier with test=0.25",
+        "use a smaller limit",
+        "use confidence instead",
+    ],
+    "tradeoff/split.py": ["use fewer, or leave rare labels out", "use smaller clusters, or omit clusters"],
+    "tradeoff/sweep.py": [
+        "leave devices out",
+        "name the one that trades accuracy for fairness with parameter=...",
+        "pass an object with fit and predict, such as FairClassifier()",
+    ],
+    "wording/compare.py": ["audit the scores together", "pass paired=True, or audit the scores together"],
 }
 # Messages of the command line that show an option with a value that they fill in, and why it is safe.
 OPTIONS_WITH_VALUES = {

@@ -418,7 +418,7 @@ def _sensitive(
             other = column.filter(column.cast(pl.String).cast(pl.Float64, strict=False).is_null()).drop_nulls()
             raise DataError(
                 f"--group {name!r} must be a number, and contains {other[0]!r}",
-                remedy=["correct its values", f"use --missing {quote(str(other[0]))} if it marks missing values"],
+                remedy="correct its values, or name words for missing values with --missing",
             )
     numbers = [name for name in numbers_among(values, continuous) if name not in cuts]
     for name in options.group:

@@ -137,8 +137,7 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
     if cuts is None:
         return {}
     if not names:
-        problem = "cannot be used: groups with probabilities have no column of numbers"
-        raise DataError(problem, argument="cuts", remedy=Remedy("cuts", leave_out=True))
+        raise DataError("cannot be used: groups with probabilities have no column of numbers", argument="cuts")
     if not isinstance(cuts, Mapping):
         if len(names) != 1:
             raise DataError(
