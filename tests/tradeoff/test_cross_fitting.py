@@ -299,5 +299,5 @@ def test_page_and_summary_say_that_the_model_is_fitted_on_all_rows(tmp_path: Pat
     model, choice, verdict = front.summary().splitlines()[:3]
     assert model.startswith("Chosen: strength ")
     assert "compared with no penalty, accuracy is " in choice
-    assert verdict.startswith("It ")
+    assert verdict.startswith("The choice ")
     assert isinstance(front.chosen, Point)
