@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import json
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from safetensors.numpy import save as safetensors_of
 
-from metrifair.saving.modelfile import FORMAT
+from metrifair import load
+from metrifair.errors import ModelFileError
+from metrifair.saving.modelfile import FORMAT, Content
 
 MARK = rb"{\"sha256\":\""
 
@@ -137,3 +140,25 @@ def bent(draw: st.DrawFn, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
     elif how == "add":
         arrays |= {name: array, "more": array}
     return arrays
+
+
+@st.composite
+def hostile(draw: st.DrawFn, honest: Content) -> bytes:
+    """An honest file with another description, other arrays or other bytes."""
+    how = draw(st.sampled_from(["lies", "bent", "damages"]))
+    if how == "damages":
+        return sealed(draw(damages(described(honest.meta, honest.arrays, honest.kind))))
+    meta = draw(lies(honest.meta)) if how == "lies" else honest.meta
+    arrays = draw(bent(honest.arrays)) if how == "bent" else honest.arrays
+    return described(meta, arrays, honest.kind)
+
+
+def load_hostile(path: Path) -> Any:
+    """What a file contains; None if it is refused, which must be in few printable words."""
+    try:
+        return load(path)
+    except ModelFileError as error:
+        text = str(error)
+    assert text.isprintable()
+    assert len(text) < 2000
+    return None

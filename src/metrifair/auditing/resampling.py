@@ -312,7 +312,7 @@ def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float)
     normal = normal_quantile((1 + confidence) / 2)
     students = student_quantiles([effect.spread.freedom for effect in noise.values()], (1 + confidence) / 2).tolist()
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
-    # Of n draws the k-th stands for the share k / (n + 1): noise no different from the sample is beyond it that often.
+    # Of n draws, the k-th is the quantile k / (n + 1): noise no different from the sample is beyond it that often.
     null_distances = np.stack([effect.by_chance for effect in noise.values()])
     quantiles = np.quantile(null_distances, [resolved, max(0.0, 2 * resolved - 1)], axis=1, method="weibull")
     if confidence > resolved:

@@ -253,9 +253,8 @@ class _SweepPlan:
     def table(self) -> RowsToTrain:
         """All rows."""
         request = self.request
-        weight = (
-            None if is_number(request.sample_weight) else request.sample_weight
-        )  # one weight for all rows changes nothing
+        # One weight for all rows changes nothing.
+        weight = None if is_number(request.sample_weight) else request.sample_weight
         groups_and_weight = request.sensitive_features, request.control_features, weight
         return RowsToTrain(request.X, request.y, *groups_and_weight, self.data.rows, request.search.clusters)
 

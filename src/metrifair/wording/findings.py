@@ -52,8 +52,8 @@ def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
     >>> rank_text(gap, [gap]), rank_text(gap, [gap, larger])
     ('largest significant gap', 'gap with the highest lower confidence limit')
     """
-    certain = [other.value for other in findings if other.certain and other.metric == headline.metric]
-    if max(certain, default=0.0) > headline.value:
+    significant = [other.value for other in findings if other.certain and other.metric == headline.metric]
+    if max(significant, default=0.0) > headline.value:
         return "gap with the highest lower confidence limit"
     return "largest significant gap"
 
