@@ -188,20 +188,34 @@ def _provide_imports() -> None:
 
 
 def fairret_norm(rows: Rows, settings: Settings) -> Iterator[Said]:
-    """fairret's norm of the gaps between positive rates, as a penalty."""
+    """fairret's norm of the gaps between positive rates, as a penalty.
+
+    fairret takes one model at a time. All models' values are computed together here, and compared with fairret's once.
+    """
     from fairret.loss import NormLoss  # noqa: PLC0415
     from fairret.statistic import PositiveRate  # noqa: PLC0415
 
     norm = NormLoss(PositiveRate())
-    yield from _penalized(rows, settings, lambda output, a: norm(output.unsqueeze(-1), torch.eye(2)[a]))
+    compared: list[torch.Tensor] = []
+
+    def gaps(outputs: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        groups, probabilities = torch.eye(2)[a], torch.sigmoid(outputs)
+        rates = probabilities @ groups / groups.sum(0)
+        values = (rates / probabilities.mean(1, keepdim=True) - 1).abs().sum(1)
+        if not compared:
+            compared.extend(norm(output.unsqueeze(-1), groups) for output in outputs)
+            torch.testing.assert_close(values, torch.stack(compared))
+        return values
+
+    yield from _penalized(rows, settings, gaps)
 
 
 def diff_dp(rows: Rows, settings: Settings) -> Iterator[Said]:
     """FFB's DiffDP: the gap between the groups' mean predictions."""
 
-    def gap(output: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
-        probability = torch.sigmoid(output)
-        return (probability[a == 0].mean() - probability[a == 1].mean()).abs()
+    def gap(outputs: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        probabilities = torch.sigmoid(outputs)
+        return (probabilities[:, a == 0].mean(1) - probabilities[:, a == 1].mean(1)).abs()
 
     yield from _penalized(rows, settings, gap)
 
@@ -209,12 +223,13 @@ def diff_dp(rows: Rows, settings: Settings) -> Iterator[Said]:
 def hsic(rows: Rows, settings: Settings) -> Iterator[Said]:
     """FFB's HSIC of predictions and groups: Gaussian kernels exp(-d^2), biased, over (m - 1)^2."""
 
-    def dependence(output: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
-        of_scores, of_groups = (
-            torch.exp(-((value[:, None] - value) ** 2)) for value in (torch.sigmoid(output), a.to(output))
-        )
+    def kernel(values: torch.Tensor) -> torch.Tensor:
+        return torch.exp(-((values.unsqueeze(-1) - values.unsqueeze(-2)) ** 2))
+
+    def dependence(outputs: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        of_groups = kernel(a.to(outputs))
         centered = of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
-        return (of_scores * centered).sum() / (len(a) - 1) ** 2
+        return (kernel(torch.sigmoid(outputs)) * centered).sum((1, 2)) / (len(a) - 1) ** 2
 
     # It compares all pairs of rows, so that batches are small.
     yield from _penalized(rows, settings, dependence, factor=settings.strengths["hsic_factor"], largest=512)
@@ -272,8 +287,7 @@ def _penalized(
         part = own[batches.pop()]
         output = outputs(parameters, x[part])
         loss = cross_entropy(output, y[part].expand_as(output), reduction="none").mean(1).sum()
-        penalties = torch.stack([penalty(one, a[part]) for one in output[penalized]])
-        loss = loss + factor * strengths[penalized] @ penalties
+        loss = loss + factor * strengths[penalized] @ penalty(output[penalized], a[part])
         adam.zero_grad()
         loss.backward()
         adam.step()
