@@ -66,6 +66,25 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
     assert call("monitor", tmp_path / "old.state", tmp_path / "new.state", "--fail-worse").exit_code == 0
 
 
+def test_fail_worse_does_not_pass_where_nothing_could_be_tested(tmp_path: Path, call: Any) -> None:
+    few, many = tmp_path / "few.csv", tmp_path / "many.csv"
+    few.write_text("sex,p\n" + "f,0.2\nm,0.8\n" * 4)
+    many.write_text("sex,p\n" + "f,0.2\nf,0.4\nm,0.6\nm,0.8\n" * 50)
+    for file in (few, many):
+        columns = ["--score", "p", "--group", "sex"]
+        assert call("audit", file, *columns, "--json", file.with_suffix(".json")).exit_code == 0
+        assert call("count", file, *columns, "--output", file.with_suffix(".state")).exit_code == 0
+    for command, ending in {"compare": ".json", "monitor": ".state"}.items():
+        small, large = few.with_suffix(ending), many.with_suffix(ending)
+        untested = call(command, large, small, "--fail-worse")
+        assert untested.exit_code == 2, untested.output
+        assert "no figure of the last file could be tested" in untested.output
+        assert call(command, large, small).exit_code == 0
+        large_too = tmp_path / f"again{ending}"
+        large_too.write_bytes(large.read_bytes())
+        assert call(command, large, large_too, "--fail-worse").exit_code == 0
+
+
 def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
     alone = call("compare", scores)
     assert alone.exit_code == 2

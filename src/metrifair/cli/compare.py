@@ -65,8 +65,9 @@ def compare_command(
         origin = Provenance(seed=seed, **made_now())
         compared = compare_named(audits, origin=origin)
     report_audit(ctx, out, compared, written, about=about, files=files)
-    if fail_worse and any(difference.verdict == "worse" for difference in compared.differences):
-        ctx.exit(_CHANGED)
+    if fail_worse:
+        verdicts = [difference.verdict for difference in compared.differences]
+        _exit_if_worse(ctx, verdicts, newest=verdicts)
 
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
@@ -137,5 +138,19 @@ def monitor_command(
     series = replace(series, record=with_origin(ctx, series.record, files, about))
     show_alarms(out, series)
     write_results(out, series, written, series.to_html)
-    if fail_worse and any(alarm.alarm == "worse" for alarm in series.alarms):
+    if fail_worse:
+        looks = series.record.series
+        newest = [look.alarm for look in looks if look.look == series.record.looks[-1]]
+        _exit_if_worse(ctx, [look.alarm for look in looks], newest=newest)
+
+
+def _exit_if_worse(ctx: click.Context, verdicts: Sequence[str], *, newest: Sequence[str]) -> None:
+    """Exit with code 1 if a figure got worse. If no figure of the newest audit was tested, raise an error."""
+    from metrifair.errors import DataError
+
+    if "worse" in verdicts:
         ctx.exit(_CHANGED)
+    if all(verdict == "not_tested" for verdict in newest):
+        raise DataError(
+            "no figure of the last file could be tested: too few rows, or no intervals", argument="fail_worse"
+        )
