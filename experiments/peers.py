@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from torch.func import functional_call
@@ -56,12 +56,17 @@ class Settings(NamedTuple):
         logistic = LogisticRegression(max_iter=1_000)
         if self.base != "blend":
             return logistic
-        trees = HistGradientBoostingClassifier(
-            max_leaf_nodes=self.blend["leaves"],
-            max_iter=self.blend["rounds"],
+        from lightgbm import LGBMClassifier  # noqa: PLC0415
+
+        trees = LGBMClassifier(  # as in our own blend; deterministic in one thread
+            num_leaves=self.blend["leaves"],
+            n_estimators=self.blend["rounds"],
             learning_rate=self.blend["learning_rate"],
-            early_stopping=False,
+            n_jobs=1,
+            deterministic=True,
+            force_row_wise=True,
             random_state=0,
+            verbose=-1,
         )
         return VotingClassifier([("logistic", logistic), ("trees", trees)], voting="soft")
 
