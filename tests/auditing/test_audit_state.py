@@ -1,6 +1,7 @@
 """States that add up: in any order to the same counts, whose audit is that of all rows within its brackets."""
 
 import contextlib
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from metrifair.auditing import bins, state_file
 from metrifair.auditing.bins import StateGrid
 from metrifair.auditing.columns import Roles
 from metrifair.auditing.state_rows import count_file
-from metrifair.errors import ModelFileError
+from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.flat_options import flat, flat_audit
 
@@ -295,3 +296,19 @@ def test_other_files_are_no_states(tmp_path):
     (tmp_path / "x").write_bytes(described({}, {}, "estimator"))
     with pytest.raises(ModelFileError, match="it contains a 'estimator', not the counts of an audit"):
         AuditState.load(tmp_path / "x")
+
+
+def test_states_without_a_common_label_are_named():
+    def state(labels):
+        return AuditState().add(labels, [0.2, 0.7], sensitive_features=["f", "m"])
+
+    numbers, words = state([0, 1]), state(["no", "yes"])
+    with pytest.warns(MetrifairWarning, match=r"no label in common: \[0, 1\] and \['no', 'yes'\]") as seen:
+        merged = numbers.merge(words, words)
+    assert len(seen) == 1
+    assert merged.rows == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numbers.merge(state([1, 1]), AuditState())  # a place where all have one label
+        state([0, 0]).merge(state([1, 1]))
+        state([True, False]).merge(numbers)

@@ -14,7 +14,14 @@ from metrifair.api.audit_result import Audit
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
 from metrifair.auditing.source import MemorySource
-from metrifair.auditing.state_file import StateParts, Threshold, read_parts, state_content, warn_of_equal_states
+from metrifair.auditing.state_file import (
+    StateParts,
+    Threshold,
+    read_parts,
+    state_content,
+    warn_of_different_labels,
+    warn_of_equal_states,
+)
 from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
@@ -157,6 +164,7 @@ class AuditState(StateParts):
         """
         merged = AuditState(self.criteria, score_range=self.score_range, threshold=self.threshold)
         warn_of_equal_states([self, *others])
+        warn_of_different_labels([self, *others])
         for state in (self, *others):
             for setting in ("score_range", "threshold", "criteria"):
                 value, other_value = getattr(self, setting), getattr(state, setting)

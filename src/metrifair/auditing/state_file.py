@@ -8,6 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -23,7 +24,7 @@ from metrifair.errors import DataError, MetrifairWarning, ModelFileError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.proxies import GroupProbabilities, Labels, probability_columns, probability_name
-from metrifair.problem.values import place_among
+from metrifair.problem.values import canonical, place_among
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, read_record
 from metrifair.support.arrays import Floats
@@ -167,6 +168,25 @@ def warn_of_equal_states(states: Sequence[StateParts]) -> None:
                 stacklevel=3,
             )
         names_by_counts[counts] = ", ".join(state.names)
+
+
+def warn_of_different_labels(states: Sequence[StateParts]) -> None:
+    """Warn if two states have no label in common, such as 0 and 1 in one, and "no" and "yes" in the other."""
+    labels = [
+        sorted({cell[-1] for cell in state.cells if cell[-1] is not None}, key=sort_key)
+        for state in states
+        if state.shape is not None and state.shape.label is not None
+    ]
+    for first, second in combinations(filter(None, labels), 2):
+        if len(first) + len(second) > 2 and {*map(canonical, first)}.isdisjoint(map(canonical, second)):
+            both = f"{reprlib.repr(first)} and {reprlib.repr(second)}"
+            warnings.warn(
+                f"two of the states have no label in common: {both}. If they mean the same, write them alike and count "
+                "again",
+                MetrifairWarning,
+                stacklevel=3,
+            )
+            return
 
 
 class StateRecord(Record):
