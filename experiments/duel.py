@@ -37,7 +37,7 @@ from experiments.page import circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
 from metrifair import DataError, Frontier, SearchOptions, frontier
-from metrifair.support.checks import check_known, groups_if_asked
+from metrifair.support.checks import check_known, groups_if_accepted
 from metrifair.support.files import write_file
 
 ALL_ROWS = -1  # the part of a task that trains on all training rows and predicts the test rows
@@ -296,10 +296,10 @@ def _said(front: Frontier, needs_group: bool | None, wish: Mapping[str, Any], ro
         model = front.select(**wish, needs_group=needs_group)
     except DataError:
         return np.full((2, len(x)), float(rows.y[rows.train].mean() >= 0.5))
-    decision = np.asarray(model.predict(x, **groups_if_asked(model.predict, groups)), dtype=float)
+    decision = np.asarray(model.predict(x, **groups_if_accepted(model.predict, groups)), dtype=float)
     if not hasattr(model, "predict_proba"):
         return np.stack([decision, decision])
-    score = model.predict_proba(x, **groups_if_asked(model.predict_proba, groups))
+    score = model.predict_proba(x, **groups_if_accepted(model.predict_proba, groups))
     return np.stack([score[:, 1], decision])
 
 

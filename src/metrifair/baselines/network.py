@@ -34,7 +34,7 @@ from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import groups_if_asked, make_seed
+from metrifair.support.checks import groups_if_accepted, make_seed
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import BINARY, MULTICLASS, Objective
@@ -284,7 +284,7 @@ def fit_learners(
         if not takes_weights and np.ptp(weight) > 0:
             sample = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
         options = {"sample_weight": weight} if takes_weights else {}
-        options |= groups_if_asked(learner.fit, data.group[sample])
+        options |= groups_if_accepted(learner.fit, data.group[sample])
         fitted.append(learner.fit(data.x[sample], data.y[sample], **options))
     return fitted
 

@@ -52,7 +52,7 @@ from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, 
 from metrifair.problem.values import place_among
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
-from metrifair.support.checks import argument_if_asked, check_known, last_step
+from metrifair.support.checks import argument_if_accepted, check_known, last_step
 from metrifair.support.provenance import SourceFile
 from metrifair.tradeoff.frontier import group_notes
 from metrifair.tradeoff.points import FrontierNote, Job
@@ -123,7 +123,7 @@ class TrainingFile:
         estimator = clone(template) if job is None else estimator_at(template, parameter, job)
         arguments = {name: take_rows(table, rows) for name, table in self.arguments.items()}
         if self.clusters is not None:
-            arguments |= argument_if_asked(estimator.fit, "clusters", self.clusters[rows])
+            arguments |= argument_if_accepted(estimator.fit, "clusters", self.clusters[rows])
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as warned:
             estimator.fit(X, y, **arguments)

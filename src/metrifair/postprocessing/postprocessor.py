@@ -18,7 +18,7 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.tables import Table, take_rows
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import argument_if_asked, check_integer, check_switches, groups_if_asked
+from metrifair.support.checks import argument_if_accepted, check_integer, check_switches, groups_if_accepted
 from metrifair.support.reuse import reused
 
 
@@ -66,13 +66,13 @@ class TrainingRows:
         """A copy of the estimator, fitted on some rows, with groups, weights and clusters if ``fit`` accepts them."""
         model, options = clone(template), {}
         if self.groups is not None:
-            options = groups_if_asked(model.fit, take_rows(self.groups, rows))
+            options = groups_if_accepted(model.fit, take_rows(self.groups, rows))
         if self.weight is not None:
             if not has_fit_parameter(model, "sample_weight"):
                 raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
             options["sample_weight"] = self.weight[rows]
         if self.clusters is not None:
-            options |= argument_if_asked(model.fit, "clusters", self.clusters[rows])
+            options |= argument_if_accepted(model.fit, "clusters", self.clusters[rows])
         if self.y is None:
             raise DataError("y is missing")
         X, y = take_rows(self.X, rows), self.y[rows]
@@ -181,7 +181,7 @@ class Postprocessor(BaseEstimator):
 
 def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
-    groups = groups_if_asked(method, sensitive_features)
+    groups = groups_if_accepted(method, sensitive_features)
     model, name = getattr(method, "__self__", method), getattr(method, "__name__", "")
     predicted = reused(lambda: method(X, **groups), model, name, X, groups)
     return np.asarray(predicted).astype(np.float64)

@@ -206,17 +206,17 @@ def last_step(model: Any) -> Any:
     return model
 
 
-def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
+def groups_if_accepted(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
     """The groups as an argument, if a method accepts them, itself or in the last step of a pipeline.
 
     >>> def fit(X, y, *, sensitive_features): ...
-    >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
+    >>> groups_if_accepted(fit, ["f", "m"]), groups_if_accepted(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
-    return argument_if_asked(method, "sensitive_features", groups)
+    return argument_if_accepted(method, "sensitive_features", groups)
 
 
-def argument_if_asked(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:
+def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:
     """A value as the argument of this name, if a method accepts it, itself or in the last step of a pipeline."""
     model: Any = getattr(method, "__self__", None)
     prefix = ""

@@ -23,7 +23,7 @@ from metrifair.metrics.registry import plug_in_metric
 from metrifair.problem.predictions import class_scores, criterion_scores
 from metrifair.problem.tables import codes
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import groups_if_asked
+from metrifair.support.checks import groups_if_accepted
 from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 from metrifair.tradeoff.split import HeldOut
@@ -41,7 +41,7 @@ def predict(model: Any, part: HeldOut) -> Predictions:
     """Scores and decisions of a model; models that need groups receive them."""
 
     def call(method: Any) -> NDArray[Any]:
-        return np.asarray(method(part.X, **groups_if_asked(method, part.sensitive_features)))
+        return np.asarray(method(part.X, **groups_if_accepted(method, part.sensitive_features)))
 
     if part.regression:
         values = call(model.predict).astype(np.float64)

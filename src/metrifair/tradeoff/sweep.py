@@ -36,7 +36,7 @@ from metrifair.support.checks import (
     check_integer,
     check_known,
     check_switches,
-    groups_if_asked,
+    groups_if_accepted,
     is_integer,
     is_number,
     last_step,
@@ -87,7 +87,7 @@ def needs_group(model: Any) -> bool:
     stated = getattr(model, "needs_group", None)
     if isinstance(stated, bool):
         return stated
-    return hasattr(model, "predict") and bool(groups_if_asked(model.predict, None))
+    return hasattr(model, "predict") and bool(groups_if_accepted(model.predict, None))
 
 
 def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] | None:
