@@ -19,7 +19,7 @@ import torch
 from scipy import stats
 
 from metrifair import __version__
-from metrifair.auditing.distribution import RESOLUTION, TwoSamples, distances_of
+from metrifair.auditing.distribution import RESOLUTION, TwoSamples, plug_in_distances
 from metrifair.auditing.resampling import Rows, bootstrap, merge_scores
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.support.arrays import Floats
@@ -91,7 +91,7 @@ def truth_of(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str,
             np.insert(values, 0, 0.0),
             [np.insert(mass, 0, side.at_zero) for mass, side in zip(masses, population, strict=True)],
         )
-    return {name: float(value) for name, value in distances_of(values, *masses, metrics).items()}
+    return {name: float(value) for name, value in plug_in_distances(values, *masses, metrics).items()}
 
 
 def weights_of(kind: str, size: int, generator: np.random.Generator) -> Floats | None:

@@ -15,9 +15,9 @@ from metrifair.auditing.distribution import (
     bins,
     count_cells,
     count_rows,
-    distances_of,
     largest_gap,
     merge_bins,
+    plug_in_distances,
     representative_rows,
     unbiased_distance,
     witness_utility,
@@ -39,7 +39,7 @@ def both(u: list[float], v: list[float], weights: list[float] | None = None) -> 
 @settings(max_examples=60, deadline=None)
 @given(u=SCORES, v=SCORES)
 def test_every_metric_of_two_samples_is_that_of_the_samples(u: list[float], v: list[float]) -> None:
-    found = distances_of(*both(u, v), list(METRICS))
+    found = plug_in_distances(*both(u, v), list(METRICS))
     assert {name: float(value) for name, value in found.items()} == pytest.approx(
         distances(u, v, list(METRICS)), abs=1e-12
     )
@@ -49,7 +49,7 @@ def test_every_metric_of_two_samples_is_that_of_the_samples(u: list[float], v: l
 @given(u=WEIGHTED, v=WEIGHTED)
 def test_weights_count_as_in_the_metrics(u: list[tuple[int, float]], v: list[tuple[int, float]]) -> None:
     (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
-    found = distances_of(*both(list(x), list(y), [*a, *b]), list(METRICS))
+    found = plug_in_distances(*both(list(x), list(y), [*a, *b]), list(METRICS))
     expected = distances(x, y, list(METRICS), u_weights=a, v_weights=b)
     assert {name: float(value) for name, value in found.items()} == pytest.approx(expected, abs=1e-12)
 
@@ -76,7 +76,7 @@ def test_unbiased_values_are_the_u_statistics(u: list[float], v: list[float]) ->
     found = both(u, v)
     sides = [(found.values, found.left), (found.values, found.right)]
     for metric, direct in (("energy", energy_distance), ("mmd", mmd_squared)):
-        value = float(distances_of(*found, [metric])[metric])
+        value = float(plug_in_distances(*found, [metric])[metric])
         if min(len(u), len(v)) < 2:
             assert unbiased_distance(metric, sides, value) is None
         else:
@@ -88,9 +88,9 @@ def test_unbiased_values_are_the_u_statistics(u: list[float], v: list[float]) ->
 def test_many_resamples_at_once_are_each_what_they_are_alone() -> None:
     generator = np.random.default_rng(0)
     values, left, right = np.sort(generator.normal(size=9)), *generator.integers(1, 5, (2, 4, 9))
-    together = distances_of(values, left, right, list(METRICS))
+    together = plug_in_distances(values, left, right, list(METRICS))
     for place in range(4):
-        alone = distances_of(values, left[place], right[place], list(METRICS))
+        alone = plug_in_distances(values, left[place], right[place], list(METRICS))
         for name, value in together.items():
             assert value[place] == pytest.approx(float(alone[name]), abs=1e-14)
 
@@ -141,8 +141,8 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
     assert (np.diff(means) > 0).all()
     for fine, coarse in zip(found[1:], few[1:], strict=True):
         assert coarse @ means / coarse.sum() == pytest.approx(fine @ found.values / fine.sum(), rel=0.02)
-    exact = distances_of(*found, ["wasserstein", "energy"])
-    binned = distances_of(means, few.left, few.right, ["wasserstein", "energy"])
+    exact = plug_in_distances(*found, ["wasserstein", "energy"])
+    binned = plug_in_distances(means, few.left, few.right, ["wasserstein", "energy"])
     for metric, value in exact.items():
         assert float(binned[metric]) == pytest.approx(float(value), rel=0.05), metric
 
@@ -151,7 +151,7 @@ def test_no_distance_is_beyond_its_largest_value() -> None:
     """Shares that are added up exceed 1 in their last digits; counts do not."""
     for size in range(3, 200):
         found = TwoSamples(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
-        assert distances_of(*found, ["kolmogorov"])["kolmogorov"] == 1.0
+        assert plug_in_distances(*found, ["kolmogorov"])["kolmogorov"] == 1.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -13,7 +13,7 @@ from twosamples import two_samples
 
 from metrifair import AuditOptions, audit
 from metrifair.auditing import record
-from metrifair.auditing.distribution import TwoSamples, distances_of, in_pooled_bins, pooled_bins
+from metrifair.auditing.distribution import TwoSamples, in_pooled_bins, plug_in_distances, pooled_bins
 from metrifair.auditing.resampling import (
     Rows,
     _Effect,
@@ -122,7 +122,7 @@ def test_intervals_are_centered_below_the_value_which_is_too_large() -> None:
     for _ in range(200):
         scores = np.concatenate([side.rvs(150, random_state=generator) for side in (population.left, population.right)])
         found = two_samples(scores, np.arange(sum(sizes)) < sizes[0])
-        values = distances_of(*found, LINE)
+        values = plug_in_distances(*found, LINE)
         for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).alone.items():
             too_large[metric].append([float(values[metric]) - truth[metric], (one.low + one.high) / 2 - truth[metric]])
     for metric, errors in too_large.items():
@@ -138,7 +138,7 @@ def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
     for size in (200, 800, 3200):
         scores = np.concatenate([generator.beta(2, 3, size), generator.beta(3, 2, size)])
         found = two_samples(scores, np.arange(2 * size) < size)
-        values = distances_of(*found, LINE)
+        values = plug_in_distances(*found, LINE)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=100, generator=generator).alone
         assert all(one.low <= values[name] <= one.high for name, one in intervals.items())
         widths.append([one.high - one.low for one in intervals.values()])
@@ -150,9 +150,9 @@ def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "generator": np.random.default_rng(0)}
     apart = two_samples(np.repeat([0.0, 1.0], 20), np.arange(40) < 20)
     selected = TwoSamples(apart.values, np.array([6.0, 1.0]), apart.right)  # nobody of 20 may still be one in seven
-    allowed = distances_of(*selected, LINE)
+    allowed = plug_in_distances(*selected, LINE)
     for metric, one in bootstrap(apart, LINE, **options).alone.items():
-        assert one.low < allowed[metric] < distances_of(*apart, LINE)[metric] <= one.high, metric
+        assert one.low < allowed[metric] < plug_in_distances(*apart, LINE)[metric] <= one.high, metric
     same = bootstrap(two_samples(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options).alone
     assert all(one.low == 0 < one.high for one in same.values())
     equal = bootstrap(two_samples(np.zeros(40), np.arange(40) < 20), LINE, **options).alone

@@ -225,10 +225,12 @@ def in_pooled_bins(pair: TwoSamples, most: int) -> TwoSamples:
     return merge_bins(pair, pooled.bin_of)._replace(values=pooled.values)
 
 
-def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metrics: Sequence[str]) -> dict[str, Floats]:
+def plug_in_distances(
+    values: Floats, left: NDArray[Any], right: NDArray[Any], metrics: Sequence[str]
+) -> dict[str, Floats]:
     """Plug-in distances, by metric, between sides of weights (..., k) at ``values`` (k,): one for each leading index.
 
-    >>> distances_of(np.array([0.0, 1, 3]), np.array([1, 1, 0]), np.array([[0, 1, 1], [1, 1, 0]]), ["wasserstein"])
+    >>> plug_in_distances(np.array([0.0, 1, 3]), np.array([1, 1, 0]), np.array([[0, 1, 1], [1, 1, 0]]), ["wasserstein"])
     {'wasserstein': array([1.5, 0. ])}
     """
     # Sums of counts are exact, those of shares are not.
@@ -392,7 +394,7 @@ class AllGroups:
             counts: Floats = np.zeros(len(self.values))
             counts[place] = count
             exact = TwoSamples(self.values, counts, self._count.astype(np.float64) - counts)
-            values = {name: float(value) for name, value in distances_of(*exact, metrics).items()}
+            values = {name: float(value) for name, value in plug_in_distances(*exact, metrics).items()}
             return GroupAndRest(pair, permuted, group_scores, largest_gap(exact), values)
         return GroupAndRest(pair, permuted, group_scores, *self._gap_and_distances(place, count, metrics))
 

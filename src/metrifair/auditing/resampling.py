@@ -16,8 +16,8 @@ from metrifair.auditing.distribution import (
     bin_means,
     bins,
     distances_between,
-    distances_of,
     merge_bins,
+    plug_in_distances,
     shares,
     witness_utility,
 )
@@ -365,7 +365,7 @@ def permutation_p_values(
     pooled = (pair.left + pair.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
-    observed = distances_of(pair.values, pair.left, pair.right, metrics)
+    observed = plug_in_distances(pair.values, pair.left, pair.right, metrics)
     total, left_size = int(pooled.sum()), int(pair.left.sum())
     # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
     # scores, and are drawn by score.
@@ -375,7 +375,7 @@ def permutation_p_values(
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
     for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
         left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
-        permuted = distances_of(pair.values, left, pooled - left, metrics)
+        permuted = plug_in_distances(pair.values, left, pooled - left, metrics)
         for metric in metrics:
             # Equal values may differ in their last digits, being sums in another order.
             beyond = permuted[metric] >= observed[metric] * (1 - 1e-12)

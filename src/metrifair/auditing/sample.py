@@ -21,10 +21,10 @@ from metrifair.auditing.distribution import (
     LargestGap,
     TwoSamples,
     count_rows,
-    distances_of,
     has_running_integrals,
     in_pooled_bins,
     largest_gap,
+    plug_in_distances,
     shares,
 )
 from metrifair.auditing.records import REST, Conditions, Favorable
@@ -401,7 +401,7 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Se
             continue
         for comparison in several:
             pair, rows = comparison.two_samples(comparison.sides)
-            values = {name: float(value) for name, value in distances_of(*pair, metrics).items()}
+            values = {name: float(value) for name, value in plug_in_distances(*pair, metrics).items()}
             yield MeasuredPair(pair, partial(in_pooled_bins, pair), largest_gap(pair), values, rows=rows)
 
 
