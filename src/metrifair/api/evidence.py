@@ -33,7 +33,7 @@ from metrifair.auditing.evidence import (
     Manifest,
     count_figures,
     different_values,
-    hashes_of,
+    file_hashes,
     in_common,
     manifest_in,
     parse_json,
@@ -141,7 +141,7 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
 
 
 def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
-    hashes, listed = hashes_of(files), manifest.files
+    hashes, listed = file_hashes(files), manifest.files
     problems = {
         "missing_file": sorted(listed.keys() - hashes.keys()),
         "unlisted_file": sorted(hashes.keys() - listed.keys()),

@@ -25,7 +25,7 @@ from metrifair.auditing.evidence import (
     README,
     SIGNATURE,
     Manifest,
-    hashes_of,
+    file_hashes,
     manifest_bytes,
     write_files,
 )
@@ -95,7 +95,7 @@ def write_evidence(
         with suppress(MissingBrowser):
             files[PRINT] = printed_page(report_page(published, manifest))
     files |= derived_files(published, parts, manifest, printed=PRINT in files)
-    files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=hashes_of(files)))
+    files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=file_hashes(files)))
     if sign_with is not None:
         files[SIGNATURE] = sign(files[MANIFEST], sign_with)
     write_files(Path(path), files)

@@ -203,7 +203,7 @@ def _outside(parents: Bins) -> NDArray[Any]:
     return np.asarray(parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts))
 
 
-def steps_of(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parents: Bins, scale: Scale) -> Steps:
+def make_steps(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parents: Bins, scale: Scale) -> Steps:
     """Scores that lie in some bins, with the cell and the amount of each; None: one row each."""
     distinct, place = np.unique(scores, return_inverse=True)
     by_cell = np.argsort(cell, kind="stable")

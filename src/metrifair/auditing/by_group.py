@@ -45,7 +45,7 @@ class LabeledScores(NamedTuple):
     sampled: bool = True  # False: sums of squares are not known, so there are no intervals
 
 
-def by_group_of(sample: AuditSample, selection: Selection | None, request: Request) -> list[ByGroup]:
+def figures_by_group(sample: AuditSample, selection: Selection | None, request: Request) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
     ``selection`` is None where nothing is decided. Decisions have no log loss and no calibration.

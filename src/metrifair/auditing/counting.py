@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, steps_of
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Scale, Steps, bins_for, make_steps
 from metrifair.auditing.columns import ColumnLevels, Roles, UsedRows, levels_for, numbers, used_rows
 from metrifair.auditing.decisions import at_or_above
 from metrifair.auditing.files import FileTable
@@ -184,7 +184,7 @@ class FilePasses:
         weights = [part.weight for part in blocks if part.weight is not None]
         weight = np.concatenate(weights) if weights else None
         blocks.clear()
-        return steps_of(scores, cell, weight, parents, self.grid.scale)
+        return make_steps(scores, cell, weight, parents, self.grid.scale)
 
     def _rows_within(self, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
         """The rows between a bottom and its top, with the number of that pair: disjoint, in ascending order."""

@@ -84,7 +84,7 @@ def parse_json(content: bytes) -> Any:
     return json.loads(content, object_pairs_hook=without_repeats)
 
 
-def hashes_of(files: Files) -> dict[str, str]:
+def file_hashes(files: Files) -> dict[str, str]:
     """The sha256 of each file, the manifest and its signature aside."""
     return {name: sha256(files[name]).hexdigest() for name in sorted(files) if name not in (MANIFEST, SIGNATURE)}
 

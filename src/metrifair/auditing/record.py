@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.by_group import by_group_of
+from metrifair.auditing.by_group import figures_by_group
 from metrifair.auditing.decisions import Selection, decision_tables, problem_for, selection_for
 from metrifair.auditing.distribution import (
     RESOLUTION,
@@ -100,7 +100,7 @@ def audit_record(
         along=[curve for curve in along if curve is not None],
         notes=audit_notes(sample, parts, findings, decisions, plan=plan, selection=selection, complete=complete),
         permutations=plan.permutations,
-        by_group=by_group_of(sample, selection, request),
+        by_group=figures_by_group(sample, selection, request),
         proxy=_proxy_record(sample, selection, findings=findings, decisions=decisions, confidence=plan.confidence),
         settings=_settings(sample, request, selection),
     )
@@ -120,7 +120,7 @@ def record_with_rates(record: AuditRecord, sample: AuditSample, request: Request
         decisions=decisions,
         along=along,
         notes=[*decision_notes(sample, decisions, request.threshold, selection), *other_notes],
-        by_group=by_group_of(sample, selection, request),
+        by_group=figures_by_group(sample, selection, request),
         proxy=_proxy_record(
             sample, selection, findings=record.findings, decisions=decisions, confidence=record.confidence
         ),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, make_steps
 from metrifair.auditing.columns import (
     ColumnLevels,
     Roles,
@@ -324,7 +324,7 @@ class TableRows(ColumnCells):
         if rows != int(parents.rows.sum()):
             raise self.changed()
         cell = np.concatenate([cells for _, cells in answers])
-        return steps_of(scores + 0.0, cell, amount, parents, self.scale)
+        return make_steps(scores + 0.0, cell, amount, parents, self.scale)
 
     def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
         """The rows of a frame in numbered bins; with parents, separately for each parent."""
