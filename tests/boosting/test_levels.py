@@ -9,7 +9,7 @@ import torch
 from metrifair import FairLGBMClassifier, FairXGBRegressor, energy_dependence
 from metrifair.boosting import objective
 from metrifair.errors import MetrifairWarning
-from metrifair.metrics.dependence import dependence_of, dependence_slopes
+from metrifair.metrics.dependence import dependence_slopes, dependence_value
 from metrifair.problem.cells import Dependence, Sides
 
 
@@ -33,7 +33,7 @@ def test_levels_are_exact_for_scores_on_the_grid(weighted: bool, names: int) -> 
     side = Sides(torch.arange(602), (602,), (), weights, torch.ones(1).double(), dependence=one)
     value, slopes = objective.leveled_dependence(side, values, "rows").at(scores.numpy())
     exact = {"values": values, "estimate": "rows"}
-    assert value == pytest.approx(float(dependence_of(scores, side, **exact)), rel=1e-9)
+    assert value == pytest.approx(float(dependence_value(scores, side, **exact)), rel=1e-9)
     np.testing.assert_allclose(slopes, dependence_slopes(scores, side, **exact), atol=1e-12)
 
 
@@ -44,7 +44,7 @@ def test_many_values_are_cut_and_that_is_said() -> None:
     side = Sides(torch.arange(5000), (5000,), (), None, torch.ones(1).double(), dependence=Dependence((0,), scale=1.0))
     with pytest.warns(MetrifairWarning, match="group is cut into 256 levels of about equal size: there are 5,000 rows"):
         found = objective.leveled_dependence(side, a, "rows")
-    exact = float(dependence_of(scores, side, values=a, estimate="rows"))
+    exact = float(dependence_value(scores, side, values=a, estimate="rows"))
     assert found.at(scores.numpy())[0] == pytest.approx(exact, rel=1e-3)
 
 

@@ -22,7 +22,7 @@ from metrifair import (
 from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
-from metrifair.metrics.dependence import dependence_of
+from metrifair.metrics.dependence import dependence_value
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Inputs, make_problem
@@ -116,7 +116,7 @@ def test_a_stream_of_nothing_has_no_dependence_on_average_and_the_plug_in_has() 
     z, a = torch.randn(4000, 16, generator=generator).double(), torch.randn(4000, 16, 1, generator=generator).double()
     side = Sides(slice(0, 16), (16,), (), dependence=Dependence((0,), scale=1.0))
     of_score = {
-        estimate: (found := dependence_of(z, side, values=a, estimate=estimate)).mean() / found.std() * 4000**0.5
+        estimate: (found := dependence_value(z, side, values=a, estimate=estimate)).mean() / found.std() * 4000**0.5
         for estimate in ("population", "batch")
     }
     assert abs(of_score["population"]) < 4

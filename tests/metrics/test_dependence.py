@@ -20,7 +20,7 @@ from torch import Tensor
 from metrifair import DataError, distance_correlation, distance_covariance, energy_dependence, energy_distance
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
-from metrifair.metrics.covariance import covariance_of, drawn_form, plug_in_form, weighted_form
+from metrifair.metrics.covariance import covariance_value, drawn_form, plug_in_form, weighted_form
 from metrifair.metrics.dependence import covariance_form, with_scale
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 from metrifair.metrics.namespaces import namespace_for
@@ -217,7 +217,7 @@ A7 = torch.tensor([20.0, 31.0, 31.0, 47.0, 20.0, 66.0, 52.0], dtype=torch.float6
 
 def mean_over(batches: list, form, s: Tensor = S7, a: Tensor = A7) -> float:
     chosen = torch.tensor(batches)
-    return float(covariance_of(s[chosen], AttributeValues(a[chosen]), form).mean())
+    return float(covariance_value(s[chosen], AttributeValues(a[chosen]), form).mean())
 
 
 @pytest.mark.parametrize("n", [4, 5])
@@ -259,7 +259,7 @@ def test_stratified_fresh_rows_estimate_the_mixture() -> None:
 
 
 def test_even_weights_are_no_weights() -> None:
-    even = covariance_of(S7, AttributeValues(A7), weighted_form(torch.full((7,), 3.0)))
+    even = covariance_value(S7, AttributeValues(A7), weighted_form(torch.full((7,), 3.0)))
     assert float(even) == pytest.approx(omega(S7, A7), rel=1e-11)
 
 
@@ -275,7 +275,7 @@ def test_unbiased_weights_are_means_over_distinct_rows(way) -> None:
         for order, product_of in products.items()
     ]
     one_block = Sides(slice(0, 7), (7,), (), torch.tensor(weights))
-    found = covariance_of(S7, AttributeValues(A7), covariance_form(one_block, "population", TORCH))
+    found = covariance_value(S7, AttributeValues(A7), covariance_form(one_block, "population", TORCH))
     assert float(found) == pytest.approx(means[0] - 2 * means[1] + means[2], rel=1e-11)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.metrics.dependence import dependence_of
+from metrifair.metrics.dependence import dependence_value
 from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, plug_in_metric
 from metrifair.problem.attributes import Continuous
@@ -147,7 +147,7 @@ def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Flo
         names=problem.comparisons,
         reduce="all",
         vector=vector,
-        dependent=partial(dependence_of, values=values),
+        dependent=partial(dependence_value, values=values),
     )
     return distances, problem
 

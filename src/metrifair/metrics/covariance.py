@@ -157,7 +157,7 @@ def _slopes_by_pairs(z: Array, far: Array, form: CovarianceForm) -> Array:
     return 2 * (xp.sign(z[..., :, None] - z[..., None, :]) * matrix).sum(-1)
 
 
-def covariance_of(z: Array, attribute: AttributeValues, form: CovarianceForm) -> Array:
+def covariance_value(z: Array, attribute: AttributeValues, form: CovarianceForm) -> Array:
     """The estimate for scores (..., n), differentiable by them."""
     xp = namespace_for(z)
     with xp.no_grad():

@@ -18,8 +18,8 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.covariance import (
     CovarianceForm,
     block_sizes,
-    covariance_of,
     covariance_slopes,
+    covariance_value,
     distance_variance,
     drawn_form,
     plug_in_form,
@@ -204,7 +204,7 @@ class _Inputs(NamedTuple):
         xp = namespace_for(self.scores)
         every_row = Sides(slice(None), (self.scores.shape[-1],), (), self.weights)
         form = covariance_form(every_row, "population" if unbiased else "batch", xp)
-        value = covariance_of(self.scores, self.attribute, form)
+        value = covariance_value(self.scores, self.attribute, form)
         return value if unbiased else xp.at_least(value, 0.0)
 
     def result(self, value: Array, *, factor: float = 1.0, degree: float = 1.0) -> Any:
@@ -216,18 +216,18 @@ class _Inputs(NamedTuple):
         return xp.astype(scaled, self.scores.dtype) if self.is_tensor else scaled.item()
 
 
-def dependence_of(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate = "batch") -> Array:
+def dependence_value(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate = "batch") -> Array:
     """The energy dependence of scores (..., n) on a column of ``values`` (..., n, attributes), in the rows of a side.
 
     >>> from metrifair.problem.cells import Dependence
     >>> side = Sides(slice(0, 4), (4,), (), dependence=Dependence((0,)))
     >>> ages = np.array([[20.0], [20.0], [40.0], [40.0]])
-    >>> float(dependence_of(np.array([0.0, 1.0, 1.0, 3.0]), side, values=ages))
+    >>> float(dependence_value(np.array([0.0, 1.0, 1.0, 3.0]), side, values=ages))
     1.5
     """
     xp = namespace_for(scores)
     attribute, form, scale = _in_rows(side, values, estimate, xp)
-    value = covariance_of(scores[..., side.rows], attribute, form) * scale
+    value = covariance_value(scores[..., side.rows], attribute, form) * scale
     return xp.astype(value if estimate != "batch" else xp.at_least(value, 0.0), scores.dtype)
 
 
@@ -243,7 +243,7 @@ def sliced_dependence(
     """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
     projections, shrinkage = projected(scores, directions)
     of_each = None if values is None else values[..., None, :, :]
-    return dependence_of(projections, side.for_coordinates(), values=of_each, estimate=estimate).mean(-1) / shrinkage
+    return dependence_value(projections, side.for_coordinates(), values=of_each, estimate=estimate).mean(-1) / shrinkage
 
 
 def _in_rows(

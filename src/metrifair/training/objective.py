@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError
-from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
+from metrifair.metrics.dependence import dependence_slopes, dependence_value, sliced_dependence
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
@@ -254,7 +254,7 @@ class Objective:
 
         def dependence(score: Tensor, side: Sides) -> Array:
             if together is None:
-                return dependence_of(score, side, values=values, estimate=estimate)
+                return dependence_value(score, side, values=values, estimate=estimate)
             directions = random_directions(self.slices, score.shape[-1], self.generator, dtype=score.dtype)
             return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
 
