@@ -11,7 +11,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import no_warnings
-from metrifair.metrics.pair import Metric, Values, distance_of, to_pair
+from metrifair.metrics.pair import Metric, Values, evaluate, to_pair
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
 from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
@@ -49,7 +49,7 @@ def kolmogorov_distance(
     0.5
     """
     pair = to_pair(u, v, u_weights, v_weights)
-    return distance_of(line.kolmogorov_between, pair, 0.0, u, v)
+    return evaluate(line.kolmogorov_between, pair, 0.0, u, v)
 
 
 def wasserstein_distance(
@@ -92,7 +92,7 @@ def wasserstein_distance(
     """
     pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_wasserstein_between if vector else METRICS["wasserstein"].plug_in
-    return distance_of(between, pair, 1.0, u, v)
+    return evaluate(between, pair, 1.0, u, v)
 
 
 def lp_distance(
@@ -129,7 +129,7 @@ def lp_distance(
     """
     line.check_exponent(p)
     pair = to_pair(u, v, u_weights, v_weights)
-    return distance_of(lambda pair: line.lp(line.merged(pair), p), pair, 1 / p, u, v)
+    return evaluate(lambda pair: line.lp(line.merged(pair), p), pair, 1 / p, u, v)
 
 
 def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None) -> Any:
@@ -158,7 +158,7 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     0.75
     """
     pair = to_pair(u, v, u_weights, v_weights)
-    return distance_of(METRICS["cramer"].plug_in, pair, 1.0, u, v)
+    return evaluate(METRICS["cramer"].plug_in, pair, 1.0, u, v)
 
 
 def total_variation(
@@ -213,7 +213,7 @@ def total_variation(
         raise DataError("bins are cut on the line; leave them out, or compare the vectors one coordinate at a time")
     pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_variation_between if vector else partial(line.total_variation_between, bins=bins)
-    return distance_of(between, pair, 0.0, u, v)
+    return evaluate(between, pair, 0.0, u, v)
 
 
 def energy_distance(
@@ -263,7 +263,7 @@ def energy_distance(
     """
     pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     between = vector_energy_between if vector else energy_between
-    return distance_of(partial(between, unbiased=unbiased), pair, 1.0, u, v)
+    return evaluate(partial(between, unbiased=unbiased), pair, 1.0, u, v)
 
 
 def mmd_squared(
@@ -319,7 +319,7 @@ def mmd_squared(
     """
     pair = to_pair(u, v, u_weights, v_weights, vector=vector)
     metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
-    return distance_of(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
+    return evaluate(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
 
 
 def distances(
@@ -363,4 +363,4 @@ def distances(
     with no_warnings():
         pooled = line.merged(pair)
         shared = {name: None if row.of_merged is None else row.of_merged(pooled) for name, row in rows.items()}
-    return {name: distance_of(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}
+    return {name: evaluate(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}

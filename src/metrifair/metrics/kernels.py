@@ -9,7 +9,7 @@ import numpy as np
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
-from metrifair.metrics.pair import Pair, Values, distance_of, sample_array
+from metrifair.metrics.pair import Pair, Values, evaluate, sample_array
 from metrifair.support.checks import check_known
 
 KernelFunction: TypeAlias = Callable[[Array, Array], Array]
@@ -106,7 +106,7 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
     z = z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64)]
-    median = distance_of(_median_of_pairs, Pair(z, (), ()), 1.0)
+    median = evaluate(_median_of_pairs, Pair(z, (), ()), 1.0)
     return float(median) if median > 0 else 1.0
 
 

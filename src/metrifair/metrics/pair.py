@@ -104,7 +104,7 @@ def joined(u: Array, v: Array, *, axis: int = -1) -> Array:
     return xp.concat([xp.broadcast_to(part, (*lead, *part.shape[axis:])) for part in (u, v)], axis)
 
 
-def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
+def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
     """The metric of a pair: a tensor where tensors were the ``inputs``, else a float; never infinite or NaN.
 
     Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``

@@ -61,7 +61,7 @@ class Form(NamedTuple):
     kept: Array  # (..., strata, 1): 1 + r - f, by which the diagonal is subtracted; 0 for the plug-in
 
 
-def form_of(pair: Pair, *, unbiased: bool) -> Form:
+def make_form(pair: Pair, *, unbiased: bool) -> Form:
     """The form for samples of these sizes, strata, weights and fractions."""
     if pair.signed is not None:
         return _signed_form(pair.signed, namespace_for(pair.values))
@@ -143,10 +143,10 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
         coefficients, center = energy_coefficients(array, *pair.left, fractions=fractions)
     elif array is not None and pair.signed is not None:  # NumPy is as cheap for small batches
         on_host = pair._replace(values=array, weights=xp.host_array(pair.weights))
-        coefficients, center = _coefficients(on_host, form_of(on_host, unbiased=unbiased))
+        coefficients, center = _coefficients(on_host, make_form(on_host, unbiased=unbiased))
     else:
         with xp.no_grad():
-            coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
+            coefficients, center = _coefficients(pair, make_form(pair, unbiased=unbiased))
     if is_tensor(z) and not is_tensor(coefficients):
         coefficients, center = xp.from_host(coefficients), xp.from_host(center) if z.ndim > 1 else float(center)
     # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
@@ -322,7 +322,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
     """Squared MMD of exp(-|z - z'| / length) by decayed running sums over the sorted scores."""
     z, xp = pair.values, namespace_for(pair.values)
     with xp.no_grad():
-        form = form_of(pair, unbiased=unbiased)
+        form = make_form(pair, unbiased=unbiased)
         points, order, ties = ascending(z)
         weights = block_weights_in_order(pair, pair.sizes, order) * form.scale
         # Across 50 lengths the kernel vanishes (e^-50 = 2e-22); uncapped, far positions would hide the logs of weights.
@@ -346,7 +346,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
 def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Array:
     """The quadratic form for any kernel, in blocks of rows: n^2 time, memory for one block."""
     z, axis, xp = pair.values, -2 if vector else -1, namespace_for(pair.values)
-    form = form_of(pair, unbiased=unbiased)
+    form = make_form(pair, unbiased=unbiased)
     weights = block_weights(pair, pair.sizes) * form.scale
     factors = form.matrix @ weights  # (..., strata, n): what a stratum's samples multiply the kernel by
     fixed, moves = xp.detach(z), xp.is_differentiated(z)

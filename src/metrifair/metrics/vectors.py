@@ -14,7 +14,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
-from metrifair.metrics.pair import Pair, Utility, Values, distance_of, to_pair
+from metrifair.metrics.pair import Pair, Utility, Values, evaluate, to_pair
 from metrifair.metrics.quadratic import mean_kernel_difference, projected_pair, sliced_energy_between, with_gradient
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import is_integer, make_seed, require
@@ -197,7 +197,7 @@ def sliced_energy_distance(
     """
     pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
-    return distance_of(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)
+    return evaluate(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)
 
 
 def sliced_wasserstein_distance(
@@ -243,7 +243,7 @@ def sliced_wasserstein_distance(
     """
     pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
-    return distance_of(partial(sliced_wasserstein_between, directions=directions), pair, 1.0, u, v)
+    return evaluate(partial(sliced_wasserstein_between, directions=directions), pair, 1.0, u, v)
 
 
 def _directions(slices: int, random_state: Any, pair: Pair) -> Array:
