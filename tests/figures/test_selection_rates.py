@@ -19,9 +19,9 @@ from metrifair.figures.selection_rates import (
     compare_rates,
     effective_counts,
     fisher_p,
+    impact_ratios,
     is_below,
     ratio_intervals,
-    ratios_of,
     wilson_interval,
 )
 
@@ -192,13 +192,13 @@ def test_two_of_a_hundred_rows_are_enough_for_a_ratio_by_default() -> None:
 
 def test_the_smallest_ratio_is_that_of_categories_that_have_one() -> None:
     counts = np.array([[5.0, 5.0], [2.0, 8.0], [1.0, 0.0]])
-    assert ratios_of(counts, [10, 10, 1], 100, RatioRule()).smallest == 0.625
+    assert impact_ratios(counts, [10, 10, 1], 100, RatioRule()).smallest == 0.625
     nobody = np.array([[10.0, 0.0], [20.0, 0.0]])
-    assert ratios_of(nobody, [10, 20], 30, RatioRule()).smallest is None
+    assert impact_ratios(nobody, [10, 20], 30, RatioRule()).smallest is None
 
 
 def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits() -> None:
-    assert ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule()).values == [0.8, 1.0]
+    assert impact_ratios(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule()).values == [0.8, 1.0]
     assert [is_below(ratio) for ratio in (0.79, 0.8, 0.6 / 0.75)] == [True, False, False]
 
 

@@ -22,7 +22,7 @@ from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
 from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
-from metrifair.figures.curves import curves_of
+from metrifair.figures.curves import make_curves
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.bands import candidate_cuts, quantile_cuts
@@ -403,7 +403,7 @@ def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distrib
         return None
     halves = dict(zip(groups, cut.sides[1:], strict=True))
     sizes = dict(zip(groups, bands.sizes(sample, cut.number), strict=True))
-    curves = curves_of(cut.sides.values, halves, sizes, plan.score_range or sample.ends)
+    curves = make_curves(cut.sides.values, halves, sizes, plan.score_range or sample.ends)
     return Distribution(bands.attribute, part.within, curves)
 
 

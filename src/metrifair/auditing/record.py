@@ -39,7 +39,7 @@ from metrifair.auditing.sample import (
     parts_for,
 )
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
-from metrifair.figures.curves import curves_of
+from metrifair.figures.curves import make_curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.power import detectable_gap
 from metrifair.figures.selection_rates import HIGHEST
@@ -255,7 +255,7 @@ def _distributions(
             if score_range is None and sample.binned is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
-            distributions[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
+            distributions[key] = Distribution(*key, make_curves(part.scores.values, masses, sizes, ends))
     return list(distributions.values())
 
 

@@ -25,14 +25,14 @@ class Curves:
     cumulative: Mapping[str, Sequence[float]]
 
 
-def curves_of(
+def make_curves(
     values: Floats, weights: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], score_range: tuple[float, float]
 ) -> Curves:
     """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
 
     Groups of few rows have no density.
 
-    >>> curves = curves_of(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
+    >>> curves = make_curves(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
     >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
     (0.25, 1.0, 101)
     """
@@ -68,7 +68,7 @@ def row_curves(
         if share.any():
             weights[name] = np.bincount(place, share if weight is None else share * weight, len(values))
             sizes[name] = round(float(share.sum()))
-    return curves_of(values, weights, sizes, ends)
+    return make_curves(values, weights, sizes, ends)
 
 
 def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:

@@ -155,12 +155,14 @@ class Ratios(NamedTuple):
         return groups if self.reference in groups else self.used
 
 
-def ratios_of(counts: Floats, rows: Sequence[int], all_rows: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
+def impact_ratios(
+    counts: Floats, rows: Sequence[int], all_rows: int, rule: RatioRule, names: Sequence[str] = ()
+) -> Ratios:
     """Ratios of rates, from (categories, 2) counts or weights: not selected, selected.
 
     ``all_rows`` includes rows with a missing category. Ratios are computed by fractions, so that 4/5 is exactly 0.8.
 
-    >>> ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
+    >>> impact_ratios(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
     least = Fraction(str(rule.min_group_share)) * all_rows
@@ -262,7 +264,7 @@ def compare_rates(
     their squares; without them there are no intervals. Weighted rows have no counts and no p-values.
     """
     names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
-    ratios = ratios_of(counts, [rate.size for rate in rates], all_rows, rule, names)
+    ratios = impact_ratios(counts, [rate.size for rate in rates], all_rows, rule, names)
     effective = counts if not weighted else None if squares is None else effective_counts(counts, squares)
     compared = ratios.headline(few)
 

@@ -16,7 +16,7 @@ from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves, row_curves
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import RatioRule, ratios_of
+from metrifair.figures.selection_rates import RatioRule, impact_ratios
 from metrifair.figures.utility import CONFIDENCE, UTILITIES, Mark, Predictions, Rival, Utility, constant_mark, rivals
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import plug_in_metric
@@ -181,7 +181,8 @@ def _four_fifths(predictions: Predictions, part: HeldOut) -> float | None:
         members = large if len(large) > 1 else [rows for rows in groups.values() if rows.any()]
         amounts = [np.bincount(selected, group if weight is None else weight * group, 2) for group in members]
         counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
-        ratios.append(ratios_of(counts, [round(group.sum()) for group in members], len(selected), RatioRule()).smallest)
+        sizes = [round(group.sum()) for group in members]
+        ratios.append(impact_ratios(counts, sizes, len(selected), RatioRule()).smallest)
     return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
