@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metrifair.batches.samples import Batch, Samples, StratifiedPasses, layout, odds_of, rows_by_cell
+from metrifair.batches.samples import Batch, Samples, StratifiedPasses, layout, rows_by_cell, sampling_odds
 from metrifair.problem.cells import Comparison
 
 
@@ -28,7 +28,7 @@ def stratified(
     loss_weight = plan.weights(shares).to(samples.weight.dtype) * weight.mean().to(samples.weight.dtype)
     sizes = None if replacement else torch.tensor([len(own) for own in rows])
     sides = tuple(plan.sides(one, shares, sizes) for one in comparisons)
-    odds = [odds_of(weight[own]) for own in rows] if replacement else None
+    odds = [sampling_odds(weight[own]) for own in rows] if replacement else None
     passes = StratifiedPasses([rows], plan, len(samples) // plan.size, odds=None if odds is None else [odds])
     for chosen in passes([generator])[0]:
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Layout, Samples, StratifiedPasses, layout, odds_of, rows_by_cell
+from metrifair.batches.samples import Batch, Layout, Samples, StratifiedPasses, layout, rows_by_cell, sampling_odds
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Comparison
 from metrifair.training.objective import Objective, Terms, regression
@@ -313,8 +313,8 @@ def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> No
 
 
 def test_weights_below_one_are_odds_too() -> None:
-    assert odds_of(torch.tensor([0.0, 0.2, 0.7])).tolist() == pytest.approx([0.0, 0.2, 0.7])
-    assert odds_of(torch.zeros(2)).tolist() == [1.0, 1.0]
+    assert sampling_odds(torch.tensor([0.0, 0.2, 0.7])).tolist() == pytest.approx([0.0, 0.2, 0.7])
+    assert sampling_odds(torch.zeros(2)).tolist() == [1.0, 1.0]
 
 
 def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None:

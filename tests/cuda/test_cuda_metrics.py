@@ -16,7 +16,7 @@ pytestmark = pytest.mark.cuda
 EVERY: dict[str, Metric] = {
     **{name: row.plug_in for name, row in METRICS.items()},
     **{f"unbiased {name}": row.unbiased for name, row in METRICS.items() if row.unbiased},
-    **{f"trained {name}": training_metric(name, estimate="batch") for name, row in METRICS.items() if row.trained},
+    **{f"trained {name}": training_metric(name, estimate="batch") for name, row in METRICS.items() if row.in_training},
 }
 
 

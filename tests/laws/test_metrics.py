@@ -27,7 +27,7 @@ PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}
 TRAINED = {name: training_metric(name, estimate="batch") for name in METRICS}
 ESTIMATES = {**PLUG_IN, **{f"unbiased {name}": metric for name, metric in UNBIASED.items()}}
-EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].trained}}
+EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].in_training}}
 SMOOTHED = [name for name, row in METRICS.items() if row.gradient == "smoothed"]
 DIFFERENTIABLE = {name: metric for name, metric in ESTIMATES.items() if name not in SMOOTHED}
 

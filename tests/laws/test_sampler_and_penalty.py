@@ -48,10 +48,10 @@ def every_batch(sampler: StratifiedBatchSampler) -> list[tuple[float, list[int]]
         if sampler.sample_weight is None:
             drawn = [(1.0, list(chosen)) for chosen in combinations(own, count)]
         else:
-            odds_of: Counter[tuple[int, ...]] = Counter()  # of rows in any order
+            sampling_odds: Counter[tuple[int, ...]] = Counter()  # of rows in any order
             for chosen in product(own, repeat=count):
-                odds_of[tuple(sorted(chosen))] += float(np.prod(sampler.sample_weight[list(chosen)]))
-            drawn = [(weight, list(chosen)) for chosen, weight in odds_of.items()]
+                sampling_odds[tuple(sorted(chosen))] += float(np.prod(sampler.sample_weight[list(chosen)]))
+            drawn = [(weight, list(chosen)) for chosen, weight in sampling_odds.items()]
         total = sum(weight for weight, _ in drawn)
         choices.append([(weight / total, chosen) for weight, chosen in drawn])
     return [

@@ -16,7 +16,7 @@ from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.metrics import line
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors
+from metrifair.metrics.registry import METRICS, Integral, MetricFacts, vector_metric
 from metrifair.nn import UnfairnessPenalty
 from metrifair.wording.findings import finding_meaning
 from metrifair.wording.metrics import METRIC_WORDS, MetricWords
@@ -158,5 +158,5 @@ def test_vectors_are_taken_one_coordinate_at_a_time() -> None:
     each = [unfairness(None, column, sensitive_features=GROUP, metric="cubic") for column in probabilities.T]
     summed = UnfairnessPenalty(metric="cubic", random_state=0)(torch.tensor(probabilities), groups).item()
     assert summed == pytest.approx(sum(each))
-    assert trained_on_vectors("cubic", estimate="rows", slices=2, generator=torch.Generator()) is None
+    assert vector_metric("cubic", estimate="rows", slices=2, generator=torch.Generator()) is None
     assert ROW.plug_in(Pair(torch.tensor([0.0, 2.0]), (1,), (1,))).item() == pytest.approx(2 ** (1 / 3))

@@ -24,8 +24,8 @@ from metrifair.metrics.registry import (
     is_largest_gap,
     least_samples,
     plug_in_metric,
-    trained_on_vectors,
     training_metric,
+    vector_metric,
     warn_without_estimate,
 )
 from metrifair.metrics.torch_namespace import random_directions
@@ -56,8 +56,8 @@ def test_the_plug_in_is_reported_and_the_best_estimate_trained_on(name: str) -> 
     row = METRICS[name]
     assert plug_in_metric(name) is row.plug_in
     assert plug_in_metric(name, vector=True) is (row.of_vectors or row.plug_in)
-    assert training_metric(name, estimate="rows") is (row.unbiased or row.trained or row.plug_in)
-    assert training_metric(name, estimate="batch") is (row.trained or row.plug_in)
+    assert training_metric(name, estimate="rows") is (row.unbiased or row.in_training or row.plug_in)
+    assert training_metric(name, estimate="batch") is (row.in_training or row.plug_in)
     assert acts_on_vectors(name) == (row.of_vectors is not None)
 
 
@@ -134,7 +134,7 @@ def test_a_function_stands_for_itself() -> None:
     ):
         assert metric(pair).item() == 0.0
     assert not acts_on_vectors(gap_of_means)
-    assert trained_on_vectors(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
+    assert vector_metric(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
 
 
 def test_a_function_is_given_the_weights_where_there_are_any() -> None:
@@ -152,14 +152,14 @@ def test_a_function_is_given_the_weights_where_there_are_any() -> None:
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(estimate: str) -> None:
     pair, generator = Pair(VECTORS, (3,), (2,)), torch.Generator().manual_seed(0)
-    sliced = trained_on_vectors("energy", estimate=estimate, slices=4, generator=generator)
+    sliced = vector_metric("energy", estimate=estimate, slices=4, generator=generator)
     first, second = sliced(pair), sliced(pair)
     directions = random_directions(4, VECTORS.shape[-1], torch.Generator().manual_seed(0), dtype=VECTORS.dtype)
     expected = sliced_energy_between(pair, directions, unbiased=estimate != "batch")
     assert first == expected != second
-    by_pairs = trained_on_vectors("mmd", estimate=estimate, slices=4, generator=generator)
+    by_pairs = vector_metric("mmd", estimate=estimate, slices=4, generator=generator)
     assert by_pairs(pair) == mmd_squared(VECTORS[:3], VECTORS[3:], unbiased=estimate != "batch", vector=True)
-    assert trained_on_vectors("lp", estimate=estimate, slices=4, generator=generator) is None
+    assert vector_metric("lp", estimate=estimate, slices=4, generator=generator) is None
 
 
 def test_distances_of_tensors_are_tensors_by_name_in_the_order_asked_for() -> None:

@@ -218,7 +218,7 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
             )
 
 
-def odds_of(weight: Tensor) -> Tensor:
+def sampling_odds(weight: Tensor) -> Tensor:
     """Odds of being drawn: the weights, or even where all are zero (such samples then have loss weight zero)."""
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 

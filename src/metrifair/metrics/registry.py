@@ -83,7 +83,7 @@ class MetricFacts:
     # Whether it takes time that grows with the square of the rows.
     by_pairs: bool = False
     # The training estimate in place of the plug-in. None: the plug-in.
-    trained: Metric | None = None
+    in_training: Metric | None = None
     # The estimate whose mean over samples is the distance of the populations, or of the rows that a fraction of was
     # drawn. None: training is on the plug-in, biased, and every estimate means "batch".
     unbiased: Metric | None = None
@@ -196,7 +196,7 @@ METRICS: dict[str, MetricFacts] = {
         line.total_variation_between,
         of_merged=line.atoms_variation,
         gradient="smoothed",
-        trained=partial(line.total_variation_between, bins=TRAINING_BINS),
+        in_training=partial(line.total_variation_between, bins=TRAINING_BINS),
         most=1.0,
         is_maximum=True,
         survives_bins=False,
@@ -266,7 +266,7 @@ def training_metric(metric: MetricLike, *, estimate: Estimate) -> Metric:
     """The metric in training: the requested estimate, if there is one, else the distance within the batch."""
     row = facts_for(metric)
     if estimate == "batch" or row.unbiased is None:
-        return row.trained or row.plug_in
+        return row.in_training or row.plug_in
     return _of_fresh_rows(row.unbiased) if estimate == "population" else row.unbiased
 
 
@@ -275,9 +275,7 @@ def _of_fresh_rows(metric: Metric) -> Metric:
     return lambda pair: metric(Pair(pair.values, pair.left, pair.right, pair.weights))
 
 
-def trained_on_vectors(
-    metric: MetricLike, *, estimate: Estimate, slices: int, generator: torch.Generator
-) -> Metric | None:
+def vector_metric(metric: MetricLike, *, estimate: Estimate, slices: int, generator: torch.Generator) -> Metric | None:
     """The metric for vector scores in training, or None if it acts on one coordinate at a time.
 
     Energy is sliced, with directions drawn anew at each call; MMD uses pairs.

@@ -18,7 +18,7 @@ from metrifair.metrics.dependence import dependence_slopes, dependence_value, sl
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
-from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained_on_vectors, training_metric
+from metrifair.metrics.registry import Estimate, MetricLike, least_samples, training_metric, vector_metric
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
 from metrifair.problem.criteria import SCORES, STATISTICAL_PARITY, Criterion, Penalize
@@ -246,7 +246,7 @@ class Objective:
         """
         estimate, together = self.estimate, None
         if vector:
-            together = trained_on_vectors(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
+            together = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
         by_coordinate = vector and together is None
         if by_coordinate:  # coordinates, as if they were so many more models
             score, sides = score.transpose(-2, -1), [side.for_coordinates() for side in sides]

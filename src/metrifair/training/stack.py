@@ -28,8 +28,8 @@ from metrifair.batches.samples import (
     Samples,
     StratifiedPasses,
     layout,
-    odds_of,
     rows_by_cell,
+    sampling_odds,
     side_weights,
     tensor_sides,
 )
@@ -99,7 +99,7 @@ def stratified_epochs(
     total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
     even = bool((weight == weight[0]).all())
-    odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
+    odds = None if even else [[sampling_odds(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares).to(device, torch.float32)
     passes = StratifiedPasses(own, plan, steps, odds=odds, device=device)
