@@ -19,7 +19,7 @@ from torch import Tensor
 from experiments.theory import covering_bias
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
-from metrifair.batches.samples import Batch, Samples, joined, overshoot_weights
+from metrifair.batches.samples import Batch, Samples, join_samples, overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import training_metric
@@ -162,7 +162,7 @@ def test_a_dependence_has_the_rows_of_its_cells_with_their_weights(cells: list[i
 def test_parts_of_a_stream_make_up_the_whole(places: list[int]) -> None:
     stream = stream_of([0, 1, 2, 0, 1, 2, 3])
     parts = [stream.take(slice(first, last)) for first, last in pairwise([0, *places, len(stream)])]
-    assert described([Batch(joined(parts), ())]) == described([Batch(stream, ())])
+    assert described([Batch(join_samples(parts), ())]) == described([Batch(stream, ())])
 
 
 # Two groups: everything in closed form.

@@ -122,7 +122,7 @@ class Steps:
         return np.asarray(self.outside.sum(1))
 
 
-def joined(first: Bins, second: Bins) -> Bins:
+def join_bins(first: Bins, second: Bins) -> Bins:
     """The bins of both, in ascending order."""
     together = [np.concatenate([getattr(first, field.name), getattr(second, field.name)]) for field in fields(Bins)]
     return Bins(*together)[np.argsort(together[0], kind="stable")]
@@ -364,7 +364,7 @@ class StateCounts:
             summed(self.products),
         )
 
-    def joined(self, other: StateCounts) -> StateCounts:
+    def merged(self, other: StateCounts) -> StateCounts:
         """The counts of both, whose cells have the same numbers."""
         parts = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _PARTS}
         return StateCounts(**parts, exact=self.exact and other.exact).grouped()

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.bins import BinnedScores, Bins, Scale, Steps, joined
+from metrifair.auditing.bins import BinnedScores, Bins, Scale, Steps, join_bins
 from metrifair.auditing.distribution import LargestGap
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
@@ -287,7 +287,7 @@ def bracket_distances(
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
-            bins = joined(bins[~worst], refiner.recount(bins[worst], refiner.most))
+            bins = join_bins(bins[~worst], refiner.recount(bins[worst], refiner.most))
         bins, urgent = _urgent_bins(bins, bracketings, scale, goal)
     _add_to_bounds(bins, bracketings, scale, goal)
     return Brackets(scale, bracketings, len(bins) == 0)

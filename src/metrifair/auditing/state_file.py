@@ -417,7 +417,7 @@ def merge_counts(
         number = np.array([place[cell] for cell in cells], np.int64)
         np.add.at(total, number, selected)
         renumbered.append(counts.renumbered(number))
-    merged = renumbered[0] if len(renumbered) == 1 else renumbered[0].joined(renumbered[1])
+    merged = renumbered[0] if len(renumbered) == 1 else renumbered[0].merged(renumbered[1])
     if int(merged.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts")
     return every, total, merged

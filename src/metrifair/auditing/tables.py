@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, joined, make_steps
+from metrifair.auditing.bins import BinnedScores, Bins, Counter, Entries, Scale, Steps, bins_for, join_bins, make_steps
 from metrifair.auditing.columns import (
     ColumnLevels,
     Roles,
@@ -292,7 +292,7 @@ class TableRows(ColumnCells):
             heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
             if not heavy.any():
                 break
-            bins = joined(bins[~heavy], self.recount(bins[heavy], self.most))
+            bins = join_bins(bins[~heavy], self.recount(bins[heavy], self.most))
         return bins
 
     def recount(self, parents: Bins, most: int) -> Bins:
@@ -308,7 +308,7 @@ class TableRows(ColumnCells):
             return parents
         some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
         parts = [self._bins(self._rows_in(parents[part]), lowest, power, parents[part]) for part in some]
-        return reduce(joined, parts, parents[~cut])
+        return reduce(join_bins, parts, parents[~cut])
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""

@@ -57,7 +57,7 @@ class Samples:
         return replace(self, weight=weight)
 
 
-def joined(parts: Sequence[Samples]) -> Samples:
+def join_samples(parts: Sequence[Samples]) -> Samples:
     """All samples of the parts, one part after the other."""
     fields = ["x", "y", "cell", "weight"] + (["value"] if parts[0].value is not None else [])
     return Samples(*(torch.cat([getattr(part, field) for part in parts]) for field in fields))
@@ -531,7 +531,7 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """
     waiting: Samples | None = None
     for chunk in stream:
-        waiting, start = chunk if waiting is None else joined([waiting, chunk]), 0
+        waiting, start = chunk if waiting is None else join_samples([waiting, chunk]), 0
         while (batch := cut(waiting, rule, start)) is not None:
             start += len(batch.samples)
             yield batch

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, joined
+from metrifair.batches.samples import Batch, join_samples
 from metrifair.errors import Diverged, MetrifairWarning
 from metrifair.metrics.dependence import covariance_form, dependence_slopes
 from metrifair.metrics.namespaces import namespace_for
@@ -193,7 +193,7 @@ class PenalizedRisk:
                 sizes.append((len(rows[-2]) + len(added),))
             sides.append(Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), side.fraction))
         samples = replace(self.batch.samples, y=self.batch.samples.y.double())
-        return Batch(joined([samples, samples]), tuple(sides))
+        return Batch(join_samples([samples, samples]), tuple(sides))
 
     def _count_distances(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""

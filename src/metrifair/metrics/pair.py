@@ -86,17 +86,17 @@ def to_pair(u: Values, v: Values, u_weights: Values | None, v_weights: Values | 
     weights = None
     if u_weights is not None or v_weights is not None:
         sides = sample_weights("u", u_weights, n), sample_weights("v", v_weights, m)
-        weights = joined(*(xp.to_device(weight) for weight in sides))
+        weights = concatenate(*(xp.to_device(weight) for weight in sides))
     dtype = xp.promote_types(samples[0].dtype, samples[1].dtype)
-    values = joined(*(xp.astype(sample, dtype) for sample in samples), axis=axis)
+    values = concatenate(*(xp.astype(sample, dtype) for sample in samples), axis=axis)
     if weights is not None:
         lead = xp.broadcast_shapes(values.shape[:axis], weights.shape[:-1])
         values = xp.broadcast_to(values, (*lead, *values.shape[axis:]))
     return Pair(values, (n,), (m,), weights)
 
 
-def joined(u: Array, v: Array, *, axis: int = -1) -> Array:
-    """One after the other along an axis counted from the end, axes before it broadcast."""
+def concatenate(u: Array, v: Array, *, axis: int = -1) -> Array:
+    """Concatenate along an axis counted from the end; the axes before it are broadcast."""
     xp = namespace_for(u)
     if u.shape[:axis] == v.shape[:axis]:  # nothing to broadcast, and nothing for autograd to undo
         return xp.concat([u, v], axis)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from metrifair.batches import Coverage, cut
-from metrifair.batches.samples import Batch, Samples, joined
+from metrifair.batches.samples import Batch, Samples, join_samples
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.support.arrays import Floats
@@ -71,7 +71,7 @@ class Learner:
 
         After an error learning can go on: the samples that led to it are left out, those behind them wait.
         """
-        waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
+        waiting = chunk if self.waiting is None else join_samples([self.waiting, chunk])
         start = steps = 0
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # divergence raises below
