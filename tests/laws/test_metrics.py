@@ -141,12 +141,12 @@ def test_the_distance_scales_with_its_degree(
 @proven
 @given(cases(weighted=True))
 def test_the_distance_stays_within_its_bounds(name: str, case: Case) -> None:
-    assert -1e-14 <= METRICS[name].plug_in(case.pair).item() <= METRICS[name].most * (1 + 1e-12)
+    assert -1e-14 <= METRICS[name].plug_in(case.pair).item() <= METRICS[name].maximum * (1 + 1e-12)
 
 
-@each_name([name for name, row in METRICS.items() if row.most < math.inf])
+@each_name([name for name, row in METRICS.items() if row.maximum < math.inf])
 def test_the_upper_bound_is_reached_by_points_far_apart(name: str) -> None:
-    assert value(PLUG_IN[name], np.zeros(2), np.full(3, 100.0)) == pytest.approx(METRICS[name].most, abs=1e-12)
+    assert value(PLUG_IN[name], np.zeros(2), np.full(3, 100.0)) == pytest.approx(METRICS[name].maximum, abs=1e-12)
 
 
 @pytest.mark.parametrize("shift", [0.5, 1.0, 2.0])

@@ -72,7 +72,7 @@ def plug_in(name: str, u: Floats, v: Floats) -> float:
 def test_what_the_table_says_of_a_metric_holds_of_its_values(name: str) -> None:
     row, value = facts(name), plug_in(name, U, V)
     assert row.is_maximum == (plug_in(name, U**3, V**3) == value)  # a maximum over scores sees their order alone
-    assert row.is_share == (row.most == 1)
+    assert row.is_share == (row.maximum == 1)
     if not isnan(row.degree):
         assert plug_in(name, 8 * U, 8 * V) == pytest.approx(8**row.degree * value)
     assert row.survives_bins == (plug_in(name, np.arange(9.0), np.arange(9.0) + 1e-9) < 0.2)

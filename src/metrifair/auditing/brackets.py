@@ -192,13 +192,13 @@ class Bracketing:
     def value(self, metric: str, scale: Scale) -> float:
         """The middle of the bounds, as computed."""
         low, high = self._bounds(metric, scale, rounded=0)
-        return min(low / 2 + high / 2, facts(metric).most)
+        return min(low / 2 + high / 2, facts(metric).maximum)
 
     def bracket(self, metric: str, scale: Scale) -> Interval:
         """Bounds between which the distance of the two empirical distributions lies, rounded outwards."""
         low, high = self._bounds(metric, scale, rounded=1)
         # Factors, powers and the additions above are rounded, too.
-        return Interval(max(0.0, low * (1 - 8 * _UNIT)), min(facts(metric).most, high * (1 + 8 * _UNIT)))
+        return Interval(max(0.0, low * (1 - 8 * _UNIT)), min(facts(metric).maximum, high * (1 + 8 * _UNIT)))
 
     def _bounds(self, metric: str, scale: Scale, *, rounded: int) -> tuple[float, float]:
         """Bounds as computed (``rounded=0``), or moved outwards by their errors (1)."""

@@ -244,7 +244,7 @@ def plug_in_distances(
             distances[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights))
     if not all(np.isfinite(value).all() for value in distances.values()):
         raise DataError(TOO_FAR)
-    return {metric: np.minimum(distances[metric], facts(metric).most) for metric in metrics}
+    return {metric: np.minimum(distances[metric], facts(metric).maximum) for metric in metrics}
 
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
@@ -422,7 +422,7 @@ class AllGroups:
         up, down, scale = stretch(start, middle), stretch(middle, end), (size + rest) / rest
         values = {}
         for metric in metrics:
-            bracket, most = facts(metric).bracket, facts(metric).most
+            bracket, most = facts(metric).bracket, facts(metric).maximum
             if isinstance(bracket, Integral):
                 integral = _INTEGRALS[bracket.convex]
                 value = bracket.factor * max(0.0, integral(up, down, scale))

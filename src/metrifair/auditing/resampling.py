@@ -328,7 +328,7 @@ def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float)
             low, high = 0.0, max(effect.value + above, effect.value + one_sided, by_chance)
         low, high = max(0.0, min(effect.value, low)), max(effect.value, high)
         row, power = facts(metric), 2 if facts(metric).squared else 1
-        intervals[metric] = Interval(float(low**power), float(min(row.most, high**power)))
+        intervals[metric] = Interval(float(low**power), float(min(row.maximum, high**power)))
     return intervals
 
 

@@ -93,7 +93,7 @@ class MetricFacts:
     squared: bool = False
     # Distance of (a u, a v) = a^degree x distance of (u, v). nan: no such law.
     degree: float = 0.0
-    most: float = inf
+    maximum: float = inf
     # A maximum over scores, or sets of them: resamples show too little of its bias.
     is_maximum: bool = False
     # Whether scores that are close may be taken together. False: where they have to be, no interval and no p-value.
@@ -143,7 +143,7 @@ METRICS: dict[str, MetricFacts] = {
         line.kolmogorov_between,
         of_merged=line.kolmogorov,
         gradient="smoothed",
-        most=1.0,
+        maximum=1.0,
         is_maximum=True,
         bracket="largest gap",
         certificate=line.norm_bound(inf),
@@ -186,7 +186,7 @@ METRICS: dict[str, MetricFacts] = {
         unbiased=partial(mmd_between, unbiased=True),
         squared=True,
         degree=nan,
-        most=2.0,
+        maximum=2.0,
         spread=kernel_spread,
         witness=kernel_utility,
         vector_witness=vector_kernel_utility,
@@ -197,7 +197,7 @@ METRICS: dict[str, MetricFacts] = {
         of_merged=line.atoms_variation,
         gradient="smoothed",
         in_training=partial(line.total_variation_between, bins=TRAINING_BINS),
-        most=1.0,
+        maximum=1.0,
         is_maximum=True,
         survives_bins=False,
         bracket="atoms",

@@ -406,6 +406,6 @@ def _metric(name: str, findings: Sequence[Finding]) -> Json:
         for key, figure in finding_figures(finding).items()
         if key in reaching and (number := shown_number(figure)) is not None
     ]
-    most = METRICS[name].most if name in METRICS else math.inf
+    most = METRICS[name].maximum if name in METRICS else math.inf
     scale = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)
     return {"name": words.name, "short": words.short, "meaning": words.about, "axis": axis_json(scale)}
