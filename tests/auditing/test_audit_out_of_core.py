@@ -212,7 +212,7 @@ def test_positions_neither_overflow_nor_lose_an_offset():
 
 
 def test_the_sample_is_bounded_and_spread_over_the_file():
-    survey = Survey(most=100)
+    survey = Survey(max_scores=100)
     for start in range(0, 10_000, 7):
         survey.add(np.arange(start, min(start + 7, 10_000), dtype=float))
     assert (survey.low, survey.high, survey.rows) == (0.0, 9999.0, 10_000)

@@ -24,7 +24,7 @@ _SMALLEST_UNIT = -1000  # as a power of two: its inverse is still a number
 
 
 def bins_for(cells: int) -> int:
-    """How many bins there may be for so many cells."""
+    """The maximum number of bins for so many cells."""
     return max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
 
 
@@ -45,7 +45,7 @@ class Scale(NamedTuple):
         return cls(low, float(np.ldexp(1.0, -max(exponent, _SMALLEST_UNIT))))
 
     def positions(self, scores: Floats) -> Floats:
-        """Where scores lie on the scale; ascending."""
+        """The positions of scores on the scale, in the same order."""
         return scores * self.inverse - self.low * self.inverse
 
 
@@ -53,7 +53,7 @@ class Scale(NamedTuple):
 class Bins:
     """Counts (or sums of weights) of every cell in disjoint bins, in ascending order.
 
-    ``gap`` is the empty stretch up to the next bin; ``before`` what lies below a bin; ``moments`` are sums of
+    ``gap`` is the empty stretch up to the next bin, ``before`` the counts below a bin, and ``moments`` the sums of
     (weight x position). Positions, and so ``gap`` and ``moments``, are on the grid's scale.
     """
 
@@ -199,12 +199,12 @@ def _gaps(
 
 
 def _outside(parents: Bins) -> NDArray[Any]:
-    """What lies below each bin but in none of the bins before it."""
+    """The counts below each bin that are in none of the bins before it."""
     return np.asarray(parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts))
 
 
 def make_steps(scores: Floats, cell: Integers, amount: NDArray[Any] | None, parents: Bins, scale: Scale) -> Steps:
-    """Scores that lie in some bins, with the cell and the amount of each; None: one row each."""
+    """The scores in some bins, with the cell and the amount of each; None: one row each."""
     distinct, place = np.unique(scores, return_inverse=True)
     by_cell = np.argsort(cell, kind="stable")
     starts = np.searchsorted(cell[by_cell], np.arange(parents.counts.shape[1] + 1))
@@ -221,15 +221,15 @@ class Refiner(Protocol):
     """A source that counts rows in bins, and can refine some bins, with one pass over the rows each time."""
 
     @property
-    def most(self) -> int:
-        """How many bins there may be."""
+    def max_bins(self) -> int:
+        """The maximum number of bins."""
 
     @property
     def most_in_memory(self) -> int:
         """The maximum number of rows in memory at the end."""
 
-    def recount(self, parents: Bins, most: int) -> Bins:
-        """The rows of some bins in about ``most`` finer ones."""
+    def recount(self, parents: Bins, max_bins: int) -> Bins:
+        """The rows of some bins in at most about ``max_bins`` finer ones."""
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, each at its own score."""
@@ -290,7 +290,7 @@ class StateGrid(NamedTuple):
         return cls(scale, int(np.floor(np.log2(BINS / end))))
 
     def places(self, scores: Floats) -> tuple[Integers, Integers]:
-        """The bin of each score, and where in it the score lies, in units of 2^-28 bins."""
+        """The bin of each score, and its place within the bin, in units of 2^-28 bins."""
         scaled = np.ldexp(self.scale.positions(scores), self.power)
         number = np.floor(scaled)
         within = np.floor(np.ldexp(scaled - number, FINE) + 0.5)  # in operations that every engine supports
@@ -307,8 +307,8 @@ class StateGrid(NamedTuple):
 class StateCounts:
     """The counts: entries in ascending order of cell, bin and score.
 
-    While there are few distinct scores, each of them is an entry (``exact``); then each bin is one. Which of the two
-    depends on all scores together, not on the order in which they came.
+    Up to ``MOST_ATOMS`` distinct scores, each score is an entry (``exact``); otherwise, each bin is one. This depends
+    on all scores together, not on their order.
     """
 
     cell: Integers
@@ -370,19 +370,19 @@ class StateCounts:
         return StateCounts(**parts, exact=self.exact and other.exact).grouped()
 
     def renumbered(self, cell: Integers) -> StateCounts:
-        """The same with other numbers of the cells, and without those whose number is -1."""
+        """The same counts with renumbered cells, without those whose new number is -1."""
         keep = cell[self.cell] >= 0
         parts = {name: getattr(self, name) for name in _PARTS} | {"cell": cell[self.cell]}
         some = {name: part[keep] if len(part) else part for name, part in parts.items()}
         return StateCounts(**some, exact=self.exact).grouped()
 
     def binned(self, grid: StateGrid, cells: int) -> BinnedScores:
-        """All rows in bins, which cannot be refined; fewer of them where there are very many cells."""
-        most, weighted = bins_for(cells), len(self.weight) > 0
+        """All rows in bins, which cannot be refined; very many cells have fewer bins."""
+        max_bins, weighted = bins_for(cells), len(self.weight) > 0
         place: np.ndarray = np.unique(self.low, return_inverse=True)[1] if self.exact else self.bin
-        if self.exact and int(place.max()) >= most:
+        if self.exact and int(place.max()) >= max_bins:
             place = self.bin
-        while len(np.unique(place)) > max(most, BINS + 1 if cells * BINS <= 2**23 else 0):
+        while len(np.unique(place)) > max(max_bins, BINS + 1 if cells * BINS <= 2**23 else 0):
             place = place >> 1
         distinct, number = np.unique(place, return_inverse=True)
         counter = Counter(len(distinct), cells, weighted=weighted)

@@ -82,8 +82,8 @@ class Bounds(NamedTuple):
 class _Course(NamedTuple):
     """The difference of the distribution functions within each bin."""
 
-    least: Floats
-    most: Floats
+    low: Floats
+    high: Floats
     mean: Floats
     length: Floats
 
@@ -103,7 +103,7 @@ def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) ->
         between = kind(after) * bins.gap
         low[kind] = course.length * kind(course.mean) + between
         high[kind] = np.maximum(course.length * _chord(kind, course) + between, low[kind])
-    reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
+    reachable = np.where(plain, np.abs(after), np.maximum(course.high, -course.low))
     mass, loose = share[0] + share[1], ~bins.single
     far = float(scale.positions(bins.high[-1:])[0])
     area = float((mass[loose] * (far * (bins.rows[loose] + _SHARES) + sides.position / _UNIT)).sum())
@@ -161,16 +161,16 @@ def _course(bins: Bins, sides: CellSides, scale: Scale) -> tuple[list[Floats], t
         upto.append((before + counts) / total)
         area.append((end * counts - bins.total("moments", cells)) / total)
     before, length = below[0] - below[1], end - start
-    least, most = before - share[1], before + share[0]
+    low, high = before - share[1], before + share[0]
     mean = before + (area[0] - area[1]) / np.where(length > 0, length, 1.0)
-    return share, (upto[0], upto[1]), _Course(least, most, np.clip(mean, least, most), length)
+    return share, (upto[0], upto[1]), _Course(low, high, np.clip(mean, low, high), length)
 
 
 def _chord(convex: Convex, course: _Course) -> Floats:
     """The line through phi at both bounds of D, at its mean."""
-    spread = course.most - course.least
-    weight = np.divide(course.mean - course.least, spread, out=np.zeros_like(spread), where=spread > 0)
-    return (1 - weight) * convex(course.least) + weight * convex(course.most)
+    spread = course.high - course.low
+    weight = np.divide(course.mean - course.low, spread, out=np.zeros_like(spread), where=spread > 0)
+    return (1 - weight) * convex(course.low) + weight * convex(course.high)
 
 
 @dataclass
@@ -282,12 +282,12 @@ def bracket_distances(
         # The most urgent bins, up to a total number of rows.
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_in_memory])
-        if few.all() or (few.any() and len(bins) > refiner.most):
+        if few.all() or (few.any() and len(bins) > refiner.max_bins):
             _add_to_bounds(refiner.steps(bins[few]), bracketings, scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.most // 4)])
-            bins = join_bins(bins[~worst], refiner.recount(bins[worst], refiner.most))
+            worst = np.isin(np.arange(len(bins)), order[: max(1, refiner.max_bins // 4)])
+            bins = join_bins(bins[~worst], refiner.recount(bins[worst], refiner.max_bins))
         bins, urgent = _urgent_bins(bins, bracketings, scale, goal)
     _add_to_bounds(bins, bracketings, scale, goal)
     return Brackets(scale, bracketings, len(bins) == 0)

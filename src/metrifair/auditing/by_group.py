@@ -48,7 +48,7 @@ class LabeledScores(NamedTuple):
 def figures_by_group(sample: AuditSample, selection: Selection | None, request: Request) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
-    ``selection`` is None where nothing is decided. Decisions have no log loss and no calibration.
+    ``selection`` is None without decisions. Decisions have no log loss and no calibration.
     Gaps compare groups with enough rows, if there are two.
     """
     confidence = request.confidence
@@ -100,10 +100,10 @@ def _labeled_scores(sample: AuditSample, units: Integers, positive: NDArray[Any]
 
 def _figures(scores: LabeledScores, correct: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
     total = float(scores.positive.sum() + scores.negative.sum())
-    worth = total**2 / float(scores.squares[0].sum() + scores.squares[1].sum())  # samples of equal weight (Kish)
+    size = total**2 / float(scores.squares[0].sum() + scores.squares[1].sum())  # effective sample size (Kish)
 
     def share(value: float) -> Measure:
-        return Measure(value, wilson_interval(value, worth, confidence) if scores.sampled else None)
+        return Measure(value, wilson_interval(value, size, confidence) if scores.sampled else None)
 
     return {
         "base_rate": share(float(scores.positive.sum()) / total),
@@ -133,13 +133,13 @@ def _auc(scores: LabeledScores, confidence: float) -> Measure | None:
         return Measure(value, None, bracket)
     after = 1 - np.cumsum(scores.positive) / positive  # positives above each score
     placements = before + tied / 2, after + scores.positive / positive / 2
-    variance = 0.0
-    for place, total, squares in zip(placements, (positive, negative), scores.squares, strict=True):
-        worth = total**2 / float(squares.sum())
-        variance += float(squares @ (place - value) ** 2) / total**2 * (worth / max(1.0, worth - 1))
-    fewest = min(total**2 / float(side.sum()) for total, side in zip((positive, negative), scores.squares, strict=True))
-    worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else fewest
-    return Measure(value, wilson_interval(value, worth, confidence), bracket)
+    variance, sizes = 0.0, list[float]()
+    for placement, total, squares in zip(placements, (positive, negative), scores.squares, strict=True):
+        size = total**2 / float(squares.sum())  # effective sample size (Kish)
+        variance += float(squares @ (placement - value) ** 2) / total**2 * (size / max(1.0, size - 1))
+        sizes.append(size)
+    size = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else min(sizes)
+    return Measure(value, wilson_interval(value, size, confidence), bracket)
 
 
 def _log_loss(scores: LabeledScores, confidence: float) -> Measure:
@@ -149,17 +149,17 @@ def _log_loss(scores: LabeledScores, confidence: float) -> Measure:
         inside = np.clip(at, SMALLEST, 1 - SMALLEST)
         return -np.log(inside), -np.log1p(-inside)
 
-    least, most = losses(scores.high)[0], losses(scores.low)[0]
-    lowest, highest = losses(scores.low)[1], losses(scores.high)[1]
+    at_low, at_high = losses(scores.low), losses(scores.high)
+    bounds = (at_high[0], at_low[0]), (at_low[1], at_high[1])  # of the losses of positive and of negative samples
     ends = [
         float(scores.positive @ positive_loss + scores.negative @ negative_loss) / total
-        for positive_loss, negative_loss in ((least, lowest), (most, highest))
+        for positive_loss, negative_loss in zip(*bounds, strict=True)
     ]
     value = ends[0] / 2 + ends[1] / 2
     interval = None
     if scores.sampled:
-        apart = [(low + high) / 2 - value for low, high in ((least, most), (lowest, highest))]
-        spread = sum(float(squared @ gap**2) for squared, gap in zip(scores.squares, apart, strict=True)) / total**2
+        pairs = zip(scores.squares, bounds, strict=True)
+        spread = sum(float(squares @ ((low + high) / 2 - value) ** 2) for squares, (low, high) in pairs) / total**2
         half = normal_quantile((1 + confidence) / 2) * sqrt(spread)
         interval = Interval(max(0.0, value - half), value + half)
     return Measure(value, interval, Interval(*ends) if ends[0] < ends[1] else None)
@@ -180,19 +180,19 @@ class _CalibrationBins(NamedTuple):
     weight: Floats
     score: Floats
     rate: Floats
-    worth: Floats
+    size: Floats
 
 
 def _calibration_bins(scores: LabeledScores) -> _CalibrationBins:
-    """Empty bins are left out."""
+    """The bins that contain samples."""
     middle = scores.low / 2 + scores.high / 2
-    place = reliability_bin(middle)
+    bins = reliability_bin(middle)
     amount = scores.positive + scores.negative
-    weight = np.bincount(place, amount, BINS).astype(np.float64)
+    weight = np.bincount(bins, amount, BINS).astype(np.float64)
     used = weight > 0
-    score = np.bincount(place, amount * middle, BINS)[used] / weight[used]
-    rate = np.bincount(place, scores.positive, BINS)[used] / weight[used]
-    squares = np.bincount(place, scores.squares[0] + scores.squares[1], BINS)[used]
+    score = np.bincount(bins, amount * middle, BINS)[used] / weight[used]
+    rate = np.bincount(bins, scores.positive, BINS)[used] / weight[used]
+    squares = np.bincount(bins, scores.squares[0] + scores.squares[1], BINS)[used]
     return _CalibrationBins(weight[used], score, rate, weight[used] ** 2 / squares)
 
 
@@ -203,10 +203,10 @@ def reliability(scores: LabeledScores, confidence: float) -> list[ReliabilityBin
         ReliabilityBin(
             float(score),
             float(rate),
-            wilson_interval(float(rate), float(worth), confidence) if scores.sampled else None,
+            wilson_interval(float(rate), float(size), confidence) if scores.sampled else None,
             float(weight),
         )
-        for weight, score, rate, worth in zip(*binned, strict=True)
+        for weight, score, rate, size in zip(*binned, strict=True)
     ]
 
 
@@ -226,7 +226,7 @@ def _calibration_error(scores: LabeledScores, confidence: float) -> Measure:
     bracket = Interval(max(0.0, value - unknown), min(1.0, value + unknown)) if unknown > 0 else None
     if not scores.sampled:
         return Measure(value, None, bracket)
-    spread = np.sqrt(np.maximum(binned.rate * (1 - binned.rate), 1 / (4 * binned.worth)) / binned.worth)
+    spread = np.sqrt(np.maximum(binned.rate * (1 - binned.rate), 1 / (4 * binned.size)) / binned.size)
     z = normal_quantile((1 + confidence) / 2)
     # The mean of |N(gap, spread)| less the gap, in units of the spread.
     ratio = np.maximum(0.0, np.abs(gap) / spread - z)

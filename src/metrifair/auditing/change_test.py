@@ -85,7 +85,7 @@ class ChangeTest:
         groups, looks = sorted(key[-1], key=repr), self._looks
         baseline = [looks[at] for at in range(first, last + 1) if key in looks[at].compared]
         counts = np.array(
-            [[counted.rows(key, group, self._grid) for group in groups] for counted in (*baseline, looks[look])]
+            [[part.rows(key, group, self._grid) for group in groups] for part in (*baseline, looks[look])]
         )
         used = counts.any((0, 1))
         counts, scores = counts[:, :, used], self._grid[used]
@@ -103,9 +103,9 @@ NO_TEST: ChangeTest = ChangeTest()
 def _comparisons(rows: AuditedRows) -> dict[ComparedKey, GroupPair]:
     sample, request = rows.sample, rows.request
     return {
-        (one.attribute.name, part.criterion, part.conditions, frozenset(one.group_values)): one
+        (pair.attribute.name, part.criterion, part.conditions, frozenset(pair.group_values)): pair
         for part in parts_for(sample, request.named_criteria(), request.loss)
-        for one in group_pairs(sample, part, request.contrast)
+        for pair in group_pairs(sample, part, request.contrast)
     }
 
 

@@ -256,7 +256,7 @@ class ColumnLevels:
 
     role: str
     name: str
-    most: int = MOST_LEVELS
+    max_values: int = MOST_LEVELS
     values: list[Any] = field(default_factory=list)
     is_number: bool | None = False  # None: its values decide
     cuts: Floats | None = None
@@ -294,19 +294,19 @@ class ColumnLevels:
     def _add_values(self, column: pl.Series, codes: NDArray[Any]) -> bool:
         """Add new values; return whether there are any."""
         distinct = column.filter(polars().Series(codes == 0)).drop_nulls().unique()
-        if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
+        if len(self.values) + len(distinct) > self.max_values + len(MISSING) and self.role == "group":
             self._raise_too_many(len(self.values) + len(distinct), distinct)  # before a million are named and sorted
         ordered = distinct.sort().to_list()
         # Empty text is missing; in labels, so are words for missing values.
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in ordered if str(value).strip().lower() not in missing]
         self.values += new
-        if len(self.values) > self.most and self.role == "group":
+        if len(self.values) > self.max_values and self.role == "group":
             self._raise_too_many(len(self.values), distinct)
-        if len(self.values) > self.most:
+        if len(self.values) > self.max_values:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
-                f"most {self.most:,} can be distinguished; make them coarser"
+                f"most {self.max_values:,} can be distinguished; make them coarser"
             )
         return bool(new)
 
@@ -341,13 +341,13 @@ def _are_numbers(column: pl.Series) -> bool:
     return not (strange | text.str.contains(r"^[+-]?0\d")).any()
 
 
-def levels_for(roles: Roles, *, most: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
+def levels_for(roles: Roles, *, max_values: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
     """Levels of the key columns, without values yet; group columns may have ``max_groups``."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
-    levels = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+    levels = [ColumnLevels(kind, name, max_values) for kind, name in zip(kinds, roles.keys, strict=True)]
     for level in levels[:groups]:
-        level.most = most if max_groups is None else max_groups
+        level.max_values = max_values if max_groups is None else max_groups
         level.is_number = roles.is_number(level.name)
         if level.name in roles.cuts:
             level.cut_at(roles.cuts[level.name], np.inf)

@@ -82,12 +82,12 @@ def _has_groups_of(attribute: str, first: AuditRecord, second: AuditRecord) -> b
 
     A figure of all groups compares only then: 45 and 25 may cut the same ages. Bands of numbers are each audit's own.
     """
-    found = [
+    findings_by_audit = [
         [finding for finding in record.findings if finding.attribute == attribute and finding.enough]
         for record in (first, second)
     ]
-    is_number = [any(finding.cuts for finding in findings) for findings in found]
-    old, new = ({value for finding in findings for value in finding.group_values} for findings in found)
+    is_number = [any(finding.cuts for finding in findings) for findings in findings_by_audit]
+    old, new = ({value for finding in findings for value in finding.group_values} for findings in findings_by_audit)
     return all(is_number) or (not any(is_number) and (old <= new or new <= old))
 
 

@@ -63,7 +63,7 @@ class Grid:
     lowest: np.uint64
     shift: np.uint64 | None  # None: equal pieces of the scale; else of the keys
     bin_of: Integers
-    most: int  # bins that it may have
+    max_bins: int
 
     def pieces(self, scores: Floats, positions: Floats) -> Integers:
         """The piece that contains each score."""
@@ -72,19 +72,19 @@ class Grid:
         return ((ordered_keys(scores) - self.lowest) >> self.shift).view(np.int64)
 
 
-def fit_grid(sample: Floats, low: float, high: float, most: int) -> Grid:
-    """A grid of at most ``most`` bins for scores between low and high, from a sample of them."""
+def fit_grid(sample: Floats, low: float, high: float, max_bins: int) -> Grid:
+    """A grid of at most ``max_bins`` bins for scores between low and high, from a sample of them."""
     scale = Scale.between(low, high)
     first, last = ordered_keys(np.array([low, high]))
     shift = np.uint64(max(0, int(last - first).bit_length() - (PIECES.bit_length() - 1)))
-    grids = [Grid(scale, first, kind, np.zeros(0, np.int64), most) for kind in (None, shift)]
+    grids = [Grid(scale, first, kind, np.zeros(0, np.int64), max_bins) for kind in (None, shift)]
     distinct, counts = np.unique(sample, return_counts=True)
     places = [grid.pieces(distinct, scale.positions(distinct)) for grid in grids]
     best = int(len(np.unique(places[1])) > 1.5 * len(np.unique(places[0])))
     # A tenth of the bins is spread evenly: the sample may have missed something.
     mass = 0.9 * np.bincount(places[best], counts, PIECES) / counts.sum() + 0.1 / PIECES
-    number = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
-    return Grid(scale, first, grids[best].shift, np.cumsum(np.diff(number, prepend=number[0]) > 0), most)
+    number = np.minimum(((np.cumsum(mass) - mass / 2) * max_bins).astype(np.int64), max_bins - 1)
+    return Grid(scale, first, grids[best].shift, np.cumsum(np.diff(number, prepend=number[0]) > 0), max_bins)
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Survey:
     low: float = inf
     high: float = -inf
     rows: int = 0
-    most: int = 2**17
+    max_scores: int = 2**17
     _step: int = 1
     _skip: int = 0
     _parts: list[Floats] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Survey:
         self.rows += len(scores)
         self._parts.append(scores[self._skip :: self._step].copy())
         self._skip = (self._skip - len(scores)) % self._step
-        while sum(map(len, self._parts)) > self.most:  # keep every second, and take half as many from now on
+        while sum(map(len, self._parts)) > self.max_scores:  # keep every second, and take half as many from now on
             together = np.concatenate(self._parts)
             self._parts = [together[::2]]
             self._skip += self._step * (len(together) % 2)
@@ -132,7 +132,7 @@ class Block(NamedTuple):
 
 
 Pass: TypeAlias = Callable[[], Iterator[Block]]
-"""Reads all rows once; every call begins anew."""
+"""Reads all rows once; every call starts from the first row."""
 
 
 def slices(block: Block) -> Iterator[Block]:
@@ -150,9 +150,9 @@ class FilePasses:
     most_in_memory: ClassVar[int] = 2**20
 
     @property
-    def most(self) -> int:
-        """How many bins there may be."""
-        return self.grid.most
+    def max_bins(self) -> int:
+        """The maximum number of bins."""
+        return self.grid.max_bins
 
     def count_bins(self, cells: int, *, weighted: bool) -> Bins:
         """All rows in the bins of the grid."""
@@ -165,13 +165,13 @@ class FilePasses:
                 counter.add(number, positions, *part)
         return counter.bins(grid.scale)
 
-    def recount(self, parents: Bins, most: int) -> Bins:
-        """The rows of some bins in about ``most`` finer ones.
+    def recount(self, parents: Bins, max_bins: int) -> Bins:
+        """The rows of some bins in at most about ``max_bins`` finer ones.
 
-        Heavier bins are cut into more parts, equal on the scale of the keys: cutting bit patterns comes to single
+        Heavier bins are cut into more parts, equal on the scale of the keys: cutting bit patterns reaches single
         scores after few passes, at any scale.
         """
-        tops, parent = _cuts(parents, most)
+        tops, parent = _cuts(parents, max_bins)
         counter = Counter(len(tops), parents.counts.shape[1], weighted=parents.weighted)
         for block, number in self._rows_within(tops, parents.low[parent]):
             counter.add(number, self.grid.scale.positions(block.scores), *block)
@@ -207,12 +207,12 @@ class FilePasses:
                     yield part.at(near)
 
 
-def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
+def _cuts(parents: Bins, max_bins: int) -> tuple[Floats, Integers]:
     """The largest possible score of each part of each bin, ascending, and the bin of each part."""
     first, last = ordered_keys(parents.low), ordered_keys(parents.high)
     width = (last - first).astype(np.float64)
     share = parents.rows / parents.rows.sum()
-    parts = np.minimum(np.maximum(2, share * most), width + 1).astype(np.uint64)
+    parts = np.minimum(np.maximum(2, share * max_bins), width + 1).astype(np.uint64)
     parent = np.repeat(np.arange(len(parents)), parts.astype(np.int64))
     place = (np.arange(len(parent)) - np.repeat(np.cumsum(parts) - parts, parts.astype(np.int64))).astype(np.uint64)
     # Rounded down, so that the steps never pass the end; the last part takes the rest.

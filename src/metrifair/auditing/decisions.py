@@ -166,7 +166,7 @@ def median_cut(
             )
         if refiner is None or refinements == _MOST_REFINEMENTS:
             break
-        bins = refiner.recount(bins[[first]], refiner.most)
+        bins = refiner.recount(bins[[first]], refiner.max_bins)
     ends = float(bins.low[first]), float(bins.high[first])
     at_top = upto[first].sum() - total.sum() / 2 <= total.sum() / 2 - bins.before[first].sum()
     below = upto[first] if at_top else bins.before[first]

@@ -121,12 +121,12 @@ def count_cells(values: Floats, counts: NDArray[Any]) -> CountedScores:
     return CountedScores(values, place, counts[place, cell], starts)
 
 
-def representative_rows(scores: CountedScores, most: int) -> tuple[Floats, Integers]:
-    """Scores and units of at most about ``most`` rows, in proportion to all of them."""
+def representative_rows(scores: CountedScores, max_rows: int) -> tuple[Floats, Integers]:
+    """Scores and units of at most about ``max_rows`` rows, in proportion to all of them."""
     if scores.starts is None or scores.amount is None:
         return scores.values[scores.place], np.arange(scores.units)
     total = float(scores.amount.sum())
-    share = most / total if scores.weighted else min(1.0, most / total)
+    share = max_rows / total if scores.weighted else min(1.0, max_rows / total)
     lengths = np.diff(scores.starts)
     below = np.append(0.0, np.cumsum(scores.amount))
     upto = np.floor((below[1:] - np.repeat(below[scores.starts[:-1]], lengths)) * share)
@@ -146,8 +146,8 @@ class TwoSamples(NamedTuple):
     right: Floats  # (k,)
 
 
-def bins(pair: TwoSamples, most: int) -> Integers:
-    """A bin for each score: at most ``most`` bins, in ascending order.
+def bins(pair: TwoSamples, max_bins: int) -> Integers:
+    """A bin for each score: at most ``max_bins`` bins, in ascending order.
 
     Half of the cuts share out the even mixture of both sides, the other half the length: the few scores of a long tail
     have hardly any weight, and most of the distance.
@@ -155,12 +155,12 @@ def bins(pair: TwoSamples, most: int) -> Integers:
     >>> bins(TwoSamples(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
     array([0, 0, 1, 1])
     """
-    if len(pair.values) <= most:
+    if len(pair.values) <= max_bins:
         return np.arange(len(pair.values))
     mixture = pair.left / pair.left.sum() + pair.right / pair.right.sum()
     middle = (np.cumsum(mixture) - mixture / 2) / 2
     along = pair.values / 2 - pair.values[0] / 2
-    axes = (middle, most // 2 + 1), (along / along[-1], (most - 1) // 2 + 1)
+    axes = (middle, max_bins // 2 + 1), (along / along[-1], (max_bins - 1) // 2 + 1)
     numbers = [np.minimum((share * count).astype(np.int64), count - 1) for share, count in axes]
     cut = np.logical_or.reduce([np.diff(number, prepend=number[0]) > 0 for number in numbers])
     return np.cumsum(cut).astype(np.int64)
@@ -204,14 +204,14 @@ class PooledBins(NamedTuple):
         return TwoSamples(self.values, left, self.counts - left)
 
 
-def pooled_bins(values: Floats, counts: Floats, most: int) -> PooledBins:
-    """At most ``most`` bins of scores; ``counts`` are those of both sides together.
+def pooled_bins(values: Floats, counts: Floats, max_bins: int) -> PooledBins:
+    """At most ``max_bins`` bins of scores; ``counts`` are those of both sides together.
 
     >>> pooled_bins(np.arange(4.0), np.array([3.0, 1, 2, 2]), 2)
     PooledBins(bin_of=array([0, 0, 1, 1]), values=array([0.25, 2.5 ]), counts=array([4., 4.]))
     """
     pair = TwoSamples(values, counts, counts)
-    bin_of = bins(pair, most)
+    bin_of = bins(pair, max_bins)
     return PooledBins(bin_of, bin_means(pair, bin_of), np.bincount(bin_of, counts).astype(np.float64))
 
 
@@ -219,9 +219,9 @@ InBins: TypeAlias = Callable[[int], TwoSamples]
 """Two samples in at most so many bins, which do not depend on the groups."""
 
 
-def in_pooled_bins(pair: TwoSamples, most: int) -> TwoSamples:
+def in_pooled_bins(pair: TwoSamples, max_bins: int) -> TwoSamples:
     """Two samples at no more than so many scores, as permutations need them."""
-    pooled = pooled_bins(pair.values, pair.left + pair.right, most)
+    pooled = pooled_bins(pair.values, pair.left + pair.right, max_bins)
     return merge_bins(pair, pooled.bin_of)._replace(values=pooled.values)
 
 
@@ -374,11 +374,11 @@ class AllGroups:
         self._few = PooledBins(bin_of, few.values, few.right)
         self._fewer: dict[int, PooledBins] = {}  # by their largest number
 
-    def _in_fewer_bins(self, most: int) -> PooledBins:
-        if most not in self._fewer:
-            fewer = pooled_bins(self._few.values, self._few.counts, most)
-            self._fewer[most] = fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
-        return self._fewer[most]
+    def _in_fewer_bins(self, max_bins: int) -> PooledBins:
+        if max_bins not in self._fewer:
+            fewer = pooled_bins(self._few.values, self._few.counts, max_bins)
+            self._fewer[max_bins] = fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
+        return self._fewer[max_bins]
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> GroupAndRest:
         """One group and all others."""
@@ -386,8 +386,8 @@ class AllGroups:
         place, count = np.unique(self._place[rows], return_counts=True)
         pair = self._few.apart(place, count)
 
-        def permuted(most: int) -> TwoSamples:
-            return self._in_fewer_bins(most).apart(place, count)
+        def permuted(max_bins: int) -> TwoSamples:
+            return self._in_fewer_bins(max_bins).apart(place, count)
 
         group_scores = self.values[place], count.astype(np.float64)
         if _LARGE * len(place) > len(self.values):
@@ -422,15 +422,15 @@ class AllGroups:
         up, down, scale = stretch(start, middle), stretch(middle, end), (size + rest) / rest
         values = {}
         for metric in metrics:
-            bracket, most = facts(metric).bracket, facts(metric).maximum
+            bracket, maximum = facts(metric).bracket, facts(metric).maximum
             if isinstance(bracket, Integral):
                 integral = _INTEGRALS[bracket.convex]
                 value = bracket.factor * max(0.0, integral(up, down, scale))
-                values[metric] = float(min(most, value**bracket.power))
+                values[metric] = float(min(maximum, value**bracket.power))
             elif bracket == "atoms":
                 rest_counts = self._count[place] - count
-                apart = np.abs(count / size - rest_counts / rest).sum() + (rest - rest_counts.sum()) / rest
-                values[metric] = float(min(most, apart / 2))
+                difference = np.abs(count / size - rest_counts / rest).sum() + (rest - rest_counts.sum()) / rest
+                values[metric] = float(min(maximum, difference / 2))
             else:
                 values[metric] = float(height.max())
         if not np.isfinite(list(values.values())).all():

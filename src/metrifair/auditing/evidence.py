@@ -26,7 +26,7 @@ MANIFEST, SIGNATURE = "MANIFEST.json", "MANIFEST.json.sig"
 AUDIT, COUNTS, PAGE, PRINT, README = "audit.json", "counts.state", "report.html", "report.pdf", "README.txt"
 
 TOLERANCE = 1e-9
-"""How far a recomputed figure may be from the published one, relative to it: rounding of other processors."""
+"""Largest relative difference between a recomputed figure and the published one: rounding of other processors."""
 
 _SMALLEST = 1e-12  # figures that are 0 but for rounding
 _MOST_BYTES = 2**31  # of all files together
@@ -37,7 +37,7 @@ Files: TypeAlias = Mapping[str, bytes]
 
 
 class Manifest(Record):
-    """What the evidence consists of, and how it was made."""
+    """The files of the evidence, and how it was made."""
 
     kind: Literal["metrifair evidence"]
     version: Literal[1]
@@ -112,20 +112,21 @@ def write_files(path: Path, files: Files) -> None:
 
 def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """The files of a folder or an archive; a DataError where they cannot be read."""
-    place = Path(path)
+    source = Path(path)
     try:
-        if place.is_dir():
-            names = [file for file in place.rglob("*") if file.is_file()]
+        if source.is_dir():
+            names = [file for file in source.rglob("*") if file.is_file()]
             _check_size(sum(file.stat().st_size for file in names))
-            return {file.relative_to(place).as_posix(): file.read_bytes() for file in names}
-        with zipfile.ZipFile(place) as archive:
+            return {file.relative_to(source).as_posix(): file.read_bytes() for file in names}
+        with zipfile.ZipFile(source) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             _check_size(sum(entry.file_size for entry in entries))
             if len({entry.filename for entry in entries}) < len(entries):
-                raise DataError(f"{place} contains two files with the same name")
+                raise DataError(f"{source} contains two files with the same name")
             return {entry.filename: archive.read(entry) for entry in entries}
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"cannot read {place}: {error_reason(error)}; name a folder or .zip file of evidence") from None
+        reason = error_reason(error)
+        raise DataError(f"cannot read {source}: {reason}; name a folder or .zip file of evidence") from None
 
 
 def _check_size(size: int) -> None:
@@ -134,7 +135,7 @@ def _check_size(size: int) -> None:
 
 
 def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ by more than rounding, with both values; None for a value that is not there.
+    """The places at which two JSON values differ by more than rounding, with both values; None: a missing value.
 
     >>> list(different_values({"a": [1.0, 2.0], "b": "x"}, {"a": [1.0, 2.1], "b": "x"}))
     [('a[1]', 2.0, 2.1)]
@@ -147,8 +148,8 @@ def different_values(published: Any, recomputed: Any, at: str = "") -> Iterator[
             else:
                 yield inside, published.get(name), recomputed.get(name)
     elif isinstance(published, list) and isinstance(recomputed, list) and len(published) == len(recomputed):
-        for place, pair in enumerate(zip(published, recomputed, strict=True)):
-            yield from different_values(*pair, f"{at}[{place}]")
+        for number, pair in enumerate(zip(published, recomputed, strict=True)):
+            yield from different_values(*pair, f"{at}[{number}]")
     elif not _is_equal(published, recomputed):
         yield at, published, recomputed
 

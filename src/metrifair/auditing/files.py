@@ -87,16 +87,16 @@ def check_columns(
 
 
 def _column_remedy(column: str, columns: Sequence[str], *, is_text: bool) -> Remedy | str:
-    alike = next((name for name in columns if name.strip().lower() == column.strip().lower()), None)
-    if alike is not None:
-        return f"did you mean {alike!r}?"
-    listed = ", ".join(map(repr, columns[:_LISTED])) + (", ..." if len(columns) > _LISTED else "")
+    similar = next((name for name in columns if name.strip().lower() == column.strip().lower()), None)
+    if similar is not None:
+        return f"did you mean {similar!r}?"
+    names = ", ".join(map(repr, columns[:_LISTED])) + (", ..." if len(columns) > _LISTED else "")
     if len(columns) > 1:
-        return f"its columns are {listed}"
+        return f"its columns are {names}"
     separator = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
     if not is_text or separator is None:
-        return f"its only column is {listed}"
-    return Remedy("separator", separator, f" if that separates its columns: its only column is {listed}")
+        return f"its only column is {names}"
+    return Remedy("separator", separator, f" if that separates its columns: its only column is {names}")
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class FileTable:
                 for part in selected.collect_batches(engine="streaming") if self.is_text else _stretches(selected):
                     yield from map(self._uniform, part.iter_slices(_BATCH))
 
-    def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
+    def head(self, names: Sequence[str], count: int) -> pl.DataFrame:
         """These columns of the first rows."""
         with reading(self.name):
             parts: list[pl.DataFrame] = []
             for frame in self.frames:
-                remaining = most - sum(map(len, parts))
+                remaining = count - sum(map(len, parts))
                 if parts and remaining <= 0:
                     break
                 first = frame.select(self._in_order(names)).head(remaining)

@@ -38,11 +38,11 @@ def series_record(
 ) -> SeriesRecord:
     """All distances at all looks; without ``pool``, a baseline is the first look that is large enough."""
     names, records = list(audits), list(audits.values())
-    if any(one.confidence != confidence for one in records):
+    if any(record.confidence != confidence for record in records):
         raise DataError(f"audits must have been made with confidence={confidence}, as their intervals are used")
     series = _figures_by_look(audits)
-    distances = _known(series, len(names), lambda key: key)
-    tests = _known(series, len(names), lambda key: key[:-1] if key[:-1] in change_test.compared else key)
+    distances = _units(series, len(names), lambda key: key)
+    tests = _units(series, len(names), lambda key: key[:-1] if key[:-1] in change_test.compared else key)
     unchanged = cache(change_test.p_value)  # one test for all distances of a comparison
     pooled = None if pool is None else cache(lambda first, last: _distances(pool(first, last)))
     looks: list[Look] = []
@@ -68,10 +68,10 @@ def series_record(
     order = {name: number for number, name in enumerate(names)}
     return SeriesRecord(
         tuple(names),
-        [one.rows for one in records],
+        [record.rows for record in records],
         confidence,
         min_group_size,
-        sorted(looks, key=lambda one: order[one.look]),
+        sorted(looks, key=lambda look: order[look.look]),
         baselines,
     )
 
@@ -93,12 +93,12 @@ def _figures_by_look(audits: Mapping[str, AuditRecord]) -> dict[Key, dict[int, C
     return series
 
 
-def _known(series: Mapping[Key, Mapping[int, ComparedFigure]], looks: int, unit: Callable[[Key], object]) -> list[int]:
-    """How many units the distances belong to that were measured up to each look."""
-    begun: dict[object, int] = {}
+def _units(series: Mapping[Key, Mapping[int, ComparedFigure]], looks: int, unit: Callable[[Key], object]) -> list[int]:
+    """The number of units with a distance up to each look; ``unit`` maps a distance to its unit."""
+    first_looks: dict[object, int] = {}
     for key, figures in series.items():
-        begun[unit(key)] = min(begun.get(unit(key), looks), *figures)
-    return [sum(first <= number for first in begun.values()) for number in range(looks)]
+        first_looks[unit(key)] = min(first_looks.get(unit(key), looks), *figures)
+    return [sum(first <= number for first in first_looks.values()) for number in range(looks)]
 
 
 def _distances(record: AuditRecord) -> dict[Key, ComparedFigure]:
@@ -153,25 +153,26 @@ def _baseline_record(baseline: _Pooled, names: list[str], tested: list[int]) -> 
     )
 
 
-def _look(before: ComparedFigure, number: int, now: ComparedFigure, known: int, confidence: float) -> Look:
-    """A distance at the look of a number, one of so many ``known``."""
+def _look(before: ComparedFigure, number: int, now: ComparedFigure, distances: int, confidence: float) -> Look:
+    """A distance at the look with this number; so many ``distances`` share its level."""
     interval = now.interval
     if interval is not None:
-        share = (1 - confidence) / ((number + 1) * (number + 2)) / known  # the first look has an interval, but no test
+        # The first look has an interval, but no test.
+        share = (1 - confidence) / ((number + 1) * (number + 2)) / distances
         wider = float(-normal_quantile(share / 2) / normal_quantile((1 + confidence) / 2))
         low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
         interval = Interval(max(0.0, low), high)
     # The worst cut of a number may differ between looks.
     is_cut = {*before.group_values} != {*now.group_values} or {*now.group_values} == {None}
-    named = now if is_cut else before
+    figure = now if is_cut else before
     return Look(
         "",
-        *before._replace(groups=named.groups).names,
+        *before._replace(groups=figure.groups).names,
         _aligned_sizes(now, before),
         now.value,
         interval,
         now.value - before.value,
-        group_values=named.group_values,
+        group_values=figure.group_values,
         conditions=before.conditions,
     )
 

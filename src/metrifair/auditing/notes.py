@@ -159,13 +159,13 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     name_like_missing {'attribute': 'sex', 'group': 'NA'}
     names_alike {'attribute': 'sex', 'groups': ['Female', 'female ']}
     """
-    alike: dict[str, list[str]] = {}
+    by_spelling: dict[str, list[str]] = {}
     for group in groups:
         if isinstance(group, str):
-            alike.setdefault(letters(group).removesuffix(".0"), []).append(group)
-    like_missing = [name for word in map(letters, LIKE_MISSING) for name in alike.get(word, ())]
+            by_spelling.setdefault(letters(group).removesuffix(".0"), []).append(group)
+    like_missing = [name for word in map(letters, LIKE_MISSING) for name in by_spelling.get(word, ())]
     notes = [Note("name_like_missing", {"attribute": attribute, "group": name}) for name in like_missing]
-    same = [names for names in alike.values() if len(names) > 1]
+    same = [names for names in by_spelling.values() if len(names) > 1]
     return notes + [Note("names_alike", {"attribute": attribute, "groups": names}) for names in same]
 
 

@@ -83,15 +83,15 @@ class BandTable:
         joint /= total
         share = joint[..., -1:].copy()
         joint -= below * share
-        apart, steps = np.abs(joint, out=joint), np.append(np.diff(self.scores), 0.0)
+        differences, steps = np.abs(joint, out=joint), np.append(np.diff(self.scores), 0.0)
         inside = (share * (1 - share))[..., 0]
         inside[inside <= 1e-12] = np.inf
-        gaps = [apart.max(-1) / inside, apart @ steps / inside]
+        gaps = [differences.max(-1) / inside, differences @ steps / inside]
         if self.compared is not None:
             gaps = [gap[..., self.compared] for gap in gaps]
-        apart *= apart
-        covariance = (apart @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
-        return Gaps(gaps[0], gaps[1], self.scales(counts.sum(-1)) * covariance)
+        differences *= differences
+        weights = np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels)
+        return Gaps(gaps[0], gaps[1], self.scales(counts.sum(-1)) * ((differences @ steps) @ weights))
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
         """At most so many cuts and scores; groups stay as they are."""
@@ -118,9 +118,9 @@ class BandTable:
         at_once = max(1, _BLOCK // share.size)
         for start in range(0, len(used), at_once):
             some = used[start : start + at_once]
-            left = np.repeat(share[None], len(some), axis=0)
-            left[np.arange(len(some)), some[:, 0], some[:, 1]] -= 1 / rows
-            without = np.append(without, few.roots(left))
+            remaining = np.repeat(share[None], len(some), axis=0)
+            remaining[np.arange(len(some)), some[:, 0], some[:, 1]] -= 1 / rows
+            without = np.append(without, few.roots(remaining))
         weight = share[used[:, 0], used[:, 1]]
         error = np.sqrt((rows - 1) * (weight @ (without - weight @ without) ** 2))
         return Resampled(float(small.roots(small.counts)), roots, float(error), rows)
@@ -148,8 +148,8 @@ class Resampled(NamedTuple):
         root = np.sqrt(max(value, 0.0))
         bias = max(0.0, float(self.resamples.mean()) - self.observed)
         error = max(self.error, float(self.resamples.std(ddof=1)))
-        reach = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
-        low, high = max(0.0, root - bias - reach), root + reach
+        margin = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
+        low, high = max(0.0, root - bias - margin), root + margin
         if by_chance:
             low, high = 0.0, max(high, float(np.quantile(self.resamples, confidence)))
         return Interval(float(min(value, low**2)), float(max(value, high**2)))
@@ -181,11 +181,11 @@ def _permuted(counts: Floats, draws: int, generator: np.random.Generator, *, shu
                 cell = generator.permutation(band) * scores + score
                 tables.append(np.bincount(cell, minlength=counts.size).reshape(bands, scores))
                 continue
-            left, table = rows.sum(0), np.zeros_like(rows)
+            remaining, table = rows.sum(0), np.zeros_like(rows)
             for place, size in enumerate(rows.sum(1)[:-1]):
-                table[place] = generator.multivariate_hypergeometric(left, size, method="marginals")
-                left = left - table[place]
-            table[-1] = left
+                table[place] = generator.multivariate_hypergeometric(remaining, size, method="marginals")
+                remaining = remaining - table[place]
+            table[-1] = remaining
             tables.append(table)
         yield np.stack(tables).astype(np.float64)
 

@@ -148,7 +148,7 @@ def _rates(
             "selection_rate",
             (rate.group,),
             Measure(rate.selection_rate, rate.interval),
-            _measure(rates[rate.group], confidence, most=1.0),
+            _measure(rates[rate.group], confidence, maximum=1.0),
             None if bound is None else Interval(bound.lowest.value, bound.highest.value),
             None if bound is None else bound.interval(confidence),
         )
@@ -203,12 +203,12 @@ def _energy(score: Floats, left: Booleans, right: Booleans, rows: Booleans, amou
     return energy_estimate(score[rows], amounts[:, left].sum(1), amounts[:, right].sum(1))
 
 
-def _measure(estimate: Estimate | None, confidence: float, most: float = inf) -> Measure | None:
+def _measure(estimate: Estimate | None, confidence: float, maximum: float = inf) -> Measure | None:
     """The figure with its interval; a correction makes neither negative."""
     if estimate is None:
         return None
     interval = estimate.interval(confidence)
-    value, low, high = (min(max(number, 0.0), most) for number in (estimate.value, interval.low, interval.high))
+    value, low, high = (min(max(number, 0.0), maximum) for number in (estimate.value, interval.low, interval.high))
     return Measure(value, Interval(low, high))
 
 

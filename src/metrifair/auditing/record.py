@@ -66,7 +66,7 @@ def audit_record(
     """The whole audit; ``selection`` are the selected rows; None: no decisions."""
     parts = list(parts_for(sample, request.named_criteria(), request.loss))
     compared = [comparison for part in parts for comparison in group_pairs(sample, part, request.contrast)]
-    measured, complete = measured_pairs(sample, compared, request.named_metrics())
+    distances, complete = measured_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
         Bands.of(sample, part, place, request.min_group_size)
@@ -77,8 +77,8 @@ def audit_record(
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     results = [
         finding
-        for comparison, measured_pair in zip(compared, measured, strict=True)
-        for finding in pair_findings(comparison, measured_pair, sample, plan, generator)
+        for comparison, pair_distances in zip(compared, distances, strict=True)
+        for finding in pair_findings(comparison, pair_distances, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = with_significance(
@@ -334,9 +334,9 @@ def _intervals_and_p_values(
         p_values = dict(resampled.p_values) if plan.permutations else {}
     if plan.permutations and metrics and measured.rows is None:
         # Where scores are merged anyway, a test loses nothing by fewer of them, and each costs draws.
-        most = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
+        max_bins = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(
-            measured.permuted(most), metrics, permutations=plan.permutations, generator=generator
+            measured.permuted(max_bins), metrics, permutations=plan.permutations, generator=generator
         )
     return intervals, p_values
 

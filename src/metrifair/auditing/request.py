@@ -28,7 +28,7 @@ from metrifair.support.checks import (
     is_number,
 )
 
-MAX_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
+MAX_GROUPS = 1_000  # by default: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be distinguished
 LONGEST_NAME = 10_000  # characters of the name of a group
 MOST_PAIRED = 30
@@ -154,10 +154,10 @@ class Request(AuditOptions):
         check_confidence(self.confidence)
         check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
-        for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
+        for name, minimum in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)
-            if not is_integer(value, least=0) or 0 < value < least:
-                raise DataError(f"{name} must be 0 or an integer from {least} upwards, got {value!r}")
+            if not is_integer(value, least=0) or 0 < value < minimum:
+                raise DataError(f"{name} must be 0 or an integer from {minimum} upwards, got {value!r}")
         if self.threshold not in (None, "auto", "median") and not is_number(self.threshold):
             raise DataError(
                 "must be a finite number, 'auto', 'median' or None", argument="threshold", received=self.threshold
@@ -265,21 +265,21 @@ def range_ends(argument: str, ends: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def check_groups(problem: Problem, rows: np.ndarray | None = None, most: int | None = None) -> None:
+def check_groups(problem: Problem, rows: np.ndarray | None = None, max_groups: int | None = None) -> None:
     """Raise a DataError unless each attribute has two groups to compare, and not more than allowed.
 
     ``rows`` is the number of rows behind each row of the problem.
     """
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         has_group = code >= 0
-        check_attribute(attribute, int(has_group.sum() if rows is None else rows[has_group].sum()), most)
+        check_attribute(attribute, int(has_group.sum() if rows is None else rows[has_group].sum()), max_groups)
 
 
-def check_attribute(attribute: Attribute, samples: int, most: int | None = None) -> None:
+def check_attribute(attribute: Attribute, samples: int, max_groups: int | None = None) -> None:
     """Raise a DataError unless one attribute has two groups to compare, and not more than its samples allow.
 
     An id, a date or a measurement makes a group of each value: there are then very many of them, or hardly any has two
-    samples. ``most`` groups are compared if the user sets it.
+    samples. ``max_groups`` is the limit that the user sets.
     """
     name, groups = attribute.name, len(attribute.groups)
     longest = max((len(str(group)) for group in attribute.groups), default=0)
@@ -290,19 +290,20 @@ def check_attribute(attribute: Attribute, samples: int, most: int | None = None)
         )
     if groups < 2:
         raise DataError(f"{name} must contain at least two groups, got {groups}; there is no group to compare with")
-    if groups > groups_allowed(most):
+    if groups > groups_allowed(max_groups):
         raise too_many_groups(name, f"{groups:,} different values", groups)
-    if most is None and groups > _FEW_GROUPS and 2 * groups > samples:
+    if max_groups is None and groups > _FEW_GROUPS and 2 * groups > samples:
         raise too_many_groups(name, f"{groups:,} different values in {samples:,} samples", groups)
 
 
-def groups_allowed(most: int | None) -> int:
-    """How many groups may be compared; a DataError if ``most`` is not such a number."""
-    if most is None:
+def groups_allowed(max_groups: int | None) -> int:
+    """The maximum number of groups to compare; a DataError if ``max_groups`` is invalid."""
+    if max_groups is None:
         return MAX_GROUPS
-    if not is_integer(most, least=2) or most > MOST_LEVELS:
-        raise DataError(f"must be an integer from 2 to {MOST_LEVELS:,}, or None", argument="max_groups", received=most)
-    return int(most)
+    if not is_integer(max_groups, least=2) or max_groups > MOST_LEVELS:
+        allowed = f"must be an integer from 2 to {MOST_LEVELS:,}, or None"
+        raise DataError(allowed, argument="max_groups", received=max_groups)
+    return int(max_groups)
 
 
 def too_many_groups(attribute: str, values: str, groups: int) -> DataError:

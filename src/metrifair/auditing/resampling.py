@@ -68,9 +68,9 @@ class Rows(NamedTuple):
         return np.divide(squares, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
-def merge_scores(pair: TwoSamples, rows: Rows | None, most: int) -> tuple[TwoSamples, Rows | None]:
-    """Merge neighboring scores until there are at most ``most``, and renumber the rows."""
-    bin_of = bins(pair, most)
+def merge_scores(pair: TwoSamples, rows: Rows | None, max_scores: int) -> tuple[TwoSamples, Rows | None]:
+    """Merge neighboring scores until there are at most ``max_scores``, and renumber the rows."""
+    bin_of = bins(pair, max_scores)
     few = merge_bins(pair, bin_of)._replace(values=bin_means(pair, bin_of))
     return few, None if rows is None else rows._replace(place=bin_of[rows.place])
 
@@ -185,8 +185,8 @@ def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
 
 def _equal_score_intervals(pair: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
     radius = sum(dkw_radius(int(side.sum()), confidence=confidence) for side in pair[1:])
-    most = {metric: certified_distance(metric, 0.0, radius) for metric in metrics}
-    return {metric: Interval(0.0, bound) for metric, bound in most.items() if bound is not None}
+    bounds = {metric: certified_distance(metric, 0.0, radius) for metric in metrics}
+    return {metric: Interval(0.0, bound) for metric, bound in bounds.items() if bound is not None}
 
 
 def _side(weights: Floats, pooled: Floats, rows: Rows | None, at: int) -> _Side:
@@ -267,14 +267,14 @@ def _spread(utility: Floats, sides: Sequence[_Side], common: _Common | None) -> 
     largest = float(np.abs(utility).max()) or 1.0  # cubes of huge utilities would overflow
     variances, third = [], 0.0
     centered = [utility / largest - side.share @ (utility / largest) for side in sides]
-    for sign, side, apart in zip((1, -1), sides, centered, strict=True):
-        variance = float(side.variance @ apart**2)
-        lowest, highest = float(apart.min()), float(apart.max())
-        if ((apart == lowest) | (apart == highest)).all():  # the gap is one of shares
-            share = (side.size * float(side.share[apart == highest].sum()) + _ADDED / 2) / (side.size + _ADDED)
+    for sign, side, deviation in zip((1, -1), sides, centered, strict=True):
+        variance = float(side.variance @ deviation**2)
+        lowest, highest = float(deviation.min()), float(deviation.max())
+        if ((deviation == lowest) | (deviation == highest)).all():  # the gap is one of shares
+            share = (side.size * float(side.share[deviation == highest].sum()) + _ADDED / 2) / (side.size + _ADDED)
             variance = max(variance, (highest - lowest) ** 2 * share * (1 - share) / (side.size + _ADDED))
         variances.append(variance)
-        third += sign * float(side.third @ apart**3)
+        third += sign * float(side.third @ deviation**3)
     total = independent = sum(variances)
     if common is not None:
         left, right = centered

@@ -217,10 +217,10 @@ def sets_for(criterion: Criterion, problem: Problem) -> list[AuditSet]:
     alone = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
     sets: list[AuditSet] = []
     # Values that coincide in canonical form keep their text, as those of groups do.
-    alike = Counter(_canonical(comparison.conditions) for comparison in alone.comparisons)
+    counts = Counter(_canonical(comparison.conditions) for comparison in alone.comparisons)
     for comparison in alone.comparisons:
         conditions = _canonical(comparison.conditions)
-        if alike[conditions] > 1:
+        if counts[conditions] > 1:
             conditions = tuple((column, str(value)) for column, value in comparison.conditions)
         sets.append(AuditSet(comparison.within, conditions, np.flatnonzero(np.isin(alone.cell, comparison.left))))
     return sets
@@ -315,8 +315,8 @@ class GroupPair:
             [side.sum() for side in samples[1:]],
         )
         sums = (
-            products.at(sides[one], groups[other], len(used))[used] / totals[one] / totals[other]
-            for one, other in ((0, 0), (1, 1), (0, 1))
+            products.at(sides[first], groups[second], len(used))[used] / totals[first] / totals[second]
+            for first, second in ((0, 0), (1, 1), (0, 1))
         )
         return Rows(np.arange(len(samples.values)), *map(shares, samples[1:]), *sums)
 

@@ -110,10 +110,10 @@ class MemorySource:
     def counts(self, request: Request) -> AuditSample:
         """Each row is a unit, and its score is counted as it is."""
         rows = {"y_pred": self.y_pred, "y_true": self.y_true}
-        given = Inputs(
+        inputs = Inputs(
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
         )
-        problem, crossed = _problems(given, request)
+        problem, crossed = _problems(inputs, request)
         scored = problem_for_scores(problem, request.favorable)
         prediction, classes, precision = read_predictions(self.y_pred, scored, pos_label=request.pos_label)
         weight, order, exponent = problem.weight, None, 0
@@ -175,7 +175,7 @@ class ColumnSource:
             missing = [np.isnan(scores_in(roles, table[score])) for score in self.scores]
             table = table.filter(~np.any(missing, axis=0))
         # An attribute with too many groups is an error here: naming a million of them takes a minute.
-        levels = levels_for(roles, most=len(table), max_groups=MOST_LEVELS)
+        levels = levels_for(roles, max_values=len(table), max_groups=MOST_LEVELS)
         rows = None
         while rows is None:
             try:
@@ -231,8 +231,8 @@ class BinnedSource(ABC):
         check_brackets("metrics", request.named_metrics())
         cells = self.survey(number_or_default(request.threshold))
         columns = cells.columns
-        given = Inputs(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
-        problem, crossed = _problems(given, request, cells)
+        inputs = Inputs(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true")
+        problem, crossed = _problems(inputs, request, cells)
         binned = replace(self.count(), precision=request.precision)
         return AuditSample(
             problem,
@@ -307,9 +307,9 @@ class ColumnCells(BinnedSource):
     def check_few(self, cells: int) -> None:
         """Raise a DataError for columns of very many combinations."""
         if cells > MOST_CELLS:
-            listed = ", ".join(map(repr, self.roles.keys))
+            names = ", ".join(map(repr, self.roles.keys))
             raise DataError(
-                f"the columns {listed} have more than {MOST_CELLS:,} combinations of values, too many to count in a "
+                f"the columns {names} have more than {MOST_CELLS:,} combinations of values, too many to count in a "
                 "file or table larger than memory; audit fewer of these columns at a time, or make their values coarser"
             )
 

@@ -76,8 +76,8 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
         coded.append(([plain(value) for value in distinct], problem.kept_rows(codes(name, column, distinct))))
     if probabilities is not None and problem.kept is not None:
         probabilities = probabilities.take(problem.kept)
-    counted = _CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)
-    _add_coded(parts, shape, counted, left_out=sum(source.left_out.values()))
+    coded_rows = _CodedRows(coded, score, problem.weight, probabilities, source.precision or precision)
+    _add_coded(parts, shape, coded_rows, left_out=sum(source.left_out.values()))
 
 
 class _CodedRows(NamedTuple):
@@ -245,8 +245,8 @@ def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, op
             row_codes = [code.astype(np.int64) - 1 for code in used.codes]
             coded = list(zip(map(_values, rows.levels), row_codes, strict=True))
             probabilities = None if used.proxy is None else row_probabilities(used.proxy)
-            counted = _CodedRows(coded, used.scores, used.weight, probabilities, precision)
-            _add_coded(state, shape, counted, left_out=used.left_out.total())
+            coded_rows = _CodedRows(coded, used.scores, used.weight, probabilities, precision)
+            _add_coded(state, shape, coded_rows, left_out=used.left_out.total())
         check_some(source.name, roles, state.rows - before)
 
 
@@ -275,9 +275,9 @@ def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missin
 
 def _count_in_memory(state: StateParts, name: str, rows: TableRows) -> None:
     """Add the rows of a table with group probabilities."""
-    if rows.rows > (most := AuditOptions().in_memory_rows):
+    if rows.rows > (max_rows := AuditOptions().in_memory_rows):
         raise DataError(
-            f"{name} has more than {most:,} rows, and group probabilities of a table are counted in memory",
+            f"{name} has more than {max_rows:,} rows, and group probabilities of a table are counted in memory",
             remedy="count the table in parts, and merge the counts",
         )
     roles, table = rows.roles, rows.all_rows()

@@ -95,21 +95,23 @@ def with_merged_scores(parts: State, min_cell: int) -> State:
     return _with_scores(parts, counts, np.clip(mean, *ends)[run])
 
 
-def _runs(rows: Integers, part: Integers, least: int) -> Integers:
-    """The run of each entry: neighbors of one part, up to ``least`` rows. A short rest belongs to the run before it.
+def _runs(rows: Integers, part: Integers, minimum: int) -> Integers:
+    """The run of each entry: neighbors of one part with at least ``minimum`` rows.
+
+    A shorter run at the end of a part is merged into the run before it.
 
     >>> _runs(np.array([3, 9, 20, 4, 5]), np.array([0, 0, 0, 0, 1]), 10)
     array([0, 0, 1, 1, 2])
     """
     run, starts, size = np.zeros(len(rows), np.int64), list[int](), 0
     for at, count in enumerate(rows.tolist()):
-        if at == 0 or size >= least or part[at] != part[at - 1]:
+        if at == 0 or size >= minimum or part[at] != part[at - 1]:
             starts.append(at)
             size = 0
         run[at] = len(starts) - 1
         size += count
     parts = part[starts]
-    short = (np.bincount(run, rows) < least) & np.append(False, parts[1:] == parts[:-1])
+    short = (np.bincount(run, rows) < minimum) & np.append(False, parts[1:] == parts[:-1])
     merged = np.cumsum(~short) - 1
     return np.asarray(merged[run])
 
@@ -159,8 +161,8 @@ def suppressed_values(sizes: Mapping[Cell, int], shape: Shape, min_cell: int) ->
         ]
         at, value = min(candidates, key=lambda key: (totals[key], sort_key(key[1])), default=(0, None))
         suppressed[columns[at]].add(value)
-        left = sum(key[0] == at for key in totals) - len(suppressed[columns[at]])
-        if not candidates or left < (_FEWEST_GROUPS if at < groups else 1):
+        remaining = sum(key[0] == at for key in totals) - len(suppressed[columns[at]])
+        if not candidates or remaining < (_FEWEST_GROUPS if at < groups else 1):
             raise DataError(
                 f"{min_cell} leaves too few groups or strata of {columns[at]!r}: the others have smaller cells. The "
                 f"smallest is ({_cell_text(smallest, shape)}), number of rows: {sizes[smallest]:,}",

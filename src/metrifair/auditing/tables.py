@@ -204,12 +204,13 @@ class TableRows(ColumnCells):
         kinds = ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
         frame = self._complete_rows(kinds).with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
         ends = [nw.col(kind).min() for kind in kinds]
-        ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
+        ends += [nw.col("score").max().alias("high"), nw.col("total").min(), nw.col("total").max().alias("high_total")]
         bounds = self.run(frame.select(*ends)).row(0)
         if None in bounds:
             return False
-        *least, most, low, high = bounds
-        return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
+        *lows, high, low_total, high_total = bounds
+        sum_to_one = max(1 - low_total, high_total - 1) <= rounding
+        return bool(high > lows[0] and min(lows) >= -rounding and sum_to_one)
 
     def cut_number(self, level: ColumnLevels) -> None:
         """Query the values of a numeric column, and let the engine cut it."""
@@ -274,8 +275,8 @@ class TableRows(ColumnCells):
         return BinnedScores(self.count_bins(), self.scale, self)
 
     @property
-    def most(self) -> int:
-        """How many bins there may be."""
+    def max_bins(self) -> int:
+        """The maximum number of bins."""
         return min(_MOST_BINS << (self.used > _MANY_ROWS), bins_for(len(self.cells)))
 
     @property
@@ -287,21 +288,21 @@ class TableRows(ColumnCells):
         """All rows in bins of equal width; bins with a large share of the rows are cut until none has."""
         low, high = self.ends
         width, rows = np.array([high - low]), np.array([self.used])
-        bins = self._bins(self.counting, low, _power(self.most, width, rows, high - low))
+        bins = self._bins(self.counting, low, _power(self.max_bins, width, rows, high - low))
         for _ in range(_HEAVY_PASSES):
             heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
             if not heavy.any():
                 break
-            bins = join_bins(bins[~heavy], self.recount(bins[heavy], self.most))
+            bins = join_bins(bins[~heavy], self.recount(bins[heavy], self.max_bins))
         return bins
 
-    def recount(self, parents: Bins, most: int) -> Bins:
-        """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
-        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
+    def recount(self, parents: Bins, max_bins: int) -> Bins:
+        """The rows of some bins in at most about ``max_bins`` finer ones of equal width; narrow bins do not change."""
+        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, max_bins // 2))]
         heavy = np.sort(heaviest)
         lowest = float(parents.low[heavy[0]])
         width = parents.high[heavy] - parents.low[heavy]
-        power = _power(most, width, parents.rows[heavy], float(parents.high[heavy[-1]]) - lowest)
+        power = _power(max_bins, width, parents.rows[heavy], float(parents.high[heavy[-1]]) - lowest)
         cut = np.zeros(len(parents), np.bool_)
         cut[heavy[np.ldexp(width, power) >= 0.5]] = True
         if not cut.any():
@@ -360,9 +361,9 @@ class TableRows(ColumnCells):
         return expressions | ({"total": nw.col("weight").sum()} if self.weighted else {})
 
     def _rows_in(self, parents: Bins) -> nw.LazyFrame[Any]:
-        """The rows that lie in some bins. Neighbors are one stretch."""
-        apart = ~_is_next(parents, self.scale)
-        low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
+        """The rows in some bins. Neighboring bins are one stretch."""
+        ends = ~_is_next(parents, self.scale)
+        low, high = parents.low[np.append(True, ends)], parents.high[np.append(ends, True)]
         score = nw.col("score")
         # First from end to end: most rows need no refinement.
         between = self.counting.filter((score >= float(low[0])) & (score <= float(high[-1])))
@@ -383,12 +384,12 @@ class TableRows(ColumnCells):
         return counts, place
 
     def _sums_by_key(
-        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], most: int | None = None
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr], limit: int | None = None
     ) -> tuple[pl.DataFrame, list[Any], Booleans]:
         """Sums by keys and these columns, the codes of the keys, and which rows of the result have a label."""
         grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
         query = grouped.agg(*(expression.alias(name) for name, expression in sums.items()))
-        groups = self.run(query if most is None else query.head(most))
+        groups = self.run(query if limit is None else query.head(limit))
         codes = [level.codes(groups[name]) for level, name in zip(self.levels, self._keys, strict=True)]
         return groups, codes, used_codes(self.roles, codes)
 
@@ -452,7 +453,7 @@ def first_upto(value: nw.Expr, high: Floats, leaves: Sequence[nw.Expr]) -> nw.Ex
 
 
 def _is_next(parents: Bins, scale: Scale) -> Booleans:
-    """Whether no row lies between a bin and the one that follows: (bins - 1,)."""
+    """Whether there is no row between a bin and the next one: (bins - 1,)."""
     if not parents.weighted:
         upto = parents.before[:-1] + parents.counts[:-1]
         return np.asarray((upto == parents.before[1:]).all(1))
@@ -460,7 +461,7 @@ def _is_next(parents: Bins, scale: Scale) -> Booleans:
     return np.equal(between, parents.gap[:-1])
 
 
-def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
+def _power(max_bins: int, width: Floats, rows: Integers, span: float) -> int:
     """The largest power of two that cuts bins of these widths into at most so many that contain rows.
 
     All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
@@ -469,7 +470,7 @@ def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
     low, high = -_LARGEST_POWER - 100, largest
     while low < high:
         middle = (low + high + 1) // 2
-        if np.minimum(np.ldexp(width, middle), rows).sum() <= most:
+        if np.minimum(np.ldexp(width, middle), rows).sum() <= max_bins:
             low = middle
         else:
             high = middle - 1

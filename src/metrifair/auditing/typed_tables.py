@@ -88,14 +88,14 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     lowered = values.str.to_lowercase()
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
         return (text.str.to_lowercase() == "true").alias(column.name)
-    known = values.set(lowered.is_in(MISSING), None)
-    numbers = known.cast(pl.Float64, strict=False)
-    is_number = numbers.null_count() == known.null_count() and not known.str.contains(CODE).any()
-    if not is_number and not known.str.contains(_DATE).all():
+    present = values.set(lowered.is_in(MISSING), None)
+    numbers = present.cast(pl.Float64, strict=False)
+    is_number = numbers.null_count() == present.null_count() and not present.str.contains(CODE).any()
+    if not is_number and not present.str.contains(_DATE).all():
         return written
-    known = text.set(text.str.to_lowercase().is_in(MISSING), None)
-    found = known.cast(pl.Float64, strict=False) if is_number else _dates(known)
-    return written if found is None else found
+    present = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    typed = present.cast(pl.Float64, strict=False) if is_number else _dates(present)
+    return written if typed is None else typed
 
 
 def _dates(text: pl.Series) -> pl.Series | None:
