@@ -22,7 +22,7 @@ from metrifair import __version__
 from metrifair.api.audit_result import Audit
 from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
-from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import check_known, require
@@ -88,7 +88,7 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
         raise DataError(f"audit must be an Audit, got {type(audit).__name__}")
     record, origin = audit.record, audit.provenance
     metrics: dict[str, float] = {"rows": record.rows}
-    for one in most_certain_first(record.findings):
+    for one in sort_findings(record.findings):
         key = _key(one.metric, one.criterion, one.attribute)
         if one.enough and key not in metrics:
             metrics[key] = one.value

@@ -10,7 +10,7 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.ranking import sort_findings
 from metrifair.auditing.records import AuditSettings, Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
@@ -231,7 +231,7 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     assert byte_size(content) < 75_000
     assert len(content["texts"]) < len(content["rows"]) < content["total"] == 400
     assert 0 < len(content["witnesses"]) < len(content["rows"])
-    kept = most_certain_first(findings)[: len(content["rows"])]
+    kept = sort_findings(findings)[: len(content["rows"])]
     assert [row[6] for row in content["rows"]] == [shown_number(finding.value) for finding in kept]
     assert content["texts"][5] == list(describe(kept[5]))
     assert list(content["witnesses"]) == [str(number) for number in range(len(content["witnesses"]))]

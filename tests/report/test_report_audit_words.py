@@ -7,7 +7,7 @@ from audits import bare_finding, demo_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.auditing.ranking import headline_finding, most_certain_first
+from metrifair.auditing.ranking import headline_finding, sort_findings
 from metrifair.auditing.records import Decisions, Note
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates
@@ -40,7 +40,7 @@ FOUND = st.builds(
 
 @given(st.lists(FOUND, max_size=30))
 def test_findings_are_ranked_by_what_is_certain_and_none_is_lost(findings):
-    ordered = most_certain_first(findings)
+    ordered = sort_findings(findings)
     assert sorted(map(id, ordered)) == sorted(map(id, findings))
     kinds = [kind_of(finding) for finding in ordered]
     assert kinds == sorted(kinds)

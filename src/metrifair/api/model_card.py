@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
 from metrifair.api.frontier import Frontier
-from metrifair.auditing.ranking import most_certain_first
+from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
 from metrifair.problem.problem import Scheme
@@ -417,7 +417,7 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
         for key in ("accuracy", "auc")
         if (measure := getattr(group, key)) is not None
     ]
-    first = {finding.metric: finding for finding in reversed(most_certain_first(audit.findings)) if finding.enough}
+    first = {finding.metric: finding for finding in reversed(sort_findings(audit.findings)) if finding.enough}
     for finding in first.values():  # by each metric the finding with the most evidence; small groups are no headline
         left, right = finding.groups
         compared = f"{left} vs {right}, {finding.within}, {criterion_name(finding.criterion).lower()}"

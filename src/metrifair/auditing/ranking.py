@@ -28,7 +28,7 @@ def worst_finding(
     )
 
 
-def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Sort significant findings by the lower end of the joint interval, then others by rows; small groups come last.
 
     Metrics alternate because their scales differ: the first finding of each metric, then the second of each.
@@ -38,7 +38,7 @@ def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     ...                 enough=rows >= 30, joint_interval=Interval(low, 1.0))
     ...         for metric, value, rows, low in (("kolmogorov", 0.9, 10, 0.3), ("kolmogorov", 0.2, 80, 0.0),
     ...                                          ("kolmogorov", 0.4, 70, 0.1), ("energy", 0.02, 70, 0.01))]
-    >>> [finding.value for finding in most_certain_first(some)]
+    >>> [finding.value for finding in sort_findings(some)]
     [0.4, 0.02, 0.2, 0.9]
     """
 
@@ -61,7 +61,7 @@ def headline_finding(findings: Sequence[Finding]) -> Finding | None:
     """The significant finding by the main metric whose joint interval is furthest above 0; None without one."""
     metric = main_metric(findings)
     return next(
-        iter(most_certain_first([finding for finding in findings if finding.certain and finding.metric == metric])),
+        iter(sort_findings([finding for finding in findings if finding.certain and finding.metric == metric])),
         None,
     )
 

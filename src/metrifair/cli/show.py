@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metrifair.api.audit_result import Audit, RateTable
-from metrifair.auditing.ranking import most_certain_first, required_tables, shown_findings
+from metrifair.auditing.ranking import required_tables, shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.cli.console import say, show_table
 from metrifair.cli.option_names import OPTION_NAMES
@@ -71,7 +71,7 @@ def _show_comparisons(out: Console, record: AuditRecord) -> None:
         by_comparison.setdefault((finding.attribute, finding.criterion, finding.within, finding.groups), {})[
             finding.metric
         ] = finding
-    ranked = most_certain_first([finding for finding in findings if finding.metric == metrics[0]])
+    ranked = sort_findings([finding for finding in findings if finding.metric == metrics[0]])
     rows = [by_comparison[finding.attribute, finding.criterion, finding.within, finding.groups] for finding in ranked]
     show_table(
         out,

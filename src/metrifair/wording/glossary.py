@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metrifair.auditing.ranking import headline_finding, is_inconclusive, main_metric, most_certain_first, worst_ratio
+from metrifair.auditing.ranking import headline_finding, is_inconclusive, main_metric, sort_findings, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
@@ -85,7 +85,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     if not compared:
         return None
     headline = headline_finding(compared)
-    largest = headline or most_certain_first(compared)[0]
+    largest = headline or sort_findings(compared)[0]
     bounds, several = largest.joint_interval, sum(finding.enough for finding in compared) > 1
     kind = "joint interval" if several else "interval"
     interval = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from metrifair.auditing.ranking import headline_finding, main_metric, most_certain_first, required_tables, worst_ratio
+from metrifair.auditing.ranking import headline_finding, main_metric, required_tables, sort_findings, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
@@ -97,7 +97,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         why = "its confidence interval includes 0"
     else:
         why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
-    shown = most_certain_first(bounded or compared)[0]
+    shown = sort_findings(bounded or compared)[0]
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
     bounds = shown.joint_interval
     interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds)}."

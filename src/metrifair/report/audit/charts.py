@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from metrifair.auditing.ranking import main_metric, most_certain_first
+from metrifair.auditing.ranking import main_metric, sort_findings
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
@@ -269,7 +269,7 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
     metric = main_metric(record.findings)
     if not metric:
         raise DataError("this audit has no findings to draw; each comparison needs two groups with rows")
-    findings = [finding for finding in most_certain_first(record.findings) if finding.metric == metric][:_MOST_FINDINGS]
+    findings = [finding for finding in sort_findings(record.findings) if finding.metric == metric][:_MOST_FINDINGS]
     rows = [
         {
             "comparison": f"{finding.groups[0]} vs {finding.groups[1]} of {finding.attribute}, {finding.within}",
@@ -301,7 +301,7 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
     first = next(
         (
             place
-            for finding in most_certain_first(record.findings)
+            for finding in sort_findings(record.findings)
             if (place := (finding.attribute, finding.within)) in distributions
         ),
         next(iter(distributions)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from metrifair.auditing.ranking import most_certain_first, shown_findings
+from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
 from metrifair.support.provenance import Provenance
@@ -49,7 +49,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
             )
         yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
     findings = shown_findings(record.findings)
-    ranked = most_certain_first(findings)[:_MOST_FINDINGS]
+    ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:
         yield (
             f"**Distances**, those with the most evidence first ({len(ranked)} of {len(findings)}), with joint "

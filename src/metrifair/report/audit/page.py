@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.ranking import most_certain_first, shown_findings
+from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
@@ -122,7 +122,7 @@ def audit_html(
         )
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
-    table, listed = _table(most_certain_first(findings), record.settings.min_group_size, room=int(_STATIC * room))
+    table, listed = _table(sort_findings(findings), record.settings.min_group_size, room=int(_STATIC * room))
     content = audit_content(record, room=room, used=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
@@ -287,7 +287,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)
     findings = shown_findings(record.findings)
-    ordered = most_certain_first(findings)
+    ordered = sort_findings(findings)
     rows = _rows(ordered, names, rooms["rows"])
     listed = ordered[: len(rows)]
     drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
