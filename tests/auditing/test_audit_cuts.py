@@ -52,7 +52,7 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
     duck.register("people", table.to_arrow())
     others.append(audit_table(duck.table("people"), **flat(cuts=cuts, in_memory_rows=0, **columns, **FAST)))
     state = AuditState()
-    count_file(state, tmp_path / "p.csv", Roles.named(**columns, cuts=cuts))
+    count_file(state, tmp_path / "p.csv", Roles.from_names(**columns, cuts=cuts))
     others.append(state.audit(**flat(**FAST)))
     for found in others:
         assert figures(found) == figures(held)

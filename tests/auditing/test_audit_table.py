@@ -141,7 +141,7 @@ def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(li
 
 
 def test_counts_know_what_stands_for_a_missing_value(tmp_path):
-    (gaps, full), roles = marked(), Roles.named(score="p", group=["sex", "region"], label="y")
+    (gaps, full), roles = marked(), Roles.from_names(score="p", group=["sex", "region"], label="y")
     full.write_csv(tmp_path / "full.csv")
     states = [AuditState(score_range=(-1, 2)) for _ in range(3)]
     count_table(states[0], DatabaseTable("the table", gaps), roles)
@@ -163,7 +163,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
     frame = incomplete(600)
     frame.write_parquet(tmp_path / "scores.parquet")
     weight = None if engine == "Dask" else "w"
-    roles = Roles.named(score="p", group=["sex", "region"], label="y", weight=weight)
+    roles = Roles.from_names(score="p", group=["sex", "region"], label="y", weight=weight)
     by_file, by_engine = AuditState(score_range=(-1, 2)), AuditState(score_range=(-1, 2))
     count_file(by_file, tmp_path / "scores.parquet", roles)
     with held_by(engine, frame) as found:
@@ -178,7 +178,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
 
 
 def test_a_table_with_scores_beyond_the_range_is_not_counted():
-    roles = Roles.named(score="p", group="sex")
+    roles = Roles.from_names(score="p", group="sex")
     with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass score_range="):
         count_table(AuditState(), DatabaseTable("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
 

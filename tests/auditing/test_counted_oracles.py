@@ -17,7 +17,7 @@ from metrifair.auditing.connections import DatabaseTable
 from metrifair.auditing.state_rows import count_file, count_table
 from metrifair.auditing.tables import TableRows
 
-ROLES = Roles.named(score="p", group="g", label="y", weight="w")
+ROLES = Roles.from_names(score="p", group="g", label="y", weight="w")
 
 
 def frame(digits: int = 1, rows: int = 400, *, single: bool = False) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def test_scores_at_the_threshold_are_positive_decisions(
 ) -> None:
     data = frame(single=single)
     state = AuditState(threshold=threshold)
-    roles = ROLES if weighted else Roles.named(score="p", group="g", label="y")
+    roles = ROLES if weighted else Roles.from_names(score="p", group="g", label="y")
     state = counted_by(way, data, state, tmp_path, roles)
     at = round(10 * (0.5 if threshold == "auto" else threshold))
     expected: dict[tuple[Any, ...], float] = {}
@@ -72,7 +72,7 @@ def test_scores_at_the_threshold_are_positive_decisions(
 def test_sums_of_an_engine_are_those_of_its_rows(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By cell and bin: rows, weight, ends, and the sum of weight x position, before and after bins are cut."""
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
-    data, roles = frame(3), ROLES if weighted else Roles.named(score="p", group="g", label="y")
+    data, roles = frame(3), ROLES if weighted else Roles.from_names(score="p", group="g", label="y")
     with duckdb.connect() as connection:
         table = connection.register("rows", data.to_arrow()).table("rows")
         rows = TableRows.of(DatabaseTable("the table", table), roles)

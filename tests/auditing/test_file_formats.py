@@ -87,7 +87,7 @@ def check_every_format(rows: list[tuple[object, ...]]) -> None:
             text = found.to_frame("polars").write_csv()
             audits[kind] = (text if named is NAMES else renamed(text), found.record.rows, found.record.left_out)
             state = AuditState()
-            count_file(state, path, Roles.named(**named), ReadOptions(**options))
+            count_file(state, path, Roles.from_names(**named), ReadOptions(**options))
             states[kind] = state.rows, state.left_out, len(state.cells)
         assert {kind for kind, other in audits.items() if other != audits["plain.csv"]} == set()
         assert {kind for kind, other in states.items() if other != states["plain.csv"]} == set()

@@ -38,7 +38,7 @@ def test_files(case: str, ending: str, limit: int, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'p' contains integers that floating-point numbers do not distinguish"):
         audit_file(path, **ASKED, options=quick(limit))
     with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
-        count_file(AuditState(score_range=(-1e300, 1e300)), path, Roles.named(score="p", group="g"))
+        count_file(AuditState(score_range=(-1e300, 1e300)), path, Roles.from_names(score="p", group="g"))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -239,9 +239,9 @@ def test_files_and_tables_are_counted_as_they_are_audited(tmp_path: Path) -> Non
         path = tmp_path / f"scores.{ending}"
         (frame.write_csv if ending == "csv" else frame.write_parquet)(path)
         states.append(AuditState())
-        count_file(states[-1], path, Roles.named(**columns))
+        count_file(states[-1], path, Roles.from_names(**columns))
     states.append(AuditState())
-    count_table(states[-1], DatabaseTable("scores", duckdb.sql("select * from frame")), Roles.named(**columns))
+    count_table(states[-1], DatabaseTable("scores", duckdb.sql("select * from frame")), Roles.from_names(**columns))
     exact = audit_file(tmp_path / "scores.csv", **columns, **shared)
     for state in states:
         found = state.audit(**shared)

@@ -261,7 +261,7 @@ def _recount(manifest: Manifest, data: PathLike) -> StateParts:
             "cannot be counted again: this evidence is of rows in memory, and names no columns", argument="data"
         )
     alone: dict[str, Any] = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
-    roles = Roles.named(
+    roles = Roles.from_names(
         score=columns["score"][0],
         group=columns["group"],
         control=columns.get("control") or None,

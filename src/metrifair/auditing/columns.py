@@ -60,7 +60,7 @@ class Roles(NamedTuple):
     proxy: GroupProbabilities | None = None  # columns of probabilities in place of groups
 
     @classmethod
-    def named(
+    def from_names(
         cls,
         *,
         score: str,
@@ -469,7 +469,7 @@ def roles_by_score(request: Request, arguments: Mapping[str, Any]) -> dict[str, 
         )
     columns = {role: arguments[role] for role in ("group", "label", "control", "weight")}
     columns |= {"cuts": request.cuts, "continuous": request.numbers, "favorable_decision": request.favorable_decision}
-    return {name: Roles.named(score=name, **columns) for name in names}
+    return {name: Roles.from_names(score=name, **columns) for name in names}
 
 
 def check_models(table: pl.DataFrame, scores: Sequence[str]) -> None:

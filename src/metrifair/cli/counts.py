@@ -61,7 +61,7 @@ def count_command(
     state = AuditState(
         list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
+    roles = Roles.from_names(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
     out = console()
     with working_with_notes(out, f"Counting {file if place is None else place.name}"):
         if place is None:

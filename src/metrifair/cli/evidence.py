@@ -71,7 +71,7 @@ def evidence_command(
     screen = console()
     with working_with_notes(screen, f"Auditing {file}"):
         state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
-        roles = Roles.named(**columns, **of_rows)
+        roles = Roles.from_names(**columns, **of_rows)
         count_file(state, file, roles, reading)
         result = state.audit(**audit_arguments(ctx, arguments, columns["group"]))
         reference = rules.reference_argument(references, columns["group"])
