@@ -122,7 +122,7 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path,
 def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:
     people().write_parquet(tmp_path / "s.parquet")
     for rows in (10, 10**6):
-        with pytest.raises(DataError, match=r"the groups 'row' hold .* different values"):
+        with pytest.raises(DataError, match=r"the groups 'row' have .* different values"):
             audit_file(tmp_path / "s.parquet", score="p", group="row", **flat(in_memory_rows=rows, **FAST))
 
 

@@ -31,7 +31,7 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
     with pytest.raises(DataError) as caught:
         audit_file(tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how))
     text = str(caught.value)
-    assert text.startswith("the groups 'id' hold 2,500 ")
+    assert text.startswith("the groups 'id' have 2,500 ")
     most = MOST_LEVELS if how else 2500
     assert text.endswith(f"pass options=AuditOptions(max_groups={most}) if each value is a group")
 
@@ -54,7 +54,7 @@ def test_where_the_limits_are(groups, samples, most, allowed):
     if allowed:
         check_attribute(Attribute("county", tuple(range(groups))), samples, most)
         return
-    with pytest.raises(DataError, match="the groups 'county' hold"):
+    with pytest.raises(DataError, match="the groups 'county' have"):
         check_attribute(Attribute("county", tuple(range(groups))), samples, most)
 
 

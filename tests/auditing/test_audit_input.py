@@ -76,7 +76,7 @@ def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], mess
 
 def test_ten_thousand_groups_are_the_most() -> None:
     n = 10_001
-    with pytest.raises(DataError, match="hold 10,001 different values, as an id or a measurement does: too many"):
+    with pytest.raises(DataError, match="have 10,001 different values, as an id or a measurement does: too many"):
         audit(None, np.zeros(n), sensitive_features=np.arange(n))
 
 

@@ -211,12 +211,14 @@ def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
             audit_file(tmp_path / path, **flat(replace=said | {"F": "women", "on": 1}, **asked))
     for group, old in (("k", "9.0"), ("ok", "False")):
         asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
-        with pytest.raises(DataError, match=f"replace is for text, and names .* which the column '{group}' holds as"):
+        with pytest.raises(
+            DataError, match=f"replace is for text, and names .* which the column '{group}' contains as"
+        ):
             audit_file(tmp_path / "s.parquet", **flat(**asked))
     with open_files(tmp_path / "s.parquet", ReadOptions(replace={"f": "women"})) as source:
         assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
     with (
-        pytest.raises(DataError, match="which the column 'day' holds as Date"),
+        pytest.raises(DataError, match="which the column 'day' contains as Date"),
         open_files(tmp_path / "s.parquet", ReadOptions(replace={"2026-01-09": "x"})) as source,
     ):
         source.table()

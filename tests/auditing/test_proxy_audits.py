@@ -15,7 +15,7 @@ from metrifair import AuditOptions, DataError, GroupProbabilities, audit, audit_
 from metrifair.auditing.compare import compared_figures
 from metrifair.auditing.paired import correlations
 from metrifair.auditing.resampling import bootstrap
-from metrifair.auditing.sample import group_pairs, measured_pairs, parts_for
+from metrifair.auditing.sample import group_pairs, measure_pairs, parts_for
 from metrifair.support.arrays import Floats
 
 QUICK = AuditOptions(resamples=100, permutations=99)
@@ -171,7 +171,7 @@ def measured(found: Simulated) -> Any:
     assert result.rows is not None
     sample, request = result.rows.sample, result.rows.request
     part = next(parts_for(sample, request.named_criteria(), None))
-    pairs, _ = measured_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"])
+    pairs, _ = measure_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"])
     return next(pairs)
 
 

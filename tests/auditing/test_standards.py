@@ -339,7 +339,7 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
         ),
         (
             {"standard": "ll144", "threshold": None},
-            "no threshold selects anybody, got 'll144'; pass threshold=..., the lowest score",
+            "there is no threshold, got 'll144'; pass threshold=..., the lowest score",
         ),
         ({"reference": "x", "threshold": 3}, "reference must be 'highest' or one of the groups of sex: 'f', 'm'"),
         ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),

@@ -80,7 +80,7 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
         ),
         (
             ("count", days[0], *ASKED, "--score-range", "0", "0.5", "--output", out),
-            "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that holds all scores",
+            "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that contains all scores",
         ),
         (("merge", first, days[1]), "tuesday.csv'; first metrifair count "),
         (("merge", first, tmp_path / "no.state"), "there is no file"),

@@ -223,11 +223,11 @@ def _python_spellings(line: str) -> list[str]:
 
 
 def test_a_range_that_does_not_hold_the_scores(folder: Path, call: Callable[..., Result]) -> None:
-    with pytest.raises(DataError, match=r"pass score_range=\.\.\. that holds all scores"):
+    with pytest.raises(DataError, match=r"pass score_range=\.\.\. that contains all scores"):
         AuditState(score_range=(0, 0.5)).add(None, _SCORES, sensitive_features=_TABLE["sex"])
     given = ["--score", "p", "--group", "sex", "--output", folder / "a.state"]
     line = refusal(call("count", folder / "people.csv", *given, "--score-range", 0, 0.5))
-    assert "use --score-range LOW HIGH that holds all scores" in line
+    assert "use --score-range LOW HIGH that contains all scores" in line
     assert _python_spellings(line) == []
 
 

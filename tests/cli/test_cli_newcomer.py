@@ -81,7 +81,7 @@ def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--score", "wage", "--group", "number"), "the groups 'number' hold 240 different values in 240 samples"),
+        (("--score", "wage", "--group", "number"), "the groups 'number' have 240 different values in 240 samples"),
         (("--score", "wage", "--group", "number"), "use --max-groups 240 if each value is a group"),
         (("--score", "wage", "--group", "sex", "--label", "wage"), "--score and --label both name the column"),
         (("--score", "wage", "--group", "sex", "--label", "number"), "--label contains 240 labels"),

@@ -1,8 +1,8 @@
 """An exact test of whether the scores of two groups have changed since a baseline, from the counts of states.
 
 If the scores of both groups are distributed as in the baseline, a row of the look and a row of the baseline can be
-exchanged, within each group. So rows are paired at random, and the difference of each pair is as likely with either
-sign. Scores are taken by a utility that does not depend on which row of a pair is which.
+exchanged, within each group. Rows are paired at random, and the difference of each pair is equally likely with either
+sign. The utility of a score does not depend on which row of a pair is in the baseline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_PAIRS = 10**6  # in each group: a sample of more rows is paired
 _FEWEST_BINS = 100  # with scores, where scores are known by their bins only
 
 ComparedKey: TypeAlias = tuple[str, str, Conditions, frozenset[Value]]
-"""What identifies a comparison in all looks: attribute, criterion, conditions and group values."""
+"""The identity of a comparison in all looks: attribute, criterion, conditions and group values."""
 
 
 class _CountedLook(NamedTuple):
@@ -40,8 +40,8 @@ class _CountedLook(NamedTuple):
         """The number of rows of a group at each score of the grid."""
         compared, counts = self.compared[key], self.counts
         used = np.isin(counts.cell, compared.sides[compared.group_values.index(group)])
-        places = np.searchsorted(grid, self.scores[used])
-        return np.bincount(places, counts.rows[used], len(grid)).astype(np.int64)
+        points = np.searchsorted(grid, self.scores[used])
+        return np.bincount(points, counts.rows[used], len(grid)).astype(np.int64)
 
 
 class ChangeTest:
@@ -56,7 +56,7 @@ class ChangeTest:
 
     @classmethod
     def of(cls, audited: Sequence[AuditedRows | None], seed: int) -> ChangeTest:
-        """The tests of looks whose rows are known; of none, unless all are states of one range without weights."""
+        """The tests of looks that are all states of one score range without weights; otherwise no tests."""
         states = [
             (rows.source, _comparisons(rows))
             for rows in audited
@@ -91,7 +91,7 @@ class ChangeTest:
         counts, scores = counts[:, :, used], self._grid[used]
         left, right = counts.sum(0)
         utility = witness(scores, scores, metric="energy", u_weights=left, v_weights=right)(scores)
-        generator = np.random.default_rng([self._seed, look])  # whatever other looks there are
+        generator = np.random.default_rng([self._seed, look])  # independent of other looks
         sides = zip(counts[:-1].sum(0), counts[-1], strict=True)
         differences = [_differences(utility, before, after, generator) for before, after in sides]
         return sign_flip_p_value(np.concatenate([differences[0], -differences[1]]))
@@ -110,7 +110,7 @@ def _comparisons(rows: AuditedRows) -> dict[ComparedKey, GroupPair]:
 
 
 def _differences(utility: Floats, before: Integers, after: Integers, generator: np.random.Generator) -> Floats:
-    """The differences in utility of randomly paired rows, over their number; there are so many rows at each score."""
+    """The differences in utility of randomly paired rows, over their number, from the rows at each score."""
     old, new = (
         generator.permutation(np.repeat(utility, generator.binomial(rows, min(1.0, _MOST_PAIRS / rows.sum()))))
         for rows in (before, after)

@@ -89,9 +89,9 @@ class Roles(NamedTuple):
             several[role] = () if name is None else (name,)
         for first, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
             names = (score,) if first == "score" else several[first]
-            if twice := set(names) & set(several[role]):
+            if shared := set(names) & set(several[role]):
                 raise DataError(
-                    f"both name the column {min(twice)!r}", argument=(first, role), remedy="name two columns"
+                    f"both name the column {min(shared)!r}", argument=(first, role), remedy="name two columns"
                 )
         groups = several["group"] if proxy is None else ()
         edges = cuts_by_column(cuts, groups)
@@ -130,17 +130,17 @@ class Roles(NamedTuple):
 
 
 def numbers(role: str, name: str, column: pl.Series) -> Floats:
-    """A column as numbers, NaN where a value is missing; a DataError shows any other value."""
+    """A column as numbers, NaN for missing values; a DataError shows the first value that is neither."""
     pl = polars()
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         column = text.cast(pl.Float64, strict=False)
-        strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
-        if len(strange):
+        invalid = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
+        if len(invalid):
             raise DataError(
                 f"the {role} column {name!r} must contain numbers",
-                received=strange[0],
-                remedy=_as_numbers(role, strange),
+                received=invalid[0],
+                remedy=_number_remedy(role, invalid),
             )
         integers = text.filter((column.abs() >= EXACT).fill_null(value=False)).str.extract(r"^([+-]?\d+)$", 1)
         check_exact(f"the {role} column {name!r}", np.array(list(map(int, integers.drop_nulls())), dtype=object))
@@ -162,18 +162,18 @@ def score_precision(kinds: Iterable[object]) -> np.dtype[Any]:
     )
 
 
-def _as_numbers(role: str, strange: pl.Series) -> Remedies:
+def _number_remedy(role: str, invalid: pl.Series) -> Remedies:
     """The remedies for text in a numeric column; only the user can state the number of a word."""
-    first = str(strange[0])
+    first = str(invalid[0])
     if re.match(COMMA, first, re.ASCII):
-        if not strange.str.contains(_THOUSANDS).all():
+        if not invalid.str.contains(_THOUSANDS).all():
             return Remedy("decimal", ",")
         return ["write numbers without a sign between thousands", Remedy("decimal", detail=" if it is the comma")]
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     if role == "score":
-        return Remedy("favorable_decision", detail=f" if these values are decisions: {_counts_in(strange)}")
-    words = strange.unique(maintain_order=True).to_list()[:_WORDS]
+        return Remedy("favorable_decision", detail=f" if these values are decisions: {_counts_in(invalid)}")
+    words = invalid.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number of each")
 
 
@@ -279,17 +279,17 @@ class ColumnLevels:
         return cuts
 
     def codes(self, column: pl.Series) -> NDArray[Any]:
-        """1 + the place of each value, 0 if it is missing."""
+        """1 + the index of each value, 0 if it is missing."""
         if self.cuts is not None:
             values = numbers(self.role, self.name, column)
             return np.where(np.isnan(values), 0, np.searchsorted(self.cuts, values) + 1)
         if column.dtype.is_float():
             column = column.fill_nan(None)
             column = column.set((column == 0).fill_null(value=False), 0.0)  # -0.0 is 0.0, but not as text
-        places = self._places(column)
-        if int(np.count_nonzero(places)) < len(column) - column.null_count() and self._add_values(column, places):
-            places = self._places(column)
-        return places
+        codes = self._value_codes(column)
+        if int(np.count_nonzero(codes)) < len(column) - column.null_count() and self._add_values(column, codes):
+            codes = self._value_codes(column)
+        return codes
 
     def _add_values(self, column: pl.Series, codes: NDArray[Any]) -> bool:
         """Add new values; return whether there are any."""
@@ -318,18 +318,18 @@ class ColumnLevels:
             raise many
         raise error
 
-    def _places(self, column: pl.Series) -> NDArray[Any]:
+    def _value_codes(self, column: pl.Series) -> NDArray[Any]:
         pl = polars()
         if len(self.values) <= _FEW:
             codes = np.zeros(len(column), np.uint8)
-            for place, value in enumerate(self.values, 1):
+            for code, value in enumerate(self.values, 1):
                 equal = column == value
                 equal = equal.fill_null(value=False) if column.null_count() else equal
-                codes += equal.to_numpy().view(np.uint8) * np.uint8(place)
+                codes += equal.to_numpy().view(np.uint8) * np.uint8(code)
             return codes
         names = pl.Series(self.values, dtype=column.dtype).cast(pl.String)
-        places = column.cast(pl.String).cast(pl.Enum(names), strict=False).to_physical()
-        return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
+        indices = column.cast(pl.String).cast(pl.Enum(names), strict=False).to_physical()
+        return (indices.cast(pl.Int64) + 1).fill_null(0).to_numpy()
 
 
 def _are_numbers(column: pl.Series) -> bool:
@@ -337,8 +337,8 @@ def _are_numbers(column: pl.Series) -> bool:
     if column.dtype != polars().String:
         return column.dtype.is_numeric()
     text = column.str.strip_chars()
-    strange = text.cast(polars().Float64, strict=False).is_null() & ~text.str.to_lowercase().is_in(MISSING)
-    return not (strange | text.str.contains(r"^[+-]?0\d")).any()
+    invalid = text.cast(polars().Float64, strict=False).is_null() & ~text.str.to_lowercase().is_in(MISSING)
+    return not (invalid | text.str.contains(r"^[+-]?0\d")).any()
 
 
 def levels_for(roles: Roles, *, max_values: int = MOST_LEVELS, max_groups: int | None = None) -> list[ColumnLevels]:
@@ -364,10 +364,10 @@ def decode_columns(
         is_set = level.role == "control" and {str(value).lower() for value in level.values} <= {"true", "false"}
         values: Sequence[Any] = level.values
         if is_text and level.cuts is None:
-            many = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
-            values = (label_values if level.role == "label" or is_set or many else name_values)(values)
-        place = np.asarray(code, dtype=np.int64)
-        array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
+            numeric = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
+            values = (label_values if level.role == "label" or is_set or numeric else name_values)(values)
+        index = np.asarray(code, dtype=np.int64)
+        array = np.array([None, *values], dtype=object)[index] if (index == 0).any() else np.array(values)[index - 1]
         arguments[level.role][level.name] = array
     return {
         "sensitive_features": in_groups(arguments["group"], roles.cuts) if arguments["group"] else None,
@@ -386,7 +386,7 @@ def probabilities_in(proxy: GroupProbabilities, table: pl.DataFrame) -> GroupPro
 
 
 class UsedRows(NamedTuple):
-    """Rows that can be used: scores, codes of the key columns, weights; and how many others there were."""
+    """Usable rows: scores, codes of the key columns and weights; and the number of other rows."""
 
     scores: Floats
     codes: list[NDArray[Any]]
@@ -433,7 +433,7 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
 
 
 def check_some(name: str, roles: Roles, rows: int) -> None:
-    """Raise a DataError unless there are rows that can be used."""
+    """Raise a DataError unless there are usable rows."""
     if rows == 0:
         raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column")
 

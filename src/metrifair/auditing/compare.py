@@ -36,7 +36,7 @@ _BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_erro
 _WORST_CUT, _WORST_GROUP = "worst_cut", "worst_group"
 
 Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
-"""What identifies a figure in all audits: attribute, criterion, conditions, group values and metric."""
+"""The identity of a figure in all audits: attribute, criterion, conditions, group values and metric."""
 
 
 def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
@@ -70,17 +70,17 @@ def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
 
 
 def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
-    """``worst``: each audit picks its own groups, the worst of all cuts of a number or of all groups."""
+    """The identity of a figure; with ``worst``, each audit selects the worst of all cuts or groups."""
     groups = frozenset(figure.group_values)
     if worst:
         groups = frozenset([_WORST_CUT if groups == {None} else _WORST_GROUP])
     return figure.attribute, figure.criterion, figure.conditions, groups, figure.metric
 
 
-def _has_groups_of(attribute: str, first: AuditRecord, second: AuditRecord) -> bool:
-    """Whether an attribute has the same groups of enough rows in both audits, except for those that one of them lacks.
+def _has_same_groups(attribute: str, first: AuditRecord, second: AuditRecord) -> bool:
+    """Whether both audits have the same groups of an attribute with enough rows; one of them may lack some.
 
-    A figure of all groups compares only then: 45 and 25 may cut the same ages. Bands of numbers are each audit's own.
+    Otherwise, figures of all groups do not compare. Bands of numbers may differ: 45 and 25 may cut the same ages.
     """
     findings_by_audit = [
         [finding for finding in record.findings if finding.attribute == attribute and finding.enough]
@@ -118,7 +118,7 @@ def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) ->
         settings |= {name: values for name, values in pairs.items() if None not in values}
     if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
         settings["loss"] = old.loss, new.loss
-    if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
+    if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_same_rows(first, second):
         settings["threshold"] = _threshold(first), _threshold(second)
     for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
         settings["min_group_share"] = old.min_group_share, new.min_group_share
@@ -138,9 +138,9 @@ def _threshold(record: AuditRecord) -> float | str | None:
     return record.decisions[0].threshold
 
 
-def _select_alike(first: AuditRecord, second: AuditRecord) -> bool:
+def _select_same_rows(first: AuditRecord, second: AuditRecord) -> bool:
     """Whether both audits would select the same rows, given the same scores."""
-    passed = [(threshold.settings.threshold, threshold.settings.standard) for threshold in (first, second)]
+    passed = [(record.settings.threshold, record.settings.standard) for record in (first, second)]
     used = [_threshold(first), _threshold(second)]
     if passed[0] == passed[1] or used[0] == used[1]:
         return True
@@ -171,7 +171,7 @@ def compare_audits(
         matches = {
             key: (figure, other_figures[key])
             for key, figure in figures.items()
-            if key in other_figures and (figure.groups or _has_groups_of(key[0], first.record, audit.record))
+            if key in other_figures and (figure.groups or _has_same_groups(key[0], first.record, audit.record))
         }
         check_settings({baseline: first.record, name: audit.record}, matches)
         unmatched += len(figures) + len(other_figures) - 2 * len(matches)
@@ -235,8 +235,8 @@ def _pairing(
 ) -> tuple[Pairing, Mapping[Names, float]]:
     """The relation of the rows of two audits, and the correlations of their figures if the rows are paired."""
     origins = [None if audit.rows is None else audit.rows.origin for audit in (first, other)]
-    one_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
-    if paired or (paired is None and one_call):
+    same_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
+    if paired or (paired is None and same_call):
         by_figure = correlations(first, other, figures)
         if by_figure is not None:
             return "rows", by_figure
@@ -246,11 +246,11 @@ def _pairing(
                 remedy="audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
             )
     hashes = [{file.sha256 for file in audit.record.provenance.files} for audit in (first, other)]
-    one_file = paired is None and hashes[0] == hashes[1] != set()
-    return "unknown" if same_rows or one_file else "independent", {}
+    same_file = paired is None and hashes[0] == hashes[1] != set()
+    return "unknown" if same_rows or same_file else "independent", {}
 
 
-_ALIKE = 0.9  # a correlation of errors
+_SIMILAR = 0.9  # a correlation of errors
 # Share of the bias of a maximum, by which its interval exceeds its error: 0.24 to 0.26 in four simulated settings.
 _SLACK = 0.24
 
@@ -287,7 +287,7 @@ def change(
     old, new = _centered(before), _centered(after)
     near_zero = old.near_zero or new.near_zero
     shared = -1.0 if correlation is None else min(0.0, correlation) if near_zero else correlation
-    if shared > _ALIKE:
+    if shared > _SIMILAR:
         # Errors so similar cancel, with their bias and skewness; the centers of two bootstrap intervals differ by
         # noise.
         halves = [(estimate.below + estimate.above) / 2 for estimate in (old, new)]

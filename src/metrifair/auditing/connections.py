@@ -127,16 +127,16 @@ def _existing_table(database: str, table: str | None, names: Sequence[str]) -> s
     """The name of the table, or a DataError that lists the existing tables."""
     if table in names:
         return str(table)
-    there_are = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"
+    tables = f"its tables are {shortlist(list(map(repr, names)), _LISTED)}" if names else "it has no tables"
     if table is None:
-        raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {there_are}"))
-    raise DataError(f"{database} has no table {table!r}; {there_are}")
+        raise DataError(f"{database} is a database", remedy=Remedy("table", detail=f"; {tables}"))
+    raise DataError(f"{database} has no table {table!r}; {tables}")
 
 
 def _secrets(address: str) -> tuple[str, ...]:
-    """Everything in an address that no message may show, longer ones first."""
-    rest = address.partition("://")[2]
-    password = rest.rpartition("@")[0].partition(":")[2]
-    values = [password, *(value for _, value in parse_qsl(rest.partition("?")[2]))]
+    """The parts of an address that messages must not show, longer ones first."""
+    location = address.partition("://")[2]
+    password = location.rpartition("@")[0].partition(":")[2]
+    values = [password, *(value for _, value in parse_qsl(location.partition("?")[2]))]
     forms = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
-    return tuple(sorted({address, *forms} - {""}, key=len, reverse=True)) if rest else ()
+    return tuple(sorted({address, *forms} - {""}, key=len, reverse=True)) if location else ()

@@ -1,4 +1,4 @@
-"""Decisions: who is selected at a threshold, beyond the median or by decisions themselves, and the rates by group."""
+"""Decisions: the rows selected by a threshold, by the median or by decisions themselves, and the rates by group."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_REFINEMENTS = 8  # of the bin of the median
 
 
 class Selection(NamedTuple):
-    """The selected rows: the threshold, what determined it, and the selected amount of each unit."""
+    """The selected rows: the threshold, its source, and the selected amount of each unit."""
 
     threshold: float
     by: SelectedBy
@@ -47,7 +47,7 @@ class Selection(NamedTuple):
 def threshold_for(
     request: Request, *, decisions: bool, probabilities: bool
 ) -> tuple[float | Literal["median"], SelectedBy] | None:
-    """The threshold of decisions, and what determined it; None without decisions.
+    """The threshold of decisions, and its source; None without decisions.
 
     ``decisions`` is True if the scores are 0 and 1, decisions themselves.
 
@@ -64,7 +64,7 @@ def threshold_for(
     if threshold == "auto":
         threshold = DEFAULT_THRESHOLD if probabilities else None
     if threshold is None and request.standard:
-        why = "no threshold selects anybody" if request.threshold is None else "these scores are not probabilities"
+        why = "there is no threshold" if request.threshold is None else "these scores are not probabilities"
         raise DataError(
             f"compares selection rates, and {why}",
             argument="standard",
@@ -228,10 +228,10 @@ def decision_tables(sample: AuditSample, selection: Selection, request: Request)
 
 
 def _decisions(
-    sample: AuditSample, selection: Selection, request: Request, audited: AuditSet, place: int
+    sample: AuditSample, selection: Selection, request: Request, audit_set: AuditSet, place: int
 ) -> Decisions | None:
     """The decisions of one attribute within a set; None with fewer than two groups."""
-    problem, inside = problem_for(sample, request.standard), audited.units
+    problem, inside = problem_for(sample, request.standard), audit_set.units
     attribute, members = problem.scheme.attributes[place], members_in(problem, inside, place)
     if len(members.present) < 2:
         return None
@@ -257,7 +257,7 @@ def _decisions(
     }
     return Decisions(
         attribute.name,
-        audited.within,
+        audit_set.within,
         selection.threshold,
         rates,
         selection_ratio=table.ratio,
@@ -269,7 +269,7 @@ def _decisions(
         favorable=request.favorable,
         favorable_decision=canonical(request.favorable_decision),
         standard=request.standard or "",
-        conditions=audited.conditions,
+        conditions=audit_set.conditions,
     )
 
 
@@ -300,7 +300,7 @@ def _group_counts(
 
 
 def _rates(name: str, size: float, table: Floats) -> GroupRates:
-    """From the weight by label and decision, (labels, 2)."""
+    """The rates of a group, from the weight by label and decision, (labels, 2)."""
     selected = float(table[:, 1].sum() / table.sum())
     if len(table) == 1:
         return GroupRates(name, int(size), selected)

@@ -6,7 +6,7 @@ follow, are computed in the same way for both. A comparison of two samples needs
 weight of each side. Resampling changes the weights, and not the order.
 
 Comparing each of many groups with the rest takes time linear in rows and groups: common counts are made once. With
-c the distribution function of everyone and F that of a group of n of the N rows, that of the rest is
+c the distribution function of all rows and F that of a group of n of the N rows, that of the rest is
 (N c - n F) / (N - n), so that D = F - rest = (F - c) N / (N - n). Between two scores of the group F is constant and c
 rises: D falls there. So the largest gap lies beside one of the group's own scores; and the integrals of |D| and D^2
 over such a stretch follow from running integrals of 1, c and c^2, which are the same for all groups.
@@ -35,15 +35,15 @@ _FEW_UNITS = 64  # whose entries are found one by one
 
 
 def total_over(
-    units: Integers, of: int, summed: Callable[[Integers], NDArray[Any]], all_units: Callable[[], NDArray[Any]]
+    units: Integers, count: int, summed: Callable[[Integers], NDArray[Any]], all_units: Callable[[], NDArray[Any]]
 ) -> NDArray[Any]:
-    """The sum over some of ``of`` units. If they are the majority, it is the sum over all less that over the others.
+    """The sum over some of ``count`` units. For the majority, it is the sum over all units less that over the others.
 
-    Many comparisons are with all the rest: the sum over all units is computed once.
+    Many comparisons are with the rest, so the sum over all units is computed once.
     """
-    if 2 * len(units) <= of:
+    if 2 * len(units) <= count:
         return np.asarray(summed(units))
-    outside = np.ones(of, np.bool_)
+    outside = np.ones(count, np.bool_)
     outside[units] = False
     return np.asarray(all_units() - summed(np.flatnonzero(outside)))
 
@@ -198,8 +198,8 @@ class PooledBins(NamedTuple):
     values: Floats  # the mean score of each
     counts: Floats  # of both sides
 
-    def apart(self, place: Integers, count: Integers) -> TwoSamples:
-        """The pair of ``count`` samples at some of the scores and all other samples."""
+    def split(self, place: Integers, count: Integers) -> TwoSamples:
+        """Split the samples: ``count`` of them at some of the scores, and all others."""
         left: Floats = np.bincount(self.bin_of[place], count, len(self.values)).astype(np.float64)
         return TwoSamples(self.values, left, self.counts - left)
 
@@ -248,7 +248,7 @@ def plug_in_distances(
 
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
-    """The same from ``signed`` shares, (..., k): those of the left side less the right side's, or any others."""
+    """The same from ``signed`` shares, (..., k), such as the shares of the left side less those of the right side."""
     return _distances(values, lambda: signed, np.cumsum(signed, axis=-1), metrics)
 
 
@@ -330,7 +330,7 @@ def largest_gap(pair: TwoSamples) -> LargestGap:
 
 
 SCORES = 16 * RESOLUTION  # maximum number of distinct scores for resampling and curves
-_LARGE = 16  # a group of more than one in so many distinct scores is measured score by score: there are few of these
+_LARGE = 16  # groups with more than 1 / 16 of the distinct scores are compared score by score: there are few of these
 
 
 class Stretch(NamedTuple):
@@ -365,7 +365,7 @@ class AllGroups:
         self._upto = np.cumsum(self._count)
         self._share = self._upto / len(units)
         gaps = np.append(np.diff(self.values), 0.0)
-        # Small differences of them are taken: where a processor has more digits, they are added up in those.
+        # Their small differences matter, so they are added up in extended precision where a processor has it.
         sums = (np.cumsum(gaps * self._share**power, dtype=np.longdouble) for power in range(3))
         self._running = [np.append(0.0, part.astype(np.float64)) for part in sums]
         pooled = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
@@ -384,10 +384,10 @@ class AllGroups:
         """One group and all others."""
         rows = self._order[self._starts[group] : self._starts[group + 1]]
         place, count = np.unique(self._place[rows], return_counts=True)
-        pair = self._few.apart(place, count)
+        pair = self._few.split(place, count)
 
         def permuted(max_bins: int) -> TwoSamples:
-            return self._in_fewer_bins(max_bins).apart(place, count)
+            return self._in_fewer_bins(max_bins).split(place, count)
 
         group_scores = self.values[place], count.astype(np.float64)
         if _LARGE * len(place) > len(self.values):
@@ -441,20 +441,20 @@ class AllGroups:
 _Integral: TypeAlias = Callable[[Stretch, Stretch, float], float]
 
 
-def _of_absolute(up: Stretch, down: Stretch, scale: float) -> float:
+def _absolute_integral(up: Stretch, down: Stretch, scale: float) -> float:
     return float(
         scale * sum((sign * (part.share * part.length - part.mean)).sum() for sign, part in ((1, up), (-1, down)))
     )
 
 
-def _of_square(up: Stretch, down: Stretch, scale: float) -> float:
+def _square_integral(up: Stretch, down: Stretch, scale: float) -> float:
     parts = (
         stretch.share**2 * stretch.length - 2 * stretch.share * stretch.mean + stretch.square for stretch in (up, down)
     )
     return float(scale**2 * sum(part.sum() for part in parts))
 
 
-_INTEGRALS: dict[Convex, _Integral] = {np.abs: _of_absolute, np.square: _of_square}
+_INTEGRALS: dict[Convex, _Integral] = {np.abs: _absolute_integral, np.square: _square_integral}
 
 
 def has_running_integrals(metric: str) -> bool:

@@ -1,6 +1,6 @@
-"""Files, patterns of files and standard input as tables that are read in batches; everything wrong is one DataError.
+"""Files, patterns of files and standard input as tables that are read in batches; every problem is one DataError.
 
-Text (csv, tsv, ndjson) is read as text: that its first values are numbers does not make a column one of numbers.
+Text (csv, tsv, ndjson) is read as text: the first values of a column do not determine its type.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class FileTable:
     columns: tuple[str, ...]
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
-    twice: frozenset[str] = frozenset()  # ambiguous names: several columns have them
+    repeated: frozenset[str] = frozenset()  # ambiguous names: several columns have them
     options: ReadOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
@@ -118,7 +118,7 @@ class FileTable:
         """Raise a DataError that lists the columns if one with a role is missing or ambiguous."""
         check_columns(self.name, self.columns, roles, is_text=self.is_text)
         for column in (name for names in roles.values() for name in names):
-            if column in self.twice:
+            if column in self.repeated:
                 raise self.ambiguous(column)
 
     def ambiguous(self, column: str) -> DataError:
@@ -155,7 +155,7 @@ class FileTable:
         return self._canonical(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
 
     def table(self) -> pl.DataFrame:
-        """All columns of all rows; those of other kinds than text as they are."""
+        """All columns of all rows; only text is converted."""
         with reading(self.name):
             rows: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
         return self._canonical(rows)
@@ -187,7 +187,7 @@ def _rows(frame: pl.LazyFrame) -> int:
 
 
 def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """All rows of a file that need not be read from its beginning; its own batches would read far ahead."""
+    """All rows of a file in slices; the batches of polars would read far ahead."""
     for start in range(0, _rows(frame), _STRETCH):
         yield frame.slice(start, _STRETCH).collect(engine="streaming")
 
@@ -229,7 +229,7 @@ def open_files(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) ->
         if unseen := [old for old, occurs in source.replaced.items() if not occurs]:
             warnings.warn(
                 MetrifairWarning(
-                    f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were read holds",
+                    f"names {', '.join(map(repr, unseen))}, which is in no cell of the columns that were read",
                     argument="replace",
                     remedy="look for another spelling",
                 ),
@@ -274,14 +274,14 @@ def _file_table(name: str, files: Mapping[str, str], options: ReadOptions, stack
         if set(names) != set(columns[0]):
             extra, first = min(set(names) ^ set(columns[0])), next(iter(files.values()))
             raise DataError(f"{file} and {first} have different columns: only one of them has {extra!r}")
-    texts, read_alike = set(), ({polars().String}, {polars().Boolean})
+    texts, same_types = set(), ({polars().String}, {polars().Boolean})
     for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
         types = {schema[column] for schema in schemas}
-        if types not in read_alike and not all(dtype.is_numeric() for dtype in types):
+        if types not in same_types and not all(dtype.is_numeric() for dtype in types):
             texts.add(column)
-    twice = frozenset(column for file in files for column in _repeated_names(file, kind, options))
+    repeated = frozenset(column for file in files for column in _repeated_names(file, kind, options))
     is_text = kind in (*TEXT, "excel")
-    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, paths)
+    return FileTable(name, tuple(frames), columns[0], frozenset(texts), is_text, repeated, options, paths)
 
 
 def _in_utf8(files: Mapping[str, str], options: ReadOptions, stack: ExitStack) -> dict[str, str]:

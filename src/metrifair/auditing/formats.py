@@ -60,7 +60,7 @@ LIKE_MISSING = (
 _POINT = r"^\s*[+-]?\d+\.\d+\s*$"
 DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
 _DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"
-_WRITTEN = {"True": "1", "False": "0"}  # booleans as decisions
+_BOOLEAN_TEXTS = {"True": "1", "False": "0"}  # booleans as decisions
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 
 
@@ -96,7 +96,7 @@ def cell_replacements(replace: Mapping[str, object] | None) -> dict[str, str]:
     {'yes': '1', 'no': '0'}
     """
     pairs = list(replace.items()) if isinstance(replace, Mapping) else []
-    texts = [new if isinstance(new, str) else _WRITTEN.get(str(new), str(new)) for _, new in pairs]
+    texts = [new if isinstance(new, str) else _BOOLEAN_TEXTS.get(str(new), str(new)) for _, new in pairs]
     if replace is not None and not (
         pairs and all(isinstance(cell, str) and cell.strip() for cell in [*texts, *(old for old, _ in pairs)])
     ):
@@ -240,10 +240,10 @@ def _check_untouched(options: ReadOptions, column: pl.Series) -> None:
     """Raise a DataError if a column that is not text contains a value to replace: csv would replace it."""
     words, values = missing_codes(list(cell_replacements(options.replace)))
     is_number, pl = column.dtype.is_numeric(), polars()
-    strange = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
-    if len(strange):
+    matches = column.filter(column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words))
+    if len(matches):
         raise DataError(
-            f"is for text, and names {strange[0]!r}, which the column {column.name!r} holds as {column.dtype}",
+            f"is for text, and names {matches[0]!r}, which the column {column.name!r} contains as {column.dtype}",
             argument="replace",
             remedy="change it where the file is written, or write the file as csv",
         )

@@ -25,13 +25,13 @@ from metrifair.support.arrays import Floats
 
 _NEARLY_ALL = 0.99  # selected
 _UNDETECTABLE = 0.2  # a gap this large should be detected
-_INFORMATIVE = 0.2  # a correlation of score and outcome that is worth having
+_INFORMATIVE = 0.2  # smallest useful correlation of score and outcome
 _CLEARLY = 4.0  # standard deviations below an AUC of one half
 _SLIGHT = 0.02  # below one half: of no interest, however many the rows
 DECISION_NOTES = frozenset(
     {"constant_scores", "constant_probabilities", "same_decision", "nearly_all_selected", "undecided", "median_bracket"}
 )
-_STAND_INS = 100_000  # rows that represent all rows of a file in a correlation
+_SAMPLE_ROWS = 100_000  # rows that represent all rows of a file in a correlation
 
 
 def audit_notes(
@@ -91,7 +91,7 @@ def decision_notes(
 
 
 def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
-    """Scores, or decisions at the threshold, that are the same for everyone: gaps of 0 then show nothing."""
+    """Scores, or decisions at the threshold, that are the same for all rows: gaps of 0 then show nothing."""
     low, high = sample.ends
     if low == high:
         return [Note("constant_scores", {"score": low})]
@@ -244,7 +244,7 @@ def _parity_notes(sample: AuditSample) -> list[Note]:
     scores, outcome, problem = sample.predicted.get(None), sample.outcome, sample.problem
     if scores is None or outcome is None or problem.members is not None:
         return []
-    score, unit = representative_rows(scores, _STAND_INS)
+    score, unit = representative_rows(scores, _SAMPLE_ROWS)
     outcome, notes = outcome[unit], []
     for attribute, code in zip(problem.scheme.attributes, problem.groups[unit].T, strict=True):
         correlations = {}
@@ -258,10 +258,10 @@ def _parity_notes(sample: AuditSample) -> list[Note]:
                     scaled = (values[members] / np.abs(values[members]).max() for values in (score, outcome))
                     correlation = float(np.corrcoef(*scaled)[0, 1])
                 correlations[str(name)] = correlation, 2 / np.sqrt(len(members))
-        without = {name: r for name, (r, error) in correlations.items() if abs(r) < error < _INFORMATIVE}
-        having = {name: r for name, (r, error) in correlations.items() if r - error > 0 and r >= _INFORMATIVE}
-        if without and having:
-            facts = {"attribute": attribute.name, "uninformative": without, "informative": having}
+        uninformative = {name: r for name, (r, error) in correlations.items() if abs(r) < error < _INFORMATIVE}
+        informative = {name: r for name, (r, error) in correlations.items() if r - error > 0 and r >= _INFORMATIVE}
+        if uninformative and informative:
+            facts = {"attribute": attribute.name, "uninformative": uninformative, "informative": informative}
             notes.append(Note("uninformative_score", facts))
     return notes
 

@@ -3,7 +3,7 @@
 For a number, rows up to a cut are compared with rows above it; for names (``contrast="independence"``), each group with
 the rest. All figures are computed from one table: the number of rows in each band of the attribute and at each score.
 With the joint distribution function C and its margins F (of scores) and G (of the attribute), the gap between
-people up to a cut and above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of
+rows up to a cut and above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of
 (C - F G)^2 over both; of names the same with C and G of each group by itself, and twice the sum over groups.
 """
 
@@ -138,8 +138,8 @@ class Resampled(NamedTuple):
     error: float  # by leaving one row out at a time (the jackknife)
     rows: int
 
-    def interval(self, value: float, *, confidence: float, by_chance: bool) -> Interval:
-        """An interval of the dependence, on the scale of its root; it begins at 0 if chance explains the dependence.
+    def interval(self, value: float, *, confidence: float, is_noise: bool) -> Interval:
+        """An interval of the dependence, on the scale of its root; it begins at 0 if the dependence may be noise.
 
         Resamples depend more on the attribute than the sample does, and the sample more than the population: this bias
         is subtracted from the lower end. The larger one of two standard errors is used: that of the bootstrap is too
@@ -150,7 +150,7 @@ class Resampled(NamedTuple):
         error = max(self.error, float(self.resamples.std(ddof=1)))
         margin = student_quantile(self.rows - 1, (1 + confidence) / 2) * error
         low, high = max(0.0, root - bias - margin), root + margin
-        if by_chance:
+        if is_noise:
             low, high = 0.0, max(high, float(np.quantile(self.resamples, confidence)))
         return Interval(float(min(value, low**2)), float(max(value, high**2)))
 
@@ -203,7 +203,7 @@ class WorstCut(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """The units of a part whose attribute is known, their values, and the bands that these lie in."""
+    """The units of a part whose attribute is known, their values, and the bands of these values."""
 
     part: Part
     units: Integers
@@ -233,14 +233,14 @@ class Bands(NamedTuple):
             values = problem.numbers[units, place]
             cuts = candidate_cuts(values, amounts) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
-            cuts = cuts[_enough(upto[:-1], upto[-1], min_group_size)]
+            cuts = cuts[_large_sides(upto[:-1], upto[-1], min_group_size)]
             sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
             band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
             none = [None] * len(cuts)
             return cls(part, units, values, band, sides, at, attribute.name, False, none, amounts, cuts)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
-        at = _enough(size, size.sum(), min_group_size) if len(present) > 1 else present[:0]
+        at = _large_sides(size, size.sum(), min_group_size) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[code]), REST) for code in present[at]]
         groups = canonical_values(attribute.values)
         first = [groups[code] for code in present[at]]
@@ -265,14 +265,14 @@ class Bands(NamedTuple):
         cuts = distinct[at[at < len(distinct) - 1]]
         if self.named or not len(cuts):
             return self
-        return self._between(np.searchsorted(cuts, self.values))
+        return self._with_bands(np.searchsorted(cuts, self.values))
 
-    def every(self) -> tuple[Bands, Floats]:
+    def by_value(self) -> tuple[Bands, Floats]:
         """A band for each value, and the values."""
         distinct, place = np.unique(self.values, return_inverse=True)
-        return self._between(place), distinct
+        return self._with_bands(place), distinct
 
-    def _between(self, band: Integers) -> Bands:
+    def _with_bands(self, band: Integers) -> Bands:
         cuts = int(band.max()) + self.named
         return self._replace(band=band, sides=[("", "")] * cuts, at=np.arange(cuts))
 
@@ -286,7 +286,7 @@ class Bands(NamedTuple):
         return sample.size(self.units[below]), sample.size(self.units[~below])
 
 
-def _enough(sizes: NDArray[Any], total: float, min_group_size: int) -> Integers:
+def _large_sides(sizes: NDArray[Any], total: float, min_group_size: int) -> Integers:
     """The sides that have enough rows and leave enough on the other side; all sides if none does."""
     cuts = np.flatnonzero(np.minimum(sizes, total - sizes) >= min_group_size)
     return cuts if len(cuts) else np.arange(len(sizes))
@@ -298,7 +298,7 @@ class _Cut(NamedTuple):
     number: int
     gap: LargestGap
     sides: TwoSamples
-    every: Sequence[float] = ()  # the distances at all cuts
+    distances: Sequence[float] = ()  # the distances at all cuts
 
     @property
     def size(self) -> float:
@@ -308,28 +308,28 @@ class _Cut(NamedTuple):
 
 def _scan_cuts(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
     """The worst cut from all scores, among ties the lowest; and a table of fewer scores."""
-    scores_of_part = bands.part.scores
-    total = scores_of_part.at(bands.units).astype(np.float64)
+    part_scores = bands.part.scores
+    total = part_scores.at(bands.units).astype(np.float64)
     used = total > 0
-    scores, total = scores_of_part.values[used], total[used]
+    scores, total = part_scores.values[used], total[used]
     pooled = TwoSamples(scores, total, total)
     bin_of = bins(pooled, SCORES)
     counts = np.zeros((bands.size, bin_of[-1] + 1))
     below, best = np.zeros(len(scores)), None
-    every: list[float] = []
+    distances: list[float] = []
     for number in range(bands.size):
-        amounts = scores_of_part.at(bands.units[bands.band == number])[used].astype(np.float64)
+        amounts = part_scores.at(bands.units[bands.band == number])[used].astype(np.float64)
         counts[number] = np.bincount(bin_of, amounts, counts.shape[1])
         below = amounts if bands.named else below + amounts
         if number in bands.at:
             sides = TwoSamples(scores, below, total - below)
-            cut = _Cut(len(every), largest_gap(sides), sides)
-            every.append(cut.size)
+            cut = _Cut(len(distances), largest_gap(sides), sides)
+            distances.append(cut.size)
             best = cut if best is None or cut.size > best.size + 1e-12 else best
     if best is None:
         raise DataError("an attribute with one value cannot be cut")
     table = BandTable(counts, bin_means(pooled, bin_of), levels, bands.named)
-    return best._replace(every=every), replace(table, compared=bands.at) if bands.named else table
+    return best._replace(distances=distances), replace(table, compared=bands.at) if bands.named else table
 
 
 def _cut_at(bands: Bands, number: int) -> _Cut:
@@ -350,13 +350,13 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
     cut, table = _scan_cuts(bands, levels)
     at = {"kolmogorov": cut, "wasserstein": _cut_at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
     observed, correlation = _observed(sample, bands, cut, table)
-    chances: dict[str, float] = {}
+    p_value_by_metric: dict[str, float] = {}
     if plan.permutations and not sample.weighted:
-        chances = p_values(table, sample.size(bands.units), plan.permutations, generator)
+        p_value_by_metric = p_values(table, sample.size(bands.units), plan.permutations, generator)
     interval, jointly = _dependence_intervals(
-        sample, bands, plan, observed=observed, chances=chances, generator=generator
+        sample, bands, plan, observed=observed, p_value_by_metric=p_value_by_metric, generator=generator
     )
-    evidence: dict[str, dict[str, Any]] = {metric: {"p_value": chances.get(metric)} for metric in METRICS}
+    evidence: dict[str, dict[str, Any]] = {metric: {"p_value": p_value_by_metric.get(metric)} for metric in METRICS}
     evidence["energy"] |= {"interval": interval, "correlation": correlation}
     if sample.weighted or plan.vc_dimension is None:
         evidence["energy"]["joint_interval"] = jointly
@@ -419,7 +419,7 @@ def _certified_bounds(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict
             sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (left, total - left))
             for left in below
         ]
-        low, high = float(np.max(np.subtract(cut.every, radii))), float(np.max(np.add(cut.every, radii)))
+        low, high = float(np.max(np.subtract(cut.distances, radii))), float(np.max(np.add(cut.distances, radii)))
         return Interval(max(0.0, low), min(1.0, high))
 
     cdfs = 2 * len(bands.sides)
@@ -436,7 +436,7 @@ def _dependence_intervals(
     plan: Plan,
     *,
     observed: Mapping[str, float],
-    chances: Mapping[str, float],
+    p_value_by_metric: Mapping[str, float],
     generator: np.random.Generator,
 ) -> Sequence[Interval | None]:
     """Intervals of the dependence, of this comparison and of all at once; None where rows are too few."""
@@ -454,7 +454,7 @@ def _dependence_intervals(
         resampled.interval(
             observed["energy"],
             confidence=confidence,
-            by_chance=chances.get("energy", 0.0) > max(1 - confidence, 1 / (1 + plan.permutations)),
+            is_noise=p_value_by_metric.get("energy", 0.0) > max(1 - confidence, 1 / (1 + plan.permutations)),
         )
         for confidence in (plan.confidence, plan.joint_confidence)
     ]
@@ -466,7 +466,7 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
     if sample.prediction is None:  # out of core, an attribute has few levels
-        observed["energy"] = float(_scan_cuts(*bands.every())[1].gaps().energy)
+        observed["energy"] = float(_scan_cuts(*bands.by_value())[1].gaps().energy)
     elif len(units) <= _EXACT:
         scores = bands.part.scores
         row_scores = scores.values[scores.place[units]]

@@ -132,7 +132,7 @@ def _distance_correlation(metric: str, audits: Sequence[GroupPair], orders: Sequ
     utilities = [witness_utility(metric, compared.two_samples(compared.sides)[0]) for compared in audits]
     if utilities[0] is None or utilities[1] is None:
         return None
-    # A step has no direction of its own; the distance grows with the gap, whichever group scores higher.
+    # The sign of a step is arbitrary; the distance grows with the gap, whichever group scores higher.
     signs = [1.0 if gap.expected[0] >= gap.expected[1] else -1.0 for gap in utilities if gap is not None]
 
     def influences(audit: int, witness: int) -> _Influences:
@@ -187,7 +187,7 @@ def _group_influences(audited: AuditedRows, order: Any) -> dict[Names, _Influenc
                     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
                     loss = -np.where(is_positive, np.log(clipped), np.log1p(-clipped))
                     influences[*names, "log_loss"] = _Influences([loss], [weight], row_numbers)
-                    # What rows add to the gap of their bin, whichever sign that has.
+                    # The contribution of each row to the absolute gap of its bin.
                     bins, error = reliability_bin(scores), scores - is_positive
                     signs = np.sign(np.bincount(bins, weight * error))
                     influences[*names, "calibration_error"] = _Influences([signs[bins] * error], [weight], row_numbers)
@@ -205,7 +205,7 @@ def _ratio_influences(audited: AuditedRows, record: AuditRecord, order: Any) -> 
         ratio, lowest = table.selection_ratio, lowest_rate(table)
         if selection is None or ratio is None or lowest is None:
             continue
-        inside = sets.get(table.within, np.arange(len(problem)))  # a standard adds a table of everyone
+        inside = sets.get(table.within, np.arange(len(problem)))  # a standard adds a table of all rows
         groups = problem.scheme.attributes[places[table.attribute]].groups
         slopes = {table.reference: -ratio, lowest.group: 1.0}
         sides = [

@@ -35,11 +35,11 @@ class _ProxyRows:
     rows: RowProbabilities
     weight: Floats
     score: Floats | None  # None: probabilities of several classes
-    selected: Floats | None  # 1 where a row is selected; None: nothing is decided
+    selected: Floats | None  # 1 where a row is selected; None: no decisions
 
     @classmethod
     def of(cls, sample: AuditSample, members: Memberships, selection: Selection | None) -> _ProxyRows:
-        """From entries; each row has at least one."""
+        """The rows behind the entries of a sample; each row has at least one entry."""
         row, first = np.unique(members.row, return_index=True)
         present = ~np.isnan(members.rows.values[row, 0])
         row, first = row[present], first[present]
@@ -167,15 +167,16 @@ def _rates(
 
 
 def _ratio_bounds(
-    above: RateBounds | None, below: RateBounds | None, confidence: float
+    rate: RateBounds | None, reference: RateBounds | None, confidence: float
 ) -> tuple[Interval | None, Interval | None]:
-    """The extreme ratios: both are reached at once; None if the rate below may be 0."""
-    if above is None or below is None or below.lowest.value <= 0:
+    """The extreme ratios; None if the reference rate may be 0."""
+    if rate is None or reference is None or reference.lowest.value <= 0:
         return None, None
-    bounds = Interval(above.lowest.value / below.highest.value, above.highest.value / below.lowest.value)
-    if below.lowest.unbiased.value <= 0:
+    bounds = Interval(rate.lowest.value / reference.highest.value, rate.highest.value / reference.lowest.value)
+    if reference.lowest.unbiased.value <= 0:
         return bounds, None
-    lowest, highest = (top.unbiased.over(bottom.unbiased) for top, bottom in zip(above[:2], below[1::-1], strict=True))
+    pairs = zip(rate[:2], reference[1::-1], strict=True)
+    lowest, highest = (bound.unbiased.over(other.unbiased) for bound, other in pairs)
     return bounds, Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
 
 

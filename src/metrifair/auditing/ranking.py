@@ -49,12 +49,12 @@ def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
     counts: Counter[tuple[str, int]] = Counter()
     order = {metric: place for place, metric in enumerate(dict.fromkeys(finding.metric for finding in findings))}
-    places = []
+    ranked = []
     for finding in sorted(findings, key=lambda item: (*rank(item), -item.value)):
         kind = finding.metric, rank(finding)[0]
-        places.append(((kind[1], counts[kind], order[finding.metric]), finding))
+        ranked.append(((kind[1], counts[kind], order[finding.metric]), finding))
         counts[kind] += 1
-    return tuple(finding for _, finding in sorted(places, key=lambda placed: placed[0]))
+    return tuple(finding for _, finding in sorted(ranked, key=lambda pair: pair[0]))
 
 
 def headline_finding(findings: Sequence[Finding]) -> Finding | None:
@@ -84,8 +84,8 @@ def lowest_rate(table: Decisions) -> GroupRates | None:
 def compares_few(table: Decisions) -> bool:
     """Whether the smallest impact ratio of a table compares a group below the minimum group size."""
     compared = headline_groups(table.rates, [rate.few for rate in table.rates])
-    reference_left = table.reference is not None and table.reference not in [rate.group for rate in compared]
-    return reference_left or any(rate.few for rate in compared)
+    reference_excluded = table.reference is not None and table.reference not in [rate.group for rate in compared]
+    return reference_excluded or any(rate.few for rate in compared)
 
 
 def required_tables(record: AuditRecord) -> list[Decisions]:

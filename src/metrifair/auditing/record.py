@@ -31,10 +31,10 @@ from metrifair.auditing.resampling import Intervals, bootstrap, merge_scores, pe
 from metrifair.auditing.sample import (
     AuditSample,
     GroupPair,
-    MeasuredPair,
+    PairDistances,
     Part,
     group_pairs,
-    measured_pairs,
+    measure_pairs,
     members_in,
     parts_for,
 )
@@ -66,7 +66,7 @@ def audit_record(
     """The whole audit; ``selection`` are the selected rows; None: no decisions."""
     parts = list(parts_for(sample, request.named_criteria(), request.loss))
     compared = [comparison for part in parts for comparison in group_pairs(sample, part, request.contrast)]
-    distances, complete = measured_pairs(sample, compared, request.named_metrics())
+    pair_distances, complete = measure_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
         Bands.of(sample, part, place, request.min_group_size)
@@ -77,8 +77,8 @@ def audit_record(
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     results = [
         finding
-        for comparison, pair_distances in zip(compared, distances, strict=True)
-        for finding in pair_findings(comparison, pair_distances, sample, plan, generator)
+        for comparison, distances in zip(compared, pair_distances, strict=True)
+        for finding in pair_findings(comparison, distances, sample, plan, generator)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = with_significance(
@@ -260,22 +260,22 @@ def _distributions(
 
 
 def pair_findings(
-    compared: GroupPair, measured: MeasuredPair, sample: AuditSample, plan: Plan, generator: np.random.Generator
+    compared: GroupPair, distances: PairDistances, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
     part, sizes, enough = compared.part, compared.sizes, min(compared.sizes) >= plan.min_group_size
-    scores, left, right = measured.pair
+    scores, left, right = distances.pair
     decided = part.of_predictions and part.scores.are_decisions
     # There may be many scores: they are binned once, and every coarser table is made from these bins.
-    bin_of = bins(measured.pair, _FINER * plan.resolution)
-    binned = merge_bins(measured.pair, bin_of)
+    bin_of = bins(distances.pair, _FINER * plan.resolution)
+    binned = merge_bins(distances.pair, bin_of)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    intervals, p_values = _intervals_and_p_values(measured, binned, bin_of, tests, generator)
-    joint = _joint_intervals(intervals, measured, sizes, plan, weighted=sample.weighted) if enough else {}
+    intervals, p_values = _intervals_and_p_values(distances, binned, bin_of, tests, generator)
+    joint = _joint_intervals(intervals, distances, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
-    sides = measured.left_scores or (scores, left), (scores, right)
+    sides = distances.left_scores or (scores, left), (scores, right)
     means = float(shares(left) @ scores), float(shares(right) @ scores)
-    witnesses = _witness_curves(list(measured.values), binned) if plan.witnesses and not decided else {}
+    witnesses = _witness_curves(list(distances.values), binned) if plan.witnesses and not decided else {}
     return [
         Finding(
             compared.attribute.name,
@@ -285,40 +285,40 @@ def pair_findings(
             sizes,
             metric,
             value,
-            bracket=measured.brackets.get(metric),
+            bracket=distances.brackets.get(metric),
             unbiased=None if sample.weighted else unbiased_distance(metric, sides, value),
             interval=intervals.alone.get(metric),
-            **_certified(metric, measured, radii, plan.score_range if part.of_predictions else None),
+            **_certified(metric, distances, radii, plan.score_range if part.of_predictions else None),
             p_value=p_values.get(metric),
             witness=witnesses.get(metric),
             enough=enough,
             joint_interval=joint.get(metric),
-            at=measured.gap.score,
-            shares=measured.gap.shares,
+            at=distances.gap.score,
+            shares=distances.gap.shares,
             means=means,
             span=float(scores[-1] - scores[0]),
             decided=decided,
             group_values=compared.group_values,
             conditions=part.conditions,
         )
-        for metric, value in measured.values.items()
+        for metric, value in distances.values.items()
     ]
 
 
 def _intervals_and_p_values(
-    measured: MeasuredPair, binned: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
+    distances: PairDistances, binned: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
 ) -> tuple[Intervals, dict[str, float | None]]:
     """Intervals that include the values, and p-values by metric; for weighted samples, only with group probabilities.
 
     ``binned`` scores are merged into fewer bins again, which is not valid for all metrics.
     """
-    exact = len(measured.pair.values) <= plan.resolution
+    exact = len(distances.pair.values) <= plan.resolution
     metrics = [metric for metric in plan.named_metrics() if exact or facts(metric).survives_bins]
     intervals = Intervals({}, {})
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:
-        rows = None if measured.rows is None else measured.rows._replace(place=bin_of[measured.rows.place])
-        fine = binned._replace(values=bin_means(measured.pair, bin_of))
+        rows = None if distances.rows is None else distances.rows._replace(place=bin_of[distances.rows.place])
+        fine = binned._replace(values=bin_means(distances.pair, bin_of))
         few, few_rows = merge_scores(fine, rows, plan.resolution)
         resampled = bootstrap(
             few,
@@ -329,14 +329,14 @@ def _intervals_and_p_values(
             rows=few_rows,
             comparisons=plan.comparisons,
         )
-        alone, jointly = (_extend_to_values(kind, measured.values) for kind in (resampled.alone, resampled.jointly))
+        alone, jointly = (_extend_to_values(kind, distances.values) for kind in (resampled.alone, resampled.jointly))
         intervals = Intervals(alone, jointly)
         p_values = dict(resampled.p_values) if plan.permutations else {}
-    if plan.permutations and metrics and measured.rows is None:
+    if plan.permutations and metrics and distances.rows is None:
         # Where scores are merged anyway, a test loses nothing by fewer of them, and each costs draws.
         max_bins = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(
-            measured.permuted(max_bins), metrics, permutations=plan.permutations, generator=generator
+            distances.permuted(max_bins), metrics, permutations=plan.permutations, generator=generator
         )
     return intervals, p_values
 
@@ -350,7 +350,7 @@ def _extend_to_values(intervals: Mapping[str, Interval], values: Mapping[str, fl
 
 
 def _joint_intervals(
-    intervals: Intervals, measured: MeasuredPair, sizes: tuple[int, int], plan: Plan, *, weighted: bool
+    intervals: Intervals, distances: PairDistances, sizes: tuple[int, int], plan: Plan, *, weighted: bool
 ) -> dict[str, Interval]:
     """Simultaneous intervals of all comparisons.
 
@@ -358,22 +358,22 @@ def _joint_intervals(
     training rows give no information about other rows.
     """
     joint = dict(intervals.jointly) if plan.vc_dimension is None else {}
-    if "kolmogorov" not in measured.values or "kolmogorov" in joint or weighted:
+    if "kolmogorov" not in distances.values or "kolmogorov" in joint or weighted:
         return joint
     alone, _, paper = _radii(sizes, replace(plan, confidence=plan.joint_confidence))
-    radius, value = alone if plan.vc_dimension is None else paper, measured.values["kolmogorov"]
-    bracket = measured.brackets.get("kolmogorov", Interval(value, value))
+    radius, value = alone if plan.vc_dimension is None else paper, distances.values["kolmogorov"]
+    bracket = distances.brackets.get("kolmogorov", Interval(value, value))
     if radius is not None:
         joint["kolmogorov"] = Interval(max(0.0, bracket.low - radius), min(1.0, bracket.high + radius))
     return joint
 
 
 def _certified(
-    metric: str, measured: MeasuredPair, radii: Sequence[float | None], ends: tuple[float, float] | None
+    metric: str, distances: PairDistances, radii: Sequence[float | None], ends: tuple[float, float] | None
 ) -> dict[str, Any]:
     """Upper bounds of a distance whose distribution functions have at most these errors."""
     width = None if ends is None else ends[1] - ends[0]
-    largest = measured.brackets[metric].high if metric in measured.brackets else measured.values[metric]
+    largest = distances.brackets[metric].high if metric in distances.brackets else distances.values[metric]
     bounds = [None if radius is None else certified_distance(metric, largest, radius, width=width) for radius in radii]
     return dict(zip(("certified", "certified_jointly", "paper_bound"), bounds, strict=True))
 

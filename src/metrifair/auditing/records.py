@@ -137,7 +137,7 @@ class AlongNumber:
     at: Sequence[float]  # the mean of the number in each
     sizes: Sequence[int]  # rows
     quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
-    selection_rates: Sequence[float] = ()  # empty: nothing is decided
+    selection_rates: Sequence[float] = ()  # empty: no decisions
     cut: float | None = None  # of the largest gap
 
 
@@ -213,7 +213,7 @@ class ProxyRecord:
     estimates: Sequence[ProxyEstimate] = ()  # of all rows, not by stratum
     corrected_by: Correction | None = None
     known: int = 0  # rows whose group is known
-    cells: int = 0  # at most so many bound a figure
+    cells: int = 0  # largest number of cells behind the bounds of a figure
     reliability: Mapping[str, Sequence[ReliabilityBin]] = field(
         default_factory=dict
     )  # by group, where groups are known

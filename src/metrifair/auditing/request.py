@@ -308,8 +308,8 @@ def groups_allowed(max_groups: int | None) -> int:
 
 def too_many_groups(attribute: str, values: str, groups: int) -> DataError:
     """The error for a column with too many groups, with remedies."""
-    insist = [Remedy("max_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
+    larger_limit = [Remedy("max_groups", groups, " if each value is a group")] if groups <= MOST_LEVELS else []
     return DataError(
-        f"the groups {attribute!r} hold {values}, as an id or a measurement does: too many to compare",
-        remedy=["name another column", Remedy("cuts", detail=" to make groups of a number"), *insist],
+        f"the groups {attribute!r} have {values}, as an id or a measurement does: too many to compare",
+        remedy=["name another column", Remedy("cuts", detail=" to make groups of a number"), *larger_limit],
     )

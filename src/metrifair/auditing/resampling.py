@@ -35,7 +35,7 @@ _CACHED = 2**16
 _FEWEST_BEYOND = 20  # permutations with at least this distance, to stop before all of them
 _ADDED = 4.0  # samples of the even mixture of both sides added to each for its spread: "plus four"
 _NORMAL = 1e15  # degrees of freedom of which Student's distribution is the normal one, to rounding
-_STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
+_STEEP = 2.0  # factor that magnifies noise, to show the bias of a maximum; found by experiment
 
 
 class Rows(NamedTuple):
@@ -126,7 +126,7 @@ def bootstrap(
     plug-in value. Near a distance of 0 this theory fails: if noise alone, with one distribution on both sides, reaches
     the distance of the sample, the interval begins at 0. It then ends at the sum of the distance and such noise.
 
-    Weights reduce the effective sample size to (sum w)^2 / sum w^2. What is constant in a sample may vary in the
+    Weights reduce the effective sample size to (sum w)^2 / sum w^2. Scores that are equal in a sample may vary in the
     population: the spread of each side is estimated with four more samples, of the even mixture of both sides. If the
     gap is one of shares, the spread is at least that with two more samples of each kind (Agresti and Coull). If all
     scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky, Kiefer
@@ -173,8 +173,8 @@ def bootstrap(
 def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
     """The effective number of samples of equal weight on each side (Kish).
 
-    >>> found = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
-    >>> effective_sizes(found, None), effective_sizes(found, Rows.single(np.arange(2), found.left, found.right))
+    >>> pair = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
+    >>> effective_sizes(pair, None), effective_sizes(pair, Rows.single(np.arange(2), pair.left, pair.right))
     ((2.0, 4.0), (1.0, 1.6))
     """
     if rows is None:
@@ -234,8 +234,8 @@ def _replicates(
     """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
     observed = sides[0].share - sides[1].share
     pooled = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
-    moved, by_chance = np.zeros((2, count, len(values)))
-    draws = [generator.standard_normal(moved.shape) for _ in sides]
+    noise, null_noise = np.zeros((2, count, len(values)))
+    draws = [generator.standard_normal(noise.shape) for _ in sides]
     if common is not None:
         spread = np.sqrt(sides[0].variance * sides[1].variance)
         correlation = np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0).clip(-1, 1)
@@ -243,16 +243,16 @@ def _replicates(
     for sign, side, draw in zip((1, -1), sides, draws, strict=True):
         scale, null_scale = sign * np.sqrt(side.variance), sign * np.sqrt(pooled / side.size)
         # Shares add up to 1 whatever they are multiplied by.
-        moved += draw * scale
-        moved -= (draw @ scale)[:, None] * side.share
-        by_chance += draw * null_scale
-        by_chance -= (draw @ null_scale)[:, None] * pooled
+        noise += draw * scale
+        noise -= (draw @ scale)[:, None] * side.share
+        null_noise += draw * null_scale
+        null_noise -= (draw @ null_scale)[:, None] * pooled
     if common is not None:
-        by_chance = moved
+        null_noise = noise
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
-    alone, plain = distances_between(values, by_chance, metrics), distances_between(values, observed + moved, metrics)
-    steep = plain | (distances_between(values, observed + _STEEP * moved, maxima) if maxima else {})
-    return {metric: np.stack([alone[metric], plain[metric], steep[metric]], 1) for metric in metrics}
+    null, plain = distances_between(values, null_noise, metrics), distances_between(values, observed + noise, metrics)
+    magnified = plain | (distances_between(values, observed + _STEEP * noise, maxima) if maxima else {})
+    return {metric: np.stack([null[metric], plain[metric], magnified[metric]], 1) for metric in metrics}
 
 
 class _Spread(NamedTuple):
@@ -291,8 +291,8 @@ class _Effect(NamedTuple):
 
     value: float  # of the sample
     bias: float  # the mean increase by noise
-    most_bias: float  # the same for the lower end
-    by_chance: Floats  # (resamples,): distances of noise alone
+    lower_bias: float  # the same for the lower end
+    null_distances: Floats  # (resamples,): distances of noise alone
     spread: _Spread  # to first order
 
 
@@ -313,7 +313,7 @@ def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float)
     students = student_quantiles([effect.spread.freedom for effect in noise.values()], (1 + confidence) / 2).tolist()
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
     # Of n draws, the k-th is the quantile k / (n + 1): noise no different from the sample is beyond it that often.
-    null_distances = np.stack([effect.by_chance for effect in noise.values()])
+    null_distances = np.stack([effect.null_distances for effect in noise.values()])
     quantiles = np.quantile(null_distances, [resolved, max(0.0, 2 * resolved - 1)], axis=1, method="weibull")
     if confidence > resolved:
         quantiles[0] *= normal / normal_quantile((1 + resolved) / 2)
@@ -322,10 +322,10 @@ def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float)
     for (metric, effect), student, ends in zip(noise.items(), students, quantiles.T, strict=True):
         shift = effect.spread.skewness * (2 * normal**2 + 1) / 6 * student / normal
         below, above = (effect.spread.error * (student + max(0.0, side)) for side in (-shift, shift))
-        low, high = effect.value - effect.most_bias - below, effect.value - min(effect.bias, effect.most_bias) + above
-        by_chance, one_sided = student / normal * ends
-        if effect.value <= by_chance:
-            low, high = 0.0, max(effect.value + above, effect.value + one_sided, by_chance)
+        low, high = effect.value - effect.lower_bias - below, effect.value - min(effect.bias, effect.lower_bias) + above
+        two_sided, one_sided = student / normal * ends
+        if effect.value <= two_sided:
+            low, high = 0.0, max(effect.value + above, effect.value + one_sided, two_sided)
         low, high = max(0.0, min(effect.value, low)), max(effect.value, high)
         row, power = facts(metric), 2 if facts(metric).squared else 1
         intervals[metric] = Interval(float(low**power), float(min(row.maximum, high**power)))
@@ -358,8 +358,8 @@ def permutation_p_values(
     """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
     Permutations stop early where the answer is clear (Besag and Clifford): as soon as a twentieth of them, h and at
-    least 20, have at least the observed distance after d permutations, the p-value is h / d. Either way it is at most
-    t with probability at most t if both sides have one distribution. For counts, not for weights.
+    least 20, have at least the observed distance after d permutations, the p-value is h / d. In both cases, it is at
+    most t with probability at most t if both sides have one distribution. For counts, not for weights.
     Bins of scores must not depend on the groups: see ``pooled_bins``.
     """
     pooled = (pair.left + pair.right).astype(np.int64)
@@ -369,8 +369,9 @@ def permutation_p_values(
     total, left_size = int(pooled.sum()), int(pair.left.sum())
     # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
     # scores, and are drawn by score.
-    few = min(left_size, total - left_size) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
-    method: Literal["count", "marginals"] = "count" if few else "marginals"
+    limit = (16 if total <= _CACHED else 2) * len(pooled)
+    shuffled = min(left_size, total - left_size) <= limit and total <= _MOST_SHUFFLED
+    method: Literal["count", "marginals"] = "count" if shuffled else "marginals"
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
     for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
@@ -385,6 +386,6 @@ def permutation_p_values(
     p_values: dict[str, float | None] = {}
     for metric, beyond in at_least.items():
         times = np.flatnonzero(beyond)
-        clear = len(times) >= enough
-        p_values[metric] = enough / float(times[enough - 1] + 1) if clear else (1 + len(times)) / (1 + permutations)
+        stopped = len(times) >= enough
+        p_values[metric] = enough / float(times[enough - 1] + 1) if stopped else (1 + len(times)) / (1 + permutations)
     return p_values

@@ -44,7 +44,7 @@ UNUSABLE = "unusable"
 WITHHELD = "withheld"
 """The reason for rows that were withheld because their cells are too small."""
 
-_DUMMY = Attribute("nobody", ("one", "other"))
+_DUMMY = Attribute("dummy", ("first", "second"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class AuditSample:
     weighted: bool = False
     weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
     left_out: Mapping[str, int] = field(default_factory=dict)  # unusable rows, by reason
-    levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
+    levels: Mapping[str, int] = field(default_factory=dict)  # number of levels of numeric attributes that were cut
     crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
     favorable: Favorable = "high"  # whether high or low scores are favorable
     classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
@@ -168,10 +168,10 @@ def parts_for(sample: AuditSample, criteria: Sequence[Criterion], loss: str | No
         scores = sample.scores(criterion, problem, loss if criterion.score == "loss" else None)
         values = canonical_values(list(scores))
         for within, conditions, units in sets_for(criterion, problem):
-            for (of_class, scores_of_class), value in zip(scores.items(), values, strict=True):
-                part = Part(criterion.name, within, conditions, units, scores_of_class, criterion.score == "prediction")
-                if of_class is not None:
-                    name = f"p({of_class})"
+            for (label, class_scores), value in zip(scores.items(), values, strict=True):
+                part = Part(criterion.name, within, conditions, units, class_scores, criterion.score == "prediction")
+                if label is not None:
+                    name = f"p({label})"
                     part = part._replace(
                         within=name if within in EVERYONE.names else f"{within},{name}",
                         conditions=(*conditions, ("probability", value)),
@@ -214,15 +214,15 @@ def sets_for(criterion: Criterion, problem: Problem) -> list[AuditSet]:
     if all_rows and not criterion.strata:  # the cells of a million samples take longer to compute than their counts
         return [all_units(problem)]
     scheme = replace(problem.scheme, criterion=criterion, attributes=(_DUMMY,), intersectional=False, contrast="pairs")
-    alone = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
+    one_group = replace(problem, scheme=scheme, groups=np.zeros((len(problem), 1), np.int64))
     sets: list[AuditSet] = []
     # Values that coincide in canonical form keep their text, as those of groups do.
-    counts = Counter(_canonical(comparison.conditions) for comparison in alone.comparisons)
-    for comparison in alone.comparisons:
+    counts = Counter(_canonical(comparison.conditions) for comparison in one_group.comparisons)
+    for comparison in one_group.comparisons:
         conditions = _canonical(comparison.conditions)
         if counts[conditions] > 1:
             conditions = tuple((column, str(value)) for column, value in comparison.conditions)
-        sets.append(AuditSet(comparison.within, conditions, np.flatnonzero(np.isin(alone.cell, comparison.left))))
+        sets.append(AuditSet(comparison.within, conditions, np.flatnonzero(np.isin(one_group.cell, comparison.left))))
     return sets
 
 
@@ -339,7 +339,7 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
     return comparisons
 
 
-class MeasuredPair(NamedTuple):
+class PairDistances(NamedTuple):
     """One comparison: the distinguished scores of both sides, and its distances."""
 
     pair: TwoSamples
@@ -351,9 +351,9 @@ class MeasuredPair(NamedTuple):
     left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 
-def measured_pairs(
+def measure_pairs(
     sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]
-) -> tuple[Iterator[MeasuredPair], bool | None]:
+) -> tuple[Iterator[PairDistances], bool | None]:
     """Each comparison with its distances, and whether every bracket is narrow enough; None: values are exact."""
     if sample.binned is None:
         return _exact_pairs(sample, compared, metrics), None
@@ -372,10 +372,10 @@ def _bracketed_pairs(
     metrics: Sequence[str],
     brackets: Brackets,
     products: Products | None,
-) -> Iterator[MeasuredPair]:
+) -> Iterator[PairDistances]:
     for comparison, bracketing in zip(compared, brackets.comparisons, strict=True):
         pair, rows = comparison.two_samples(comparison.sides, products)
-        yield MeasuredPair(
+        yield PairDistances(
             # Bins with products are never refined: the gap is at the end of one.
             pair if rows is not None else _split_at(pair, bracketing.gap, counts=not sample.weighted),
             partial(in_pooled_bins, pair),
@@ -386,7 +386,7 @@ def _bracketed_pairs(
         )
 
 
-def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]) -> Iterator[MeasuredPair]:
+def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]) -> Iterator[PairDistances]:
     """Measure rows in memory. For many groups, each against the rest, common counts are computed once."""
     for _, some in groupby(compared, lambda comparison: (id(comparison.part), comparison.place)):
         several = list(some)
@@ -397,12 +397,12 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Se
             all_groups = AllGroups(part.scores, members.units, members.codes)
             for comparison in several:
                 pair, permuted, left_scores, gap, values = all_groups.against_rest(comparison.left, metrics)
-                yield MeasuredPair(_split_at(pair, gap, counts=True), permuted, gap, values, left_scores=left_scores)
+                yield PairDistances(_split_at(pair, gap, counts=True), permuted, gap, values, left_scores=left_scores)
             continue
         for comparison in several:
             pair, rows = comparison.two_samples(comparison.sides)
             values = {name: float(value) for name, value in plug_in_distances(*pair, metrics).items()}
-            yield MeasuredPair(pair, partial(in_pooled_bins, pair), largest_gap(pair), values, rows=rows)
+            yield PairDistances(pair, partial(in_pooled_bins, pair), largest_gap(pair), values, rows=rows)
 
 
 def _split_at(pair: TwoSamples, gap: LargestGap, *, counts: bool) -> TwoSamples:

@@ -169,7 +169,7 @@ class ColumnSource:
         return self.in_memory().counts(request)
 
     def in_memory(self) -> MemorySource:
-        """The rows that can be used, as arrays."""
+        """The usable rows, as arrays."""
         roles, table = self.roles, self.table
         if len(self.scores) > 1:
             missing = [np.isnan(scores_in(roles, table[score])) for score in self.scores]
@@ -180,7 +180,7 @@ class ColumnSource:
         while rows is None:
             try:
                 rows = used_rows(roles, levels, table)
-            except ManyNumbers as many:  # each of them a level, found by its place and not by its name
+            except ManyNumbers as many:  # each number is a level, looked up by value and not by name
                 values = np.unique(numbers("group", many.level.name, table[many.level.name]))
                 values = values[~np.isnan(values)]
                 many.level.cut_at(values[:-1], float(values[-1]))
@@ -207,7 +207,7 @@ class CellTable(NamedTuple):
     selected: Floats  # weight at or above the threshold
     ends: tuple[float, float]
     left_out: Mapping[str, int]  # rows, by reason
-    levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
+    levels: Mapping[str, int] = {}  # number of levels of numeric columns that were cut
 
 
 class BinnedSource(ABC):

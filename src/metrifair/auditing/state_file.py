@@ -1,5 +1,5 @@
-"""Audit states as files: counts and the names of cells, checked when they are read because anybody may have
-written them; and as input of an audit."""
+"""Audit states as files: counts and the names of cells, checked when they are read because a file may be damaged or
+forged; and as input of an audit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ProxyShape(Record):
 
     @classmethod
     def of(cls, proxy: GroupProbabilities, groups: Sequence[str]) -> ProxyShape:
-        """From group probabilities; a DataError for what needs rows in memory."""
+        """From group probabilities; a DataError for options that need rows in memory."""
         for name in ("known_groups", "cells", "confusion"):
             if getattr(proxy, name) is not None:
                 raise DataError(
@@ -96,7 +96,7 @@ class Shape(Record):
 
     @classmethod
     def of(cls, roles: Roles, *, is_text: bool = False) -> Shape:
-        """The columns by their parts."""
+        """The shape of columns with these roles."""
         proxy = None if roles.proxy is None else ProxyShape.of(roles.proxy, list(probability_columns(roles.proxy)))
         return cls(
             groups=roles.groups if proxy is None else (proxy.column,),
@@ -109,7 +109,7 @@ class Shape(Record):
 
     @property
     def roles(self) -> Roles:
-        """The columns by their parts."""
+        """The columns by role."""
         return Roles("score", self.groups, self.label, self.controls, "weight" if self.weighted else None)
 
     def merged(self, other: Shape) -> Shape:
@@ -147,7 +147,7 @@ class StateParts:
 
     @property
     def rows(self) -> int:
-        """How many rows were counted."""
+        """The number of counted rows."""
         return 0 if self.counts is None else round(float(self.counts.size.sum()))
 
 
@@ -225,12 +225,12 @@ def state_content(parts: StateParts) -> Content:
     )
     arrays: dict[str, Any] = {}
     if counts is not None and shape is not None:
-        used = (*_INTEGERS, *_FLOATS, *_sums_of(shape))
+        used = (*_INTEGERS, *_FLOATS, *_sum_shapes(shape))
         arrays = {name: getattr(counts, name) for name in used} | {"selected": parts.selected}
     return Content(STATE, record.as_json(), arrays)
 
 
-def _sums_of(shape: Shape) -> dict[str, tuple[int, ...]]:
+def _sum_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     """The arrays of sums by cell and bin, and the length of each sum."""
     proxy = shape.proxy
     sums: dict[str, tuple[int, ...]] = dict.fromkeys(_WEIGHTS, ()) if shape.weighted or proxy is not None else {}
@@ -291,7 +291,7 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
     """The arrays, if they can be counts of rows."""
     arrays_by_name: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64")}
     length = len(arrays_by_name["cell"])
-    for name, further in (dict.fromkeys((*_INTEGERS[1:], *_FLOATS), ()) | _sums_of(shape)).items():
+    for name, further in (dict.fromkeys((*_INTEGERS[1:], *_FLOATS), ()) | _sum_shapes(shape)).items():
         kind = "int64" if name in _INTEGERS else "float64"
         arrays_by_name[name] = arrays.take(name, (length, *further), kind)
     selected: Floats = arrays.take("selected", (len(record.cells),))
@@ -309,7 +309,7 @@ def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float
         (counts.low == counts.high) | (not record.exact),
     ]
     if not all(fit.all() for fit in fits):
-        raise ModelFileError("counts of rows, or the ends of bins, are none that rows could have")
+        raise ModelFileError("counts of rows, or the ends of bins, are impossible")
     if any((grid.places(end)[0] != counts.bin).any() for end in (counts.low, counts.high)):
         raise ModelFileError("scores do not lie in the bins that they are counted in")
     if record.exact and len(np.unique(counts.low)) > MOST_ATOMS:
@@ -336,7 +336,7 @@ def _check_cells(counts: StateCounts, selected: Floats, cells: int) -> None:
         and (counts.moment >= 0).all()
         and (counts.moment <= weight * _ROUNDING).all()
     ):
-        raise ModelFileError("sums of weights are none that rows could have")
+        raise ModelFileError("sums of weights are impossible")
     if not ((selected >= 0).all() and (selected <= amount * _ROUNDING).all()):
         raise ModelFileError("a cell selects more rows than it contains")
 
@@ -361,7 +361,7 @@ def _check_probabilities(counts: StateCounts, groups: Sequence[Value], proxy: Pr
         np.isclose(by_pair, by_pair.T, rtol=1e-9, atol=_TINY**2),
     ]
     if not all(fit.all() for fit in fits):
-        raise ModelFileError("sums of probabilities, or of products of weights, are none that rows could have")
+        raise ModelFileError("sums of probabilities, or of products of weights, are impossible")
 
 
 def sort_key(value: Value) -> tuple[int, Any]:
@@ -386,7 +386,7 @@ def check_within(scores: Floats, ends: tuple[float, float]) -> None:
         beyond = float(scores.min() if scores.min() < low else scores.max())
         raise DataError(
             f"the score {beyond:g} lies beyond the range from {low:g} to {high:g}",
-            remedy=Remedy("score_range", detail=" that holds all scores, the same for all states to be merged"),
+            remedy=Remedy("score_range", detail=" that contains all scores, the same for all states to be merged"),
         )
 
 
@@ -404,15 +404,15 @@ def merge_counts(
 ) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
     """Merge one or two counts: the cells in ascending order, the selected amount of each, and the sum of the counts.
 
-    A column that is text in one and numbers in the other is text, as where both files are read at once.
+    A column that is text in one and numbers in the other is text, as if both files were read at once.
     """
     columns = zip(*(cell for cells, *_ in parts for cell in cells), strict=True)
     text = [any(isinstance(value, str) for value in column) for column in columns]
     parts = [([_as_text(cell, text) for cell in cells], some, counts) for cells, some, counts in parts]
-    every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: list(map(sort_key, cell)))
-    check_few(len(every))
-    place = {cell: number for number, cell in enumerate(every)}
-    total, renumbered = np.zeros(len(every)), []
+    all_cells = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: list(map(sort_key, cell)))
+    check_few(len(all_cells))
+    place = {cell: number for number, cell in enumerate(all_cells)}
+    total, renumbered = np.zeros(len(all_cells)), []
     for cells, selected, counts in parts:
         number = np.array([place[cell] for cell in cells], np.int64)
         np.add.at(total, number, selected)
@@ -420,7 +420,7 @@ def merge_counts(
     merged = renumbered[0] if len(renumbered) == 1 else renumbered[0].merged(renumbered[1])
     if int(merged.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts")
-    return every, total, merged
+    return all_cells, total, merged
 
 
 def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:

@@ -99,7 +99,7 @@ def _add_coded(parts: StateParts, shape: Shape, rows: _CodedRows, *, left_out: i
 
 
 def _counts_by_cell(parts: StateParts, rows: _CodedRows) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
-    """The cells, what is selected of each, and their counts. With probabilities, a row counts in several cells."""
+    """The cells, their selected amounts, and their counts. With probabilities, a row counts in several cells."""
     coded, scores, weight = rows.coded, rows.scores, rows.weight
     by_probability: dict[str, Any] = {}
     if rows.probabilities is not None:
@@ -135,7 +135,7 @@ def _combinations(coded: Sequence[tuple[Sequence[Value], Integers]]) -> tuple[li
 
 
 def _products(weight: Floats, amounts: Floats) -> Floats:
-    """The weight of each entry times those of its row in all groups; a DataError if they are beyond all numbers."""
+    """The weight of each entry times those of its row in all groups; a DataError if they overflow."""
     with np.errstate(over="ignore"):
         products = weight[:, None] * amounts
     if not np.isfinite(products).all():
@@ -250,13 +250,13 @@ def count_file(state: StateParts, path: str | os.PathLike[str], roles: Roles, op
         check_some(source.name, roles, state.rows - before)
 
 
-def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
-    """Add the rows of a table to a state, as a file of these rows would be added. The database counts them."""
+def count_table(state: StateParts, source: DatabaseTable, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
+    """Add the rows of a table to a state, as those of a file. The database counts them."""
     from metrifair.auditing.tables import TableRows  # noqa: PLC0415 (files need no narwhals)
 
-    rows = TableRows.of(place, roles, missing=missing)
+    rows = TableRows.of(source, roles, missing=missing)
     if roles.proxy is not None:
-        _count_in_memory(state, place.name, rows)
+        _count_in_memory(state, source.name, rows)
         return
     cells = rows.survey(number_or_default(state.threshold))
     check_within(np.array(cells.ends), state.score_range)
@@ -264,7 +264,7 @@ def count_table(state: StateParts, place: DatabaseTable, roles: Roles, *, missin
     for level in rows.levels:
         if level.cuts is not None and level.name not in roles.cuts:
             raise DataError(
-                f"the column {level.name!r} has more values than a state holds",
+                f"the column {level.name!r} has more values than a state can store",
                 remedy=Remedy("cuts", {level.name: ...}, ", the ends of the bands in which it is counted"),
             )
     values = [[None, *_values(level)] for level in rows.levels]

@@ -40,15 +40,15 @@ def without_small_cells(parts: State, min_cell: int) -> tuple[State, dict[str, l
     sides = zip(parts.cells, _selected_rows(parts, counts).tolist(), rows.tolist(), strict=True)
     sizes = {
         (*cell, side): size
-        for cell, some, every in sides
-        for side, size in ((True, some), (False, every - some))
+        for cell, selected, total in sides
+        for side, size in ((True, selected), (False, total - selected))
         if size
     }
     suppressed = suppressed_values(sizes, shape, min_cell)
     released = [released_cell(cell, shape, suppressed) for cell in parts.cells]
     cells = sorted(set(released) - {_WITHHELD}, key=lambda cell: [sort_key(value) for value in cell])
-    place = {cell: number for number, cell in enumerate(cells)}
-    number = np.array([place.get(cell, -1) for cell in released], np.int64)
+    numbers = {cell: number for number, cell in enumerate(cells)}
+    number = np.array([numbers.get(cell, -1) for cell in released], np.int64)
     is_released, result = number >= 0, copy(parts)
     withheld = int(rows[~is_released].sum())
     result.left_out, result.withheld = parts.left_out + withheld, parts.withheld + withheld

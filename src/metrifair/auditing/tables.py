@@ -94,7 +94,7 @@ def _value_counts(name: str, frame: Any, column: str, secrets: Sequence[str]) ->
 
 @dataclass
 class TableRows(ColumnCells):
-    """The rows of a table that can be used, as cells and bins, which the table's engine counts."""
+    """The usable rows of a table, as cells and bins, which the table's engine counts."""
 
     name: str
     frame: nw.LazyFrame[Any]  # whose columns are key_0, key_1, ..., score and weight
@@ -103,8 +103,8 @@ class TableRows(ColumnCells):
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     ends: tuple[float, float] = (0.0, 0.0)
-    used: int = 0  # rows that count
-    beyond: bool = False  # whether others have scores that lie beyond theirs
+    used: int = 0  # number of counted rows
+    beyond: bool = False  # whether other rows have scores outside the range of the counted ones
     secrets: tuple[str, ...] = ()  # that no message may show
     kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() also returns: beside_0, beside_1, ...
@@ -258,7 +258,7 @@ class TableRows(ColumnCells):
         self.used = int(totals[0].sum())
         if len(cells):
             self.ends = float(cells["low"].to_numpy().min()), float(cells["high"].to_numpy().max())
-            # Scores of rows that do not count may lie anywhere.
+            # Scores of rows that do not count may be outside the range.
             self.beyond = bool(((unused["low"] < self.ends[0]) | (unused["high"] > self.ends[1])).any())
         return self.cell_table(self.name, totals, self.ends, {UNUSABLE: left_out})
 
@@ -313,18 +313,18 @@ class TableRows(ColumnCells):
 
     def steps(self, parents: Bins) -> Steps:
         """The rows of some bins, counted at each of their distinct scores."""
-        answers = [
+        results = [
             self.sums_by_cell(self._rows_in(parents[some]), ["score"], self._sums(moments=False))
             for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
         ]
         scores, amount = (
-            np.concatenate([table[name].to_numpy() for table, _ in answers])
+            np.concatenate([table[name].to_numpy() for table, _ in results])
             for name in ("score", "total" if self.weighted else "rows")
         )
-        rows = sum(int(table["rows"].sum()) for table, _ in answers)
+        rows = sum(int(table["rows"].sum()) for table, _ in results)
         if rows != int(parents.rows.sum()):
             raise self.changed()
-        cell = np.concatenate([cells for _, cells in answers])
+        cell = np.concatenate([cells for _, cells in results])
         return make_steps(scores + 0.0, cell, amount, parents, self.scale)
 
     def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:

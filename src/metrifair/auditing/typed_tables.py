@@ -29,15 +29,15 @@ def typed_table(
     texts: Collection[str],
     roles: Mapping[str, Sequence[str]],
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
-    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
+    """The table with the columns of ``roles``, and its files; the columns ``texts`` are always text.
 
-    In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
-    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text, as it is written.
+    In csv, tsv, ndjson and Excel files, a column is numeric if every value is a number, boolean if every value is true
+    or false, a date if every value is an ISO date (2026-01-31, also with a time), and otherwise text.
     """
     with open_files(path, options) as source:
         source.check(roles)
-        if source.twice:
-            raise source.ambiguous(min(source.twice))
+        if source.repeated:
+            raise source.ambiguous(min(source.repeated))
         frame = source.table()
         files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
@@ -61,7 +61,7 @@ def comma_number(column: pl.Series) -> str | None:
 
 
 def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
-    """A column of text as what it means, or ``as_text``; others as they are.
+    """A text column with the type of its values, or ``as_text``; other columns do not change.
 
     >>> import polars as pl
     >>> typed_text(pl.Series(["1", " 2.5", "NA"])).to_list()
@@ -79,11 +79,11 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
     if is_plain and not as_text and not text.str.contains(CODE).any():
         return numbers
-    written, text = text, text.str.strip_chars()
+    original, text = text, text.str.strip_chars()
     text = text.set(text == "", None)
-    written = written.set(text.is_null(), None)
+    original = original.set(text.is_null(), None)
     if as_text:
-        return written
+        return original
     values = text.unique()  # text has few different values, as a rule
     lowered = values.str.to_lowercase()
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
@@ -92,14 +92,14 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     numbers = present.cast(pl.Float64, strict=False)
     is_number = numbers.null_count() == present.null_count() and not present.str.contains(CODE).any()
     if not is_number and not present.str.contains(_DATE).all():
-        return written
+        return original
     present = text.set(text.str.to_lowercase().is_in(MISSING), None)
     typed = present.cast(pl.Float64, strict=False) if is_number else _dates(present)
-    return written if typed is None else typed
+    return original if typed is None else typed
 
 
 def _dates(text: pl.Series) -> pl.Series | None:
-    """Text in the form of ISO dates as dates, with the time in UTC where one is written; None where one is no date."""
+    """Text in the form of ISO dates as dates, with times in UTC; None if a value is not a date."""
     try:
         moments = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
         naive = [
