@@ -28,18 +28,18 @@ from experiments.settings import Effort, Protocol
 
 _NOTES = (
     "Example 1: parity costs p0 p1 / 12. The printed formula exceeds even the risk 1/12 of a constant.",
-    "Example 2: labels independent of the group, and still the optimum is unfair (Kolmogorov distance 0.6).",
-    "Proposition: where the target depends on the group through the features only (bias 0), the optimum is fair.",
-    "Theorem: trained on a biased target, judged by the true one, the fair hypothesis wins while the bias is small.",
-    "It loses where the bias turns the order of a group round (shrink, beyond 1/2).",
-    "Converse: where the target is the group, the optimum is fair if no feature tells the group.",
-    "If one does, the optimum is as unfair as can be.",
-    "Every attribute: whatever is not constant has distance 1 for some attribute that the features form.",
-    "(Those predicted low, against the others.) So only constants are fair to everyone.",
-    "Other losses: the theorem asks for strong convexity, which the absolute error lacks without noise.",
-    "There a fair hypothesis follows the larger group, right or wrong; Huber's loss, or noise, mends small biases.",
-    "A Tikhonov term of weight t divides what parity gains by 1 + t.",
-    "Covering batches without weights show the rarer group too often, by the factor of the paper's lemma.",
+    "Example 2: the labels are independent of the group, and the optimum is still unfair (Kolmogorov distance 0.6).",
+    "Proposition: if the target depends on the group only through the features (bias 0), the optimum is fair.",
+    "Theorem: trained on a biased target, the fair hypothesis has the smaller true risk if the bias is small.",
+    "It has the larger one if the bias reverses the order of the targets of a group (shrink, beyond 1/2).",
+    "Converse: if the target is the group, the optimum is fair for features that are independent of the group.",
+    "If a feature is the group, the unfairness of the optimum is the largest possible.",
+    "Every attribute: a hypothesis that is not constant has distance 1 for some attribute, a function of the features.",
+    "(It separates low from high predictions.) Therefore, only constants are fair for every attribute.",
+    "Other losses: the theorem requires strong convexity, which the absolute error lacks without noise.",
+    "Its fair hypothesis follows the larger group, right or wrong. Huber's loss, or noise, corrects small biases.",
+    "A Tikhonov term of weight t divides the gain of parity by 1 + t.",
+    "Covering batches without weights contain the rarer group too often, by the factor of the paper's lemma.",
     "Nothing is trained: every value is exact. Both protocols mean the same here.",
     "Where we differ: two printed values are wrong, the fair risk of Example 1 and one share in Example 2.",
 )
@@ -52,8 +52,8 @@ _TITLES = {
     "theorem, shift": ("Theorem, bias that shifts", "size of the bias"),
     "theorem, shrink": ("Theorem, bias that shrinks", "size of the bias"),
     "theorem, classification": ("Theorem, cross-entropy", "size of the bias"),
-    "other losses": ("What parity gains, 60% in group 1", "size of the bias"),
-    "tikhonov": ("What parity gains, with a Tikhonov term", "its weight"),
+    "other losses": ("Gain of parity, 60% in group 1", "size of the bias"),
+    "tikhonov": ("Gain of parity, with a Tikhonov term", "its weight"),
     "batches": ("Bias of a group's share in a batch", "share of the group"),
 }
 
@@ -130,7 +130,7 @@ def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Pa
 
 
 def values_table(figures: dict[str, Records]) -> TextTable:
-    """What the paper prints, and what is so; groups of equal size."""
+    """The printed and the exact values; groups of equal size."""
     first, second = Example1(p1=0.5), IndependentLabels(p1=0.5)
     mass = np.array([0.8, 0.2])  # of X1 = 0 and of X1 = 1 in Example 2, in either group
     unsure = float(mass @ np.isclose(second.probability_table[1], 0.4))
@@ -143,17 +143,17 @@ def values_table(figures: dict[str, Records]) -> TextTable:
         ("Proposition: unfairness of the optimum without bias", [0.0, 0.0], fair),
         ("Converse, Y = A: unfairness of the optimum, A no feature, A a feature", [0.0, 1.0], _target_is_group()),
         (
-            "Every attribute: least distance that a hypothesis which is not constant has for some attribute",
+            "Every attribute: least distance of hypotheses that are not constant, each for its worst attribute",
             [1.0],
             [_least_worst()],
         ),
         (
-            "Tikhonov term of weight 1: what parity gains, of what it gains without",
+            "Tikhonov term of weight 1: gain of parity, relative to the gain without the term",
             [0.5],
             [_gain(bias=0.5, tikhonov=1.0) / _gain(bias=0.5)],
         ),
         (
-            "Absolute error without noise, 60% in group 1: what parity gains at a bias of 0.1",
+            "Absolute error without noise, 60% in group 1: gain of parity at a bias of 0.1",
             [-0.04],
             [_gain(loss="absolute_error", bias=0.1, p1=0.6)],
         ),
@@ -169,15 +169,14 @@ def values_table(figures: dict[str, Records]) -> TextTable:
         lines.append([what, *texts, "yes" if np.allclose(known, exact, rtol=1e-5) else "no"])
     for name, part in figures.items():
         if name.startswith("theorem"):
-            found, holds = _no_worse(part)
-            lines.append(
-                [f"{name.capitalize()}: fair is no worse", "for small biases", found, "yes" if holds else "no"]
-            )
+            biases, agrees = _no_worse(part)
+            statement = f"{name.capitalize()}: the fair risk is no larger"
+            lines.append([statement, "for small biases", biases, "yes" if agrees else "no"])
     return [["statement", "printed, or known", "exact", "agrees"], *lines]
 
 
 def _target_is_group() -> list[float]:
-    """Kolmogorov distance of the optimum for Y = A where two atoms do not tell the group, and where they are it."""
+    """Kolmogorov distance of the optimum for Y = A if two atoms are independent of the group, and if they equal it."""
     found = []
     for masses, optimum in ((((0.2, 0.2), (0.3, 0.3)), (0.5, 0.5)), (((0.5, 0.0), (0.0, 0.5)), (0.0, 1.0))):
         space = FiniteSpace(masses, optimum)
@@ -200,7 +199,7 @@ def _no_worse(records: Records) -> tuple[str, bool]:
     for record in records:
         risks.setdefault(record["x"], {})[record["what"]] = record["value"]
     worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalized"] + 1e-12]
-    found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all that were tried"
+    found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all tested biases"
     return found, not worse or min(worse) > sorted(risks)[1]
 
 

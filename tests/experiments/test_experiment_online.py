@@ -130,8 +130,8 @@ def test_the_paper_s_examples_beside_the_exact_values() -> None:
     assert lines["Example 2: positive decisions in group 0, in group 1"] == ["0.8, 0.2", "0.8, 0.2", "yes"]
     assert lines["Example 2: share of group 1 that has label 1 with probability 0.4"] == ["0.2", "0.8", "no"]
     assert lines["Proposition: unfairness of the optimum without bias"] == ["0, 0", "0, 0", "yes"]
-    assert lines["Theorem, shift: fair is no worse"][1:] == ["up to 0.95, all that were tried", "yes"]
-    assert lines["Theorem, shrink: fair is no worse"][1:] == ["below 0.59", "yes"]
+    assert lines["Theorem, shift: the fair risk is no larger"][1:] == ["up to 0.95, all tested biases", "yes"]
+    assert lines["Theorem, shrink: the fair risk is no larger"][1:] == ["below 0.59", "yes"]
 
 
 def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
