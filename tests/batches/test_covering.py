@@ -415,7 +415,7 @@ IMPATIENT = [
         [0] * 201,
         Coverage(PAIR, 2),
         (
-            "200 samples of the stream hold fewer than 2 of: sex 'm', everyone (0 seen); use a larger batch size, or "
+            "200 samples of the stream have fewer than 2 of: sex 'm', everyone (0 seen); use a larger batch size, or "
             "leave out the rare group"
         ),
     ),
@@ -423,7 +423,7 @@ IMPATIENT = [
         [0, 0, 0, 1, *[2] * 100],  # three are enough
         Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")),), 1, least=3),
         (
-            "100 samples of the stream hold fewer than 3 of: race 'b', y=1 (1 seen); use a larger batch size, or leave "
+            "100 samples of the stream have fewer than 3 of: race 'b', y=1 (1 seen); use a larger batch size, or leave "
             "out the rare group"
         ),
     ),
@@ -431,7 +431,7 @@ IMPATIENT = [
         [0, 4, 4, *[2] * 100],
         Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")), Comparison((0,), (3,))), 1, least=3),
         (
-            "100 samples of the stream hold fewer than 3 of: race 'a', y=1 (1 seen); race 'b', y=1 (0 seen); "
+            "100 samples of the stream have fewer than 3 of: race 'a', y=1 (1 seen); race 'b', y=1 (0 seen); "
             "group 'left', everyone (1 seen); group 'right', everyone (0 seen); use a larger batch size, or leave out "
             "the rare group"
         ),

@@ -428,7 +428,7 @@ def test_a_stream_that_never_shows_a_group_is_given_up() -> None:
     with pytest.raises(TooFewSamples) as caught:
         model.partial_fit(X, y, sensitive_features=np.where(a == 1, 0, 0), groups=["f", 0])
     assert str(caught.value) == (
-        "400 samples of the stream hold fewer than 2 of: sensitive_features 'f', everyone (0 seen); use a larger "
+        "400 samples of the stream have fewer than 2 of: sensitive_features 'f', everyone (0 seen); use a larger "
         "batch size, or leave out the rare group. These samples were left out, and learning can go on with the next "
         "ones. Batch size and groups are fixed once a model has begun; begin a new one to change them (a group is left "
         "out where sensitive_features marks it as missing and groups does not name it)"

@@ -229,7 +229,7 @@ def open_files(path: str | os.PathLike[str], options: ReadOptions = AS_USUAL) ->
         if unseen := [old for old, occurs in source.replaced.items() if not occurs]:
             warnings.warn(
                 MetrifairWarning(
-                    f"names {', '.join(map(repr, unseen))}, which is in no cell of the columns that were read",
+                    f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were read contains",
                     argument="replace",
                     remedy="look for another spelling",
                 ),

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from metrifair.problem.cells import SignedDraws
 
-_BY_WEIGHT = 0.7  # of the draws: by signed weights; the others by what rows count for the risk
+_BY_WEIGHT = 0.7  # share of draws by signed weights; the others are by loss weights
 
 
 class Drawing(NamedTuple):
-    """How batches of rows are drawn, and what their rows then count.
+    """How batches of rows are drawn, and the weights of their rows.
 
     >>> from metrifair.batches.samples import side_weights
     >>> from metrifair.problem.cells import Comparison
@@ -28,21 +28,21 @@ class Drawing(NamedTuple):
     """
 
     odds: Tensor | None  # (n,): probabilities of rows, drawn with replacement; None: uniform, without replacement
-    loss_weight: Tensor  # (n,): what the loss counts, in a mean over the batch
-    sides: Tensor  # (comparisons, 2, n): what rows count on each side
+    loss_weight: Tensor  # (n,): weights of the loss, in a mean over the batch
+    sides: Tensor  # (comparisons, 2, n): weights of rows on each side
     signed: Tensor  # (comparisons, n): signed weights
     draws: SignedDraws
 
     @classmethod
     def uniform(cls, weight: Tensor, sides: Tensor, *, size: int) -> Drawing:
-        """Uniformly and without replacement: of all rows, the distance itself."""
+        """Draw uniformly and without replacement; a batch of all rows gives the distance itself."""
         n = len(weight)
         draws = SignedDraws(n * (n - 1) / (size * max(1, size - 1)), n / size)
         return cls(None, weight / weight.mean(), sides, _signed(sides), draws)
 
     @classmethod
     def weighted(cls, weight: Tensor, sides: Tensor, *, size: int) -> Drawing:
-        """With replacement, rows with large signed weights more often: estimates vary less.
+        """Draw with replacement, rows with large signed weights more often, so that estimates vary less.
 
         Every row has some probability, so that the risk is that of all rows.
         """

@@ -80,18 +80,18 @@ def tensor_sides(
 ) -> tuple[Sides, ...]:
     """The rows of each comparison among samples in these cells, as ``problem.cells.make_sides`` finds them."""
     source = None if drawn_from is None else drawn_from.cpu().numpy()
-    found = []
+    sides = []
     for side in cells.make_sides(comparisons, cell.cpu().numpy(), drawn_from=source):
         rows = torch.from_numpy(side.rows).to(cell.device)
         fraction = None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
-        found.append(replace(side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction))
-    return tuple(found)
+        sides.append(replace(side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction))
+    return tuple(sides)
 
 
 def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[Sides, ...]:
     """The rows of each comparison with their weights, for distances of all samples; of equal weights, without them.
 
-    Where groups have probabilities, a row is on each side on which it weighs something.
+    If groups have probabilities, a row is on each side on which its weight is positive.
 
     >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
     >>> both = Samples(torch.zeros(2, 0), torch.zeros(2), torch.zeros(2), torch.ones(2), shares=shares)
@@ -102,25 +102,24 @@ def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[
     if samples.shares is None:
         weight = samples.weight
         return tensor_sides(comparisons, samples.cell, None if bool((weight == weight[0]).all()) else weight)
-    found = []
+    sides = []
     for weights in side_weights(comparisons, samples.shares):
         side, row = weights.nonzero(as_tuple=True)
         left = int((side == 0).sum())
-        found.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
-    return tuple(found)
+        sides.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
+    return tuple(sides)
 
 
 def side_weights(comparisons: Sequence[Comparison], shares: Tensor) -> Tensor:
-    """What rows with shares (n, cells) weigh on the left and on the right, (comparisons, 2, n)."""
-    return torch.stack(
-        [torch.stack([shares[:, list(side)].sum(1) for side in (one.left, one.right)]) for one in comparisons]
-    )
+    """The weights of rows with shares (n, cells) on the left and on the right, (comparisons, 2, n)."""
+    pairs = [(comparison.left, comparison.right) for comparison in comparisons]
+    return torch.stack([torch.stack([shares[:, list(side)].sum(1) for side in pair]) for pair in pairs])
 
 
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
-    """The sides whose rows are these; ``weight`` is one number per sample."""
-    both = torch.cat([left, right])
-    return Sides(both, (len(left),), (len(right),), None if weight is None else weight[both])
+    """The sides with these rows; ``weight`` is one number per sample."""
+    rows = torch.cat([left, right])
+    return Sides(rows, (len(left),), (len(right),), None if weight is None else weight[rows])
 
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
@@ -138,7 +137,7 @@ _THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, a
 
 
 class Layout(NamedTuple):
-    """A batch laid out by cell: how many samples of each, one cell after the other."""
+    """A batch laid out by cell: the number of samples of each, one cell after the other."""
 
     counts: tuple[int, ...]
 
@@ -156,7 +155,7 @@ class Layout(NamedTuple):
     def sides(self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None) -> Sides:
         """The rows of a comparison, with weights where a side mixes several cells of these shares.
 
-        ``drawn_from`` is how many rows of each cell (..., cells) the batch's are drawn from, without replacement.
+        ``drawn_from`` is the number of rows of each cell (..., cells) that a batch is drawn from, without replacement.
         """
         starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
         left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
@@ -179,21 +178,21 @@ def layout(
 ) -> Layout:
     """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
-    Every cell that has samples gets at least one, every compared one ``least``, or all it has: the batch grows beyond
-    ``size`` where that is needed. A compared cell with fewer than ``fewest`` (``least`` unless given) is an error.
+    Every cell with samples has at least one in the batch, a compared cell ``least``, or all of its samples: the batch
+    grows beyond ``size`` if necessary. A compared cell with fewer than ``fewest`` (default: ``least``) is an error.
 
     >>> layout((90, 6, 4), (Comparison((1,), (2,)),), size=20).counts
     (16, 2, 2)
     """
     if size < 1:
         raise DataError(f"the batch size must be at least 1, got {size}")
-    for one in comparisons:
-        _check_sides(one, sizes, one.needs(least if fewest is None else fewest))
+    for comparison in comparisons:
+        _check_sides(comparison, sizes, comparison.needs(least if fewest is None else fewest))
     total = sum(sizes)
     size = min(size, total)
     needed = dict.fromkeys(range(len(sizes)), 1)
-    for one in comparisons:
-        needed |= {cell: max(needed[cell], one.needs(least)) for cell in (*one.left, *one.right)}
+    for comparison in comparisons:
+        needed |= {cell: max(needed[cell], comparison.needs(least)) for cell in (*comparison.left, *comparison.right)}
     floors = [min(n, needed[cell]) for cell, n in enumerate(sizes)]
     counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
     ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
@@ -219,16 +218,16 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
 
 
 def sampling_odds(weight: Tensor) -> Tensor:
-    """Odds of being drawn: the weights, or even where all are zero (such samples then have loss weight zero)."""
+    """The odds of drawing each sample: its weight, or 1 if all weights are 0 (and so are the loss weights)."""
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 
 
 class StratifiedPasses:
     """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled deck of rows.
 
-    A cell's rows are dealt out without replacement; when fewer are left than a batch takes, they are dropped and the
-    cell is shuffled anew. With ``odds`` (one weight per row of each seed's cells) rows are drawn independently of each
-    other, in proportion to them. Only the shuffling is done here; what it means is looked up on the device.
+    The rows of a cell are drawn without replacement. If fewer remain than a batch needs, they are dropped and the cell
+    is shuffled again. With ``odds`` (one weight per row of each seed's cells), rows are drawn independently of each
+    other, in proportion to them. Only shuffling runs on the host; rows are looked up on the device.
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
     >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
@@ -241,18 +240,18 @@ class StratifiedPasses:
     ) -> None:
         self.device, counts = torch.device(device), [count for count in plan.counts if count]
         self._odds = None if odds is None else [[*compress(seed, plan.counts)] for seed in odds]
-        own = {id(seed): [*compress(seed, plan.counts)] for seed in rows}  # often the same of all seeds
-        starts = accumulate(map(len, chain(*own.values())), initial=0)
-        first = {seed: list(islice(starts, len(counts))) for seed in own}
-        decks = [list(map(len, own[id(seed)])) if odds is None else [steps * n for n in counts] for seed in rows]
-        self._lengths, dealt = zip(*[_shuffles(deck, counts, steps) for deck in decks], strict=True)
+        cell_rows = {id(seed): [*compress(seed, plan.counts)] for seed in rows}  # often the same for all seeds
+        starts = accumulate(map(len, chain(*cell_rows.values())), initial=0)
+        first = {seed: list(islice(starts, len(counts))) for seed in cell_rows}
+        decks = [list(map(len, cell_rows[id(seed)])) if odds is None else [steps * n for n in counts] for seed in rows]
+        self._lengths, batch_places = zip(*[_shuffles(deck, counts, steps) for deck in decks], strict=True)
         begins = torch.tensor([*accumulate(map(sum, self._lengths), initial=0)])
-        places = torch.stack(dealt) + begins[:-1].view(-1, 1, 1)
-        of_cards = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(torch.tensor(counts), 1)
-        self._table = torch.cat([*chain(*own.values())]).to(self.device)
+        places = torch.stack(batch_places) + begins[:-1].view(-1, 1, 1)
+        cell_starts = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(torch.tensor(counts), 1)
+        self._table = torch.cat([*chain(*cell_rows.values())]).to(self.device)
         kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
         self._places = places.to(self.device, kind)  # (seeds, steps, size): of a batch's cards in all shuffles
-        self._first = of_cards.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): of their cell's rows in the table
+        self._first = cell_starts.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): where their cell starts
         many = self.device.type == "cuda" and int(begins[-1]) >= _WORTH_THREADS
         self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
 
@@ -261,9 +260,9 @@ class StratifiedPasses:
         lengths = [*chain(*self._lengths)]
         cards = torch.empty(sum(lengths), dtype=torch.int32, pin_memory=self.device.type == "cuda")
         shuffles = iter(cards.split(lengths))  # all at once: a slice for each would take as long as its shuffling
-        own = [list(islice(shuffles, len(of_seed))) for of_seed in self._lengths]
+        shuffles_by_seed = [list(islice(shuffles, len(of_seed))) for of_seed in self._lengths]
         each = map if self._threads is None else self._threads.map
-        list(each(self._shuffle, zip(range(len(own)), own, generators, strict=True)))
+        list(each(self._shuffle, zip(range(len(shuffles_by_seed)), shuffles_by_seed, generators, strict=True)))
         cards = cards.to(self.device, non_blocking=True).index_select(0, self._places.view(-1))
         chosen = cards.view(self._places.shape) + self._first
         return self._table.index_select(0, chosen.view(-1)).view(chosen.shape)
@@ -278,7 +277,7 @@ class StratifiedPasses:
 
 
 def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[list[int], Tensor]:
-    """How many cards each shuffle has, one after the other; and where among them those of each batch (steps, size) are.
+    """The number of cards of each shuffle, and the places of each batch's cards (steps, size) in all shuffles.
 
     >>> _shuffles([5, 2], [2, 1], 3)  # 5 cards, 2 a batch, and again from the third batch on; 2 cards, one a batch
     ([5, 5, 2, 2], tensor([[ 0,  1, 10],
@@ -318,7 +317,7 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     return Batch(samples, tensor_sides(comparisons, samples.cell, drawn_from=samples.cell))
 
 
-PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
+PATIENCE = 100  # a batch of a stream may grow to this many times the requested size
 
 
 @dataclass(frozen=True)
@@ -357,20 +356,20 @@ class Coverage:
     @cached_property
     def _sides(self) -> Booleans:
         """Whether each cell is on the left and on the right of each comparison, (cells, 2, comparisons)."""
-        cells = 2 + max((max(one.left + one.right) for one in self.comparisons), default=-1)
-        found = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
-        for j, one in enumerate(self.comparisons):
-            found[list(one.left), 0, j] = found[list(one.sides[-1]), 1, j] = True
-        return found
+        cells = 2 + max((max(comparison.left + comparison.right) for comparison in self.comparisons), default=-1)
+        member = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
+        for j, comparison in enumerate(self.comparisons):
+            member[list(comparison.left), 0, j] = member[list(comparison.sides[-1]), 1, j] = True
+        return member
 
     @cached_property
     def needs(self) -> Integers:
         """The fewest samples of either side, for each comparison."""
-        return np.array([one.needs(self.least) for one in self.comparisons], dtype=np.int64)
+        return np.array([comparison.needs(self.least) for comparison in self.comparisons], dtype=np.int64)
 
     @cached_property
     def at_once(self) -> Integers:
-        """The length of each comparison's covered prefix, where the first ``size`` samples hold enough."""
+        """The length of each comparison's covered prefix, if the first ``size`` samples contain enough."""
         return np.full(len(self.needs), self.size)
 
     def member(self, cell: Integers) -> Booleans:
@@ -386,8 +385,8 @@ class Coverage:
         ndarray of shape (n, 2, comparisons)
             True where it does.
         """
-        found: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
-        return found
+        member: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
+        return member
 
     @property
     def patience(self) -> int:
@@ -396,7 +395,7 @@ class Coverage:
 
 
 def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
-    """The batch at the front of the waiting samples; None where none is complete.
+    """The batch at the front of the waiting samples; None if it is not complete.
 
     The result depends on the samples alone, not on the pieces in which they arrived.
 
@@ -407,7 +406,7 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     rule : Coverage
         Rule that decides when a batch is complete.
     start : int, default=0
-        How many of them are in batches by now.
+        Number of samples that are already in batches.
 
     Returns
     -------
@@ -417,7 +416,7 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     Raises
     ------
     TooFewSamples
-        If ``rule.patience`` samples do not hold enough of some side.
+        If ``rule.patience`` samples do not contain enough of some side.
 
     Examples
     --------
@@ -438,12 +437,15 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
         window *= 4
     length = int(covered.max(initial=rule.size))
     batch = waiting.take(slice(start, start + length))
-    given = batch.weight.numpy()
-    uneven = None if (given == given[0]).all() else batch.weight
+    weights = batch.weight.numpy()
+    uneven = None if (weights == weights[0]).all() else batch.weight
     sides = []
-    for j, (one, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
+    for j, (comparison, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
         left, right = (torch.from_numpy(member[:end, side, j].nonzero()[0]) for side in (0, 1))
-        sides.append(dependence_at(one, left, uneven) if isinstance(one, Dependence) else sides_at(left, right, uneven))
+        if isinstance(comparison, Dependence):
+            sides.append(dependence_at(comparison, left, uneven))
+        else:
+            sides.append(sides_at(left, right, uneven))
     if length > rule.size:
         weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
         batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))
@@ -451,7 +453,7 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
 
 
 def _covered(member: Booleans, rule: Coverage) -> Integers | None:
-    """The length of each comparison's own covered prefix; None where these samples (n, 2, comparisons) are too few."""
+    """The length of each comparison's covered prefix; None if these samples (n, 2, comparisons) are too few."""
     if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
         return rule.at_once
     enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
@@ -465,19 +467,19 @@ def _covered(member: Booleans, rule: Coverage) -> Integers | None:
 
 
 def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
-    """Raise TooFewSamples, naming what is missing, where a batch (n, 2, comparisons) has grown too long."""
+    """Raise TooFewSamples, with the missing groups, if a batch (n, 2, comparisons) has grown too long."""
     if length <= rule.patience:
         return
-    seen = member[: rule.patience].sum(0)
+    counts = member[: rule.patience].sum(0)
     short = [
-        f"{one.attribute} {one.groups[side]!r}, {one.within} ({count} seen)"
-        for j, one in enumerate(rule.comparisons)
-        for side in range(len(one.sides))
-        if (count := int(seen[side, j])) < rule.needs[j]
+        f"{comparison.attribute} {comparison.groups[side]!r}, {comparison.within} ({count} seen)"
+        for j, comparison in enumerate(rule.comparisons)
+        for side in range(len(comparison.sides))
+        if (count := int(counts[side, j])) < rule.needs[j]
     ]
     missing = "; ".join(dict.fromkeys(short))
     raise TooFewSamples(
-        f"{rule.patience} samples of the stream hold fewer than {rule.least} of: {missing}; "
+        f"{rule.patience} samples of the stream have fewer than {rule.least} of: {missing}; "
         "use a larger batch size, or leave out the rare group"
     )
 
@@ -485,9 +487,9 @@ def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
 def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     """Loss weights that make the mean over a covering batch an unbiased estimate of the risk, (n,).
 
-    ``member`` is (n, sides). A batch that went on beyond ``size`` ended with a sample that was waited for. The
-    mean of all samples but the last is unbiased; these weights average it over the K samples that could
-    have been last: those in a side that holds exactly ``least``.
+    ``member`` is (n, sides). A batch longer than ``size`` ends with the first sample that completes it. The mean of all
+    samples but the last is unbiased; these weights average it over the K samples that could have been last: those in a
+    side with exactly ``least`` samples.
 
     >>> rule = Coverage((Comparison((0,), (1,)),), size=4, least=2)
     >>> overshoot_weights(np.array([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool).T, rule)
@@ -520,7 +522,7 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     Raises
     ------
     TooFewSamples
-        If ``rule.patience`` samples do not hold enough of some side.
+        If ``rule.patience`` samples do not contain enough of some side.
 
     Examples
     --------

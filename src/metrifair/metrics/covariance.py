@@ -95,14 +95,14 @@ def _form(counts: tuple[int, ...], totals: Array, shares: Array) -> CovarianceFo
     xp = namespace_for(totals)
     count, features = block_sizes(counts, xp)
     if xp.is_host and bool(((count < LEAST) & (count < totals)).any()):
-        listed = " + ".join(map(str, counts))
-        raise TooFewSamples(f"an unbiased dependence needs {LEAST} rows of each kind, got {listed}; use a larger batch")
+        sizes = " + ".join(map(str, counts))
+        raise TooFewSamples(f"an unbiased dependence needs {LEAST} rows of each kind, got {sizes}; use a larger batch")
     inverse = xp.where(xp.isinf(totals), 0.0, 1 / totals)
     # The factor by which one more row of a block enters a product that already contains ``earlier`` of its rows.
     steps = []
     for earlier in range(LEAST):
-        left, remaining = count - earlier, 1 - earlier * inverse
-        steps.append(xp.where(left > 0, shares * remaining / xp.at_least(left, 1.0), 0.0))
+        remaining_rows, fraction = count - earlier, 1 - earlier * inverse
+        steps.append(xp.where(remaining_rows > 0, shares * fraction / xp.at_least(remaining_rows, 1.0), 0.0))
     factor = xp.stack(steps, -1)  # (..., blocks, earlier)
     blocks = len(counts)
     same = xp.eye(blocks, dtype=int)
@@ -120,9 +120,9 @@ def _form(counts: tuple[int, ...], totals: Array, shares: Array) -> CovarianceFo
     two, three, four = product(2), product(3), product(4)
     first, second = row_weight[..., None], row_weight[..., None, :]
     triples = three * (4 * first[..., None] - 2)
-    alike = triples.diagonal(0, -2, -1)  # (..., p, q): of the triple p; q, q
+    twice = triples.diagonal(0, -2, -1)  # (..., p, q): of the triple p; q, q
     repeated = four.diagonal(0, -4, -2).diagonal(0, -3, -2)  # (..., p, q): of p, q, p, q
-    pairs = two * (1 - first - second + 2 * first * second) - (alike + alike.swapaxes(-2, -1)) / 2 + 2 * repeated
+    pairs = two * (1 - first - second + 2 * first * second) - (twice + twice.swapaxes(-2, -1)) / 2 + 2 * repeated
     shared = xp.moveaxis(four.diagonal(0, -4, -2), -1, -3)  # (..., p, q, s): of p, q, p, s
     return CovarianceForm(features, pairs, triples - 4 * shared, four)
 

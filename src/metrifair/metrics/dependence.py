@@ -242,8 +242,8 @@ def sliced_dependence(
 ) -> Array:
     """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
     projections, shrinkage = projected(scores, directions)
-    of_each = None if values is None else values[..., None, :, :]
-    return dependence_value(projections, side.for_coordinates(), values=of_each, estimate=estimate).mean(-1) / shrinkage
+    values = None if values is None else values[..., None, :, :]
+    return dependence_value(projections, side.for_coordinates(), values=values, estimate=estimate).mean(-1) / shrinkage
 
 
 def _in_rows(
@@ -353,9 +353,9 @@ def _centered(name: str, column: Any) -> tuple[Floats, float]:
         raise DataError(f"{name} contains no values; pass at least one")
     size = _power_of_two(float(np.abs(values).max()))
     centered = values / size - np.median(values / size)
-    again = float(np.abs(centered).max())
-    again = 2.0 ** frexp(again)[1] if again > 0 else 1.0
-    return centered / again, size * again
+    unit = float(np.abs(centered).max())
+    unit = 2.0 ** frexp(unit)[1] if unit > 0 else 1.0
+    return centered / unit, size * unit
 
 
 def _power_of_two(largest: float) -> float:

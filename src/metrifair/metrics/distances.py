@@ -362,5 +362,5 @@ def distances(
     pair = to_pair(u, v, u_weights, v_weights)
     with no_warnings():
         pooled = line.merged(pair)
-        shared = {name: None if row.of_merged is None else row.of_merged(pooled) for name, row in rows.items()}
-    return {name: evaluate(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}
+        values = {name: None if row.of_merged is None else row.of_merged(pooled) for name, row in rows.items()}
+    return {name: evaluate(row.plug_in, pair, row.degree, u, v, value=values[name]) for name, row in rows.items()}

@@ -85,7 +85,7 @@ def distance_sums(attribute: AttributeValues, columns: Array) -> Array:
 
 
 def _by_name(attribute: AttributeValues, columns: Array) -> Array:
-    """For each row the sum of the columns over the rows of its own name."""
+    """For each row the sum of the columns over the rows with the same name."""
     xp = namespace_for(columns)
     code = xp.integers(attribute.values)[..., None, :]
     shape = xp.broadcast_shapes(columns.shape, code.shape)
@@ -149,7 +149,7 @@ def _ranked_sums(z: Array, columns: Array) -> Array:
 
 
 def _within_names(z: Array, code: Array, columns: Array) -> Array:
-    """The same over j of the row's own name: sums over all rows, with names one after the other and each in order."""
+    """The same over rows j with the same name: sums over all rows, sorted by name and score."""
     xp = namespace_for(z)
     by_score = xp.argsort(z, stable=True)
     order = xp.gather(by_score, xp.argsort(xp.gather(code, by_score), stable=True))

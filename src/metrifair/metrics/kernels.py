@@ -49,8 +49,8 @@ def euclidean(a: Array, b: Array | float) -> Array:
     """Euclidean distance along the last axis, with derivative 0 if it is 0."""
     xp = namespace_for(a)
     squared = ((a - b) ** 2).sum(-1)
-    apart = squared > 0
-    return xp.sqrt(xp.where(apart, squared, 1.0)) * apart
+    differs = squared > 0
+    return xp.sqrt(xp.where(differs, squared, 1.0)) * differs
 
 
 def bandwidths(bandwidth: Bandwidth, scores: Array, *, unbiased: bool, vector: bool = False) -> list[float]:

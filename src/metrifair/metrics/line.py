@@ -79,14 +79,14 @@ def wasserstein(pooled: Merged) -> Array:
 def lp(pooled: Merged, p: float = 2.0) -> Array:
     """L^p norm of the difference of the distribution functions."""
     difference, xp = pooled.difference, namespace_for(pooled.points)
-    most = xp.amax(abs(difference) * closes_tie(pooled.points), -1, keepdims=True)
+    largest = xp.amax(abs(difference) * closes_tie(pooled.points), -1, keepdims=True)
     # Relative to the largest difference: small ones to a high power would vanish. Within ties there may be larger ones.
-    share = difference / xp.where(most > 0, most, 1.0)
+    share = difference / xp.where(largest > 0, largest, 1.0)
     height = lambda gap: xp.at_most(abs(gap), 1.0) ** p  # noqa: E731
     power = _integral(pooled, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
-    apart = power != 0
-    return xp.where(apart, power, 1.0) ** (1.0 / p) * apart * most[..., 0]
+    positive = power != 0
+    return xp.where(positive, power, 1.0) ** (1.0 / p) * positive * largest[..., 0]
 
 
 def _integral(pooled: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
@@ -112,7 +112,7 @@ def _integral(pooled: Merged, gap: Array, function: Curve, slope: Curve) -> Arra
 
 
 def _rounding(shares: Array) -> float:
-    """How far sums of shares may be off, being added up in another order."""
+    """Largest rounding error of sums of shares, which may be added up in any order."""
     return 1e-12 if shares.dtype.itemsize == 8 else 1e-6
 
 
@@ -260,7 +260,7 @@ def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
     def bound(value: float, radius: float, width: float | None) -> float | None:
         if width is None and p < inf:
             return None
-        most = factor if width is None or p == inf else factor * float(width) ** (power / p)
-        return min(most, float((max(0.0, value) ** (1 / power) + radius * most ** (1 / power)) ** power))
+        maximum = factor if width is None or p == inf else factor * float(width) ** (power / p)
+        return min(maximum, float((max(0.0, value) ** (1 / power) + radius * maximum ** (1 / power)) ** power))
 
     return bound

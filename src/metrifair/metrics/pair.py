@@ -105,7 +105,7 @@ def concatenate(u: Array, v: Array, *, axis: int = -1) -> Array:
 
 
 def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
-    """The metric of a pair: a tensor where tensors were the ``inputs``, else a float; never infinite or NaN.
+    """Evaluate a metric: a tensor if an input is a tensor, else a float; never infinite or NaN.
 
     Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``
     (nan: that cannot be done). ``value`` is the distance, if it has been computed.
@@ -229,14 +229,14 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
             "use a larger batch size, or batches that contain every group"
         )
     # The type is checked first: comparing a tensor with a slice takes longer than the whole distance.
-    everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
-    values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
+    all_rows = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
+    values = scores if all_rows else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
     return Pair(values, sides.left, sides.right, sides.weights, sides.fraction, sides.signed)
 
 
 _PIECE = 2**15
-_LARGE = 2**15  # scores from here on do not fit into the processor's nearest cache
-_PACKED = 2**12  # float32 scores from here on are sorted as words that hold their places too
+_LARGE = 2**15  # at least so many scores do not fit into the processor's nearest cache
+_PACKED = 2**12  # at least so many float32 scores are sorted as words that contain their places
 
 
 class Ties(NamedTuple):
@@ -311,7 +311,7 @@ def tied_runs(
 
 
 def _few_ties(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The tied ones of a single sample: rarely many, so that most of a large sample is left in peace."""
+    """The ties of a single sample; they are usually few, so that most of a large sample is not copied."""
     edges = np.diff(np.concatenate([[False], equal, [False]]).view(np.int8))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     lengths = ends - starts + 1
@@ -409,8 +409,8 @@ def closes_tie(points: Array) -> Array:
 def weight_below_twice(weights: Array, cumulative: Array, ties: Ties | None) -> Array:
     """Twice the weight below each score in ascending order, equal ones counting half.
 
-    It is what lies strictly below plus what lies below or at the score: with no ties, the cumulative
-    weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative`` is overwritten.
+    It is the weight strictly below the score plus that below or at it: without ties, the cumulative weight before and
+    after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative`` is overwritten.
     """
     if ties is not None and ties.tied is None:
         through = rows_at(cumulative, ties.last)

@@ -58,7 +58,7 @@ class Form(NamedTuple):
 
     scale: Array  # (..., strata, 1): 1 / sum of the weights of the stratum's side
     matrix: Array  # (..., strata, strata): B
-    kept: Array  # (..., strata, 1): 1 + r - f, by which the diagonal is subtracted; 0 for the plug-in
+    diagonal: Array  # (..., strata, 1): 1 + r - f, the factor of the subtracted diagonal; 0 for the plug-in
 
 
 def make_form(pair: Pair, *, unbiased: bool) -> Form:
@@ -78,7 +78,7 @@ def make_form(pair: Pair, *, unbiased: bool) -> Form:
 
 
 def _check_enough(pair: Pair) -> None:
-    """Raise TooFewSamples if a stratum has one score, and more rows than that were drawn from."""
+    """Raise TooFewSamples if a stratum has one score, drawn from more rows."""
     few = [stratum for stratum, size in enumerate(pair.sizes) if size < 2]
     if few and (pair.fraction is None or bool((pair.fraction[..., few] < 1).any())):
         left, right = (" + ".join(map(str, strata)) for strata in (pair.left, pair.right))
@@ -214,8 +214,8 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     is_left, runs = places < left, tied_runs(points)
     through = is_left.cumsum(-1)  # left scores below each, itself among them
     if runs is None or z.ndim == 1:
-        lines_of = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
-        left_start, left_step, right_start, right_step = lines_of(left, right, *fractions)
+        lines = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
+        left_start, left_step, right_start, right_step = lines(left, right, *fractions)
         values = np.where(is_left, left_start + left_step * through, right_start + right_step * through)
     if runs is not None:
         first, last, tied = runs
@@ -237,9 +237,9 @@ def _lines(left: int, right: int, *fractions: Any) -> tuple[Array, Array, Array,
 
     At place i, A + B is 2 i + 1 - n - m: the coefficients are linear in the number of left scores below.
     """
-    rest = np.arange(1.0, 2 * (left + right), 2) - right
-    left_start, _ = energy_slopes(-1.0 - left, rest + 1, left, right, fractions=fractions)
-    _, right_start = energy_slopes(-float(left), rest, left, right, fractions=fractions)
+    b = np.arange(1.0, 2 * (left + right), 2) - right
+    left_start, _ = energy_slopes(-1.0 - left, b + 1, left, right, fractions=fractions)
+    _, right_start = energy_slopes(-float(left), b, left, right, fractions=fractions)
     left_step, right_step = energy_slopes(2.0, -2.0, left, right, fractions=fractions)
     return left_start, left_step, right_start, right_step
 
@@ -295,8 +295,8 @@ def sliced_energy_between(pair: Pair, directions: Array, *, unbiased: bool = Fal
     """Mean energy distance of the projections on ``directions`` (slices, d), on the scale of the one in R^d.
 
     For directions uniform on the sphere the mean projected distance is c_d = G(d/2) / (sqrt(pi) G((d+1)/2))
-    times the distance in R^d: dividing by c_d makes any number of slices, drawn without looking at the
-    scores, an unbiased estimate of it.
+    times the distance in R^d: dividing by c_d makes any number of slices, drawn independently of the scores, an
+    unbiased estimate of it.
     """
     on_the_line, shrinkage = projected_pair(pair, directions)
     return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
@@ -332,10 +332,10 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Array:
         below = xp.exp(xp.logcumsumexp(logs + scaled) - scaled)  # each includes the sample itself
         above = xp.exp(xp.flip(xp.logcumsumexp(xp.flip(logs - scaled))) + scaled)
         potential = form.matrix @ (below + above - weights)
-        value = (weights * potential).sum((-2, -1)) - (form.kept * weights**2).sum((-2, -1))
+        value = (weights * potential).sum((-2, -1)) - (form.diagonal * weights**2).sum((-2, -1))
         if not is_tensor(z):
             return value
-        # Equal scores have no gradient between them: subtract what ties add to one side.
+        # Equal scores have no gradient between them: subtract the contribution of ties to one side.
         cumulative = running_sums(weights)
         one_sided = 2 * cumulative - weights - weight_below_twice(weights, cumulative, ties)
         slope = (above - below + one_sided) / length
@@ -348,7 +348,7 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
     z, axis, xp = pair.values, -2 if vector else -1, namespace_for(pair.values)
     form = make_form(pair, unbiased=unbiased)
     weights = block_weights(pair, pair.sizes) * form.scale
-    factors = form.matrix @ weights  # (..., strata, n): what a stratum's samples multiply the kernel by
+    factors = form.matrix @ weights  # (..., strata, n): by which a stratum's samples multiply the kernel
     fixed, moves = xp.detach(z), xp.is_differentiated(z)
     rows = max(1, _BLOCK // math.prod(z.shape))
     values, gradients = [], []
@@ -369,7 +369,7 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
             with xp.no_grad():
                 value = part(some)
         values.append(value)
-    diagonal = (xp.astype((form.kept * weights**2).sum(-2), z.dtype) * kernel(z, z)).sum(-1)
+    diagonal = (xp.astype((form.diagonal * weights**2).sum(-2), z.dtype) * kernel(z, z)).sum(-1)
     value = xp.stack(values).sum(0)
     if moves:
         value = with_gradient(value, xp.concat(gradients, axis), z, vector=vector)

@@ -69,23 +69,23 @@ class MetricFacts:
     # --- computed from other things than a pair of samples of numbers
     # From a sort that is shared with other metrics. None: it sorts for itself.
     of_merged: Callable[[line.Merged], Array] | None = None
-    # From distinct scores (k,), and the left sample's shares at them less the right one's (..., k), which need be no
-    # such difference. None, and no of_merged either: no bootstrap interval.
+    # From distinct scores (k,) and signed shares at them (..., k), such as the left sample's less the right one's.
+    # None, and no of_merged either: no bootstrap interval.
     of_shares: Callable[[Array, Array], Array] | None = None
     # (pair, unbiased=...) of scores in R^d. None: one coordinate at a time.
     of_vectors: Callable[..., Array] | None = None
-    # (pair, directions, unbiased=...): projections, drawn anew at each step, are trained on. None: the vectors are.
+    # (pair, directions, unbiased=...): for training on new projections at each step. None: training on the vectors.
     of_slices: Callable[..., Array] | None = None
 
     # --- training
-    # Whether the gradient is that of the value itself, or of a smoothed version and a poor guide.
+    # Whether the gradient is that of the value itself, or of a smoothed version, which trains poorly.
     gradient: Literal["exact", "smoothed"] = "exact"
     # Whether it takes time that grows with the square of the rows.
     by_pairs: bool = False
     # The training estimate in place of the plug-in. None: the plug-in.
     in_training: Metric | None = None
-    # The estimate whose mean over samples is the distance of the populations, or of the rows that a fraction of was
-    # drawn. None: training is on the plug-in, biased, and every estimate means "batch".
+    # The estimate whose mean over samples is the distance of the populations, or of the rows of which a fraction was
+    # drawn. None: training uses the plug-in, which is biased, and every estimate means "batch".
     unbiased: Metric | None = None
 
     # --- properties
@@ -247,11 +247,11 @@ def has_estimates(metric: MetricLike) -> bool:
 def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Estimate) -> None:
     """Warn if an estimate other than the default was requested, and the metric has none."""
     if estimate not in (default, "batch") and not has_estimates(metric):
-        called = getattr(metric, "__name__", "a metric of your own") if callable(metric) else metric
-        able = ", ".join(name for name, row in METRICS.items() if row.unbiased is not None)
+        name = getattr(metric, "__name__", "a metric of your own") if callable(metric) else metric
+        others = ", ".join(name for name, row in METRICS.items() if row.unbiased is not None)
         warnings.warn(
-            f"estimate={estimate!r} has no effect: {called} can only be measured within each batch (estimate='batch'), "
-            f"which is biased; {able} have estimates without bias",
+            f"estimate={estimate!r} has no effect: {name} can only be measured within each batch (estimate='batch'), "
+            f"which is biased; {others} have estimates without bias",
             MetrifairWarning,
             stacklevel=3,
         )
@@ -278,7 +278,7 @@ def _of_fresh_rows(metric: Metric) -> Metric:
 def vector_metric(metric: MetricLike, *, estimate: Estimate, slices: int, generator: torch.Generator) -> Metric | None:
     """The metric for vector scores in training, or None if it acts on one coordinate at a time.
 
-    Energy is sliced, with directions drawn anew at each call; MMD uses pairs.
+    Energy is sliced, with new directions at each call; MMD uses pairs.
     """
     row = facts_for(metric)
     if row.of_vectors is None:
@@ -307,7 +307,7 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
     def metric(pair: Pair) -> Array:
         cut = pair.samples[0]
         u, v = pair.values[..., :cut], pair.values[..., cut:]
-        call = function if is_tensor(u) else partial(_called, function)
+        call = function if is_tensor(u) else partial(_call_with_arrays, function)
         if pair.weights is None:
             return call(u, v)
         return call(u, v, u_weights=pair.weights[..., :cut], v_weights=pair.weights[..., cut:])
@@ -315,7 +315,7 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
     return metric
 
 
-def _called(function: Callable[..., Tensor], *arrays: Floats, **weights: Floats) -> Floats:
+def _call_with_arrays(function: Callable[..., Tensor], *arrays: Floats, **weights: Floats) -> Floats:
     """Call a user's function with arrays, or with tensors if it accepts only these."""
     try:
         return host_values(function(*arrays, **weights))

@@ -67,8 +67,8 @@ class TorchNamespace:
     def on_arrays(cls, function: Callable[..., Tensor]) -> Callable[..., NDArray[Any]]:
         """A caller's function of tensors, for arrays."""
 
-        def on_arrays(*arrays: NDArray[Any], **named: NDArray[Any]) -> NDArray[Any]:
-            tensors = {name: cls.asarray(array) for name, array in named.items()}
+        def on_arrays(*arrays: NDArray[Any], **keywords: NDArray[Any]) -> NDArray[Any]:
+            tensors = {name: cls.asarray(array) for name, array in keywords.items()}
             return function(*map(cls.asarray, arrays), **tensors).detach().numpy()
 
         return on_arrays

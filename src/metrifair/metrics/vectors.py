@@ -71,7 +71,7 @@ def _scipy(module: str) -> Any:
 
 
 def vector_wasserstein_between(pair: Pair) -> Array:
-    """Wasserstein distance of vectors, exactly; its gradient is that of the cheapest plan, kept as it is."""
+    """Wasserstein distance of vectors, exactly; its gradient is that of the cheapest plan, as a constant."""
     z = pair.values
     *lead, rows, d = z.shape
     points = host_values(z).astype(np.float64).reshape(-1, rows, d)
@@ -80,12 +80,14 @@ def vector_wasserstein_between(pair: Pair) -> Array:
     for model, weight in zip(points, weights, strict=True):
         plan = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
         costs.append(plan.cost)
-        apart = model[:cut][plan.plan.row] - model[cut:][plan.plan.col]
-        length = np.linalg.norm(apart, axis=-1, keepdims=True)
-        pull = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0) * plan.plan.data[:, None]
+        difference = model[:cut][plan.plan.row] - model[cut:][plan.plan.col]
+        length = np.linalg.norm(difference, axis=-1, keepdims=True)
+        slopes = (
+            np.divide(difference, length, out=np.zeros_like(difference), where=length > 0) * plan.plan.data[:, None]
+        )
         gradient = np.zeros((rows, d))
-        np.add.at(gradient, plan.plan.row, pull)
-        np.add.at(gradient, cut + plan.plan.col, -pull)
+        np.add.at(gradient, plan.plan.row, slopes)
+        np.add.at(gradient, cut + plan.plan.col, -slopes)
         gradients.append(gradient)
     value, gradient = (_like(z, part) for part in (np.reshape(costs, lead), np.reshape(gradients, z.shape)))
     return with_gradient(value, gradient, z, vector=True)
