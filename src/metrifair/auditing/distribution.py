@@ -442,16 +442,13 @@ _Integral: TypeAlias = Callable[[Stretch, Stretch, float], float]
 
 
 def _absolute_integral(up: Stretch, down: Stretch, scale: float) -> float:
-    return float(
-        scale * sum((sign * (part.share * part.length - part.mean)).sum() for sign, part in ((1, up), (-1, down)))
-    )
+    positive, negative = ((part.share * part.length - part.mean).sum() for part in (up, down))
+    return float(scale * (positive - negative))
 
 
 def _square_integral(up: Stretch, down: Stretch, scale: float) -> float:
-    parts = (
-        stretch.share**2 * stretch.length - 2 * stretch.share * stretch.mean + stretch.square for stretch in (up, down)
-    )
-    return float(scale**2 * sum(part.sum() for part in parts))
+    squares = (part.share**2 * part.length - 2 * part.share * part.mean + part.square for part in (up, down))
+    return float(scale**2 * sum(square.sum() for square in squares))
 
 
 _INTEGRALS: dict[Convex, _Integral] = {np.abs: _absolute_integral, np.square: _square_integral}

@@ -112,21 +112,20 @@ def write_files(path: Path, files: Files) -> None:
 
 def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """The files of a folder or an archive; a DataError where they cannot be read."""
-    source = Path(path)
+    place = Path(path)
     try:
-        if source.is_dir():
-            names = [file for file in source.rglob("*") if file.is_file()]
+        if place.is_dir():
+            names = [file for file in place.rglob("*") if file.is_file()]
             _check_size(sum(file.stat().st_size for file in names))
-            return {file.relative_to(source).as_posix(): file.read_bytes() for file in names}
-        with zipfile.ZipFile(source) as archive:
+            return {file.relative_to(place).as_posix(): file.read_bytes() for file in names}
+        with zipfile.ZipFile(place) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             _check_size(sum(entry.file_size for entry in entries))
             if len({entry.filename for entry in entries}) < len(entries):
-                raise DataError(f"{source} contains two files with the same name")
+                raise DataError(f"{place} contains two files with the same name")
             return {entry.filename: archive.read(entry) for entry in entries}
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        reason = error_reason(error)
-        raise DataError(f"cannot read {source}: {reason}; name a folder or .zip file of evidence") from None
+        raise DataError(f"cannot read {place}: {error_reason(error)}; name a folder or .zip file of evidence") from None
 
 
 def _check_size(size: int) -> None:

@@ -167,16 +167,15 @@ def _rates(
 
 
 def _ratio_bounds(
-    rate: RateBounds | None, reference: RateBounds | None, confidence: float
+    rate: RateBounds | None, base: RateBounds | None, confidence: float
 ) -> tuple[Interval | None, Interval | None]:
-    """The extreme ratios; None if the reference rate may be 0."""
-    if rate is None or reference is None or reference.lowest.value <= 0:
+    """The extreme ratios of a rate to a reference; None if the reference may be 0."""
+    if rate is None or base is None or base.lowest.value <= 0:
         return None, None
-    bounds = Interval(rate.lowest.value / reference.highest.value, rate.highest.value / reference.lowest.value)
-    if reference.lowest.unbiased.value <= 0:
+    bounds = Interval(rate.lowest.value / base.highest.value, rate.highest.value / base.lowest.value)
+    if base.lowest.unbiased.value <= 0:
         return bounds, None
-    pairs = zip(rate[:2], reference[1::-1], strict=True)
-    lowest, highest = (bound.unbiased.over(other.unbiased) for bound, other in pairs)
+    lowest, highest = (top.unbiased.over(bottom.unbiased) for top, bottom in zip(rate[:2], base[1::-1], strict=True))
     return bounds, Interval(max(0.0, lowest.interval(confidence).low), highest.interval(confidence).high)
 
 

@@ -296,14 +296,13 @@ def check_attribute(attribute: Attribute, samples: int, max_groups: int | None =
         raise too_many_groups(name, f"{groups:,} different values in {samples:,} samples", groups)
 
 
-def groups_allowed(max_groups: int | None) -> int:
-    """The maximum number of groups to compare; a DataError if ``max_groups`` is invalid."""
-    if max_groups is None:
+def groups_allowed(limit: int | None) -> int:
+    """The maximum number of groups to compare: the user's ``limit``, checked, or a default."""
+    if limit is None:
         return MAX_GROUPS
-    if not is_integer(max_groups, least=2) or max_groups > MOST_LEVELS:
-        allowed = f"must be an integer from 2 to {MOST_LEVELS:,}, or None"
-        raise DataError(allowed, argument="max_groups", received=max_groups)
-    return int(max_groups)
+    if not is_integer(limit, least=2) or limit > MOST_LEVELS:
+        raise DataError(f"must be an integer from 2 to {MOST_LEVELS:,}, or None", argument="max_groups", received=limit)
+    return int(limit)
 
 
 def too_many_groups(attribute: str, values: str, groups: int) -> DataError:

@@ -310,10 +310,8 @@ class GroupPair:
     ) -> Rows:
         """One entry for each of the ``used`` bins."""
         rest = {*range(len(self.attribute.groups))} - {self.left}
-        groups, totals = (
-            ({self.left}, rest if self.right is None else {self.right}),
-            [side.sum() for side in samples[1:]],
-        )
+        groups = {self.left}, rest if self.right is None else {self.right}
+        totals = [side.sum() for side in samples[1:]]
         sums = (
             products.at(sides[first], groups[second], len(used))[used] / totals[first] / totals[second]
             for first, second in ((0, 0), (1, 1), (0, 1))

@@ -209,8 +209,7 @@ class TableRows(ColumnCells):
         if None in bounds:
             return False
         *lows, high, low_total, high_total = bounds
-        sum_to_one = max(1 - low_total, high_total - 1) <= rounding
-        return bool(high > lows[0] and min(lows) >= -rounding and sum_to_one)
+        return bool(high > lows[0] and min(lows) >= -rounding and max(1 - low_total, high_total - 1) <= rounding)
 
     def cut_number(self, level: ColumnLevels) -> None:
         """Query the values of a numeric column, and let the engine cut it."""

@@ -42,15 +42,11 @@ def typed_table(
         files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
-
     if not source.is_text:
         return frame, files
-
-    def typed(column: pl.Series) -> pl.Series:
-        return typed_text(column, as_text=column.name in texts)
-
     with ThreadPoolExecutor() as pool:  # polars computes without Python's lock
-        return polars().DataFrame(list(pool.map(typed, frame))), files
+        columns = pool.map(lambda column: typed_text(column, as_text=column.name in texts), frame)
+        return polars().DataFrame(list(columns)), files
 
 
 def comma_number(column: pl.Series) -> str | None:

@@ -385,8 +385,7 @@ class Coverage:
         ndarray of shape (n, 2, comparisons)
             True where it does.
         """
-        member: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
-        return member
+        return np.asarray(self._sides[np.minimum(cell, len(self._sides) - 1)])  # the last one is in none
 
     @property
     def patience(self) -> int:

@@ -80,11 +80,9 @@ def vector_wasserstein_between(pair: Pair) -> Array:
     for model, weight in zip(points, weights, strict=True):
         plan = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
         costs.append(plan.cost)
-        difference = model[:cut][plan.plan.row] - model[cut:][plan.plan.col]
-        length = np.linalg.norm(difference, axis=-1, keepdims=True)
-        slopes = (
-            np.divide(difference, length, out=np.zeros_like(difference), where=length > 0) * plan.plan.data[:, None]
-        )
+        gaps = model[:cut][plan.plan.row] - model[cut:][plan.plan.col]
+        length = np.linalg.norm(gaps, axis=-1, keepdims=True)
+        slopes = np.divide(gaps, length, out=np.zeros_like(gaps), where=length > 0) * plan.plan.data[:, None]
         gradient = np.zeros((rows, d))
         np.add.at(gradient, plan.plan.row, slopes)
         np.add.at(gradient, cut + plan.plan.col, -slopes)
