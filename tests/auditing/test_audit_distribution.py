@@ -136,8 +136,8 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
     generator = np.random.default_rng(5)
     scores = np.exp(4 * generator.standard_normal(20_000)) * np.repeat([1.0, 1.2], 10_000)
     found = two_samples(scores, np.arange(20_000) < 10_000)
-    bin_of = bins(found, 500)
-    means, few = bin_means(found, bin_of), merge_bins(found, bin_of)
+    bin_index = bins(found, 500)
+    means, few = bin_means(found, bin_index), merge_bins(found, bin_index)
     assert (np.diff(means) > 0).all()
     for fine, coarse in zip(found[1:], few[1:], strict=True):
         assert coarse @ means / coarse.sum() == pytest.approx(fine @ found.values / fine.sum(), rel=0.02)

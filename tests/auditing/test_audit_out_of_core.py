@@ -197,7 +197,7 @@ def test_keys_keep_the_order_of_scores(scores):
 def test_bins_of_a_grid_are_intervals(scores, most):
     ascending = np.sort(scores)
     grid = fit_grid(ascending, ascending[0], ascending[-1], most)
-    number = grid.bin_of.take(grid.pieces(ascending, grid.scale.positions(ascending)), mode="clip")
+    number = grid.bin_index.take(grid.pieces(ascending, grid.scale.positions(ascending)), mode="clip")
     assert (np.diff(number) >= 0).all()
     assert number.max() < most
 

@@ -75,7 +75,7 @@ def test_a_small_group_costs_its_own_rows_only(monkeypatch):
     everyone = AllGroups(count_rows(scores), np.arange(40_000), codes)
     for name in ("_order", "_place", "_count", "_upto", "_share", "values"):
         setattr(everyone, name, getattr(everyone, name).view(Watched))
-    everyone._few = everyone._few._replace(bin_of=everyone._few.bin_of.view(Watched))
+    everyone._few = everyone._few._replace(bin_index=everyone._few.bin_index.view(Watched))
     everyone._running = [one.view(Watched) for one in everyone._running]
     Watched.seen.clear()
     for group in range(400):

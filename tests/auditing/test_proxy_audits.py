@@ -159,8 +159,8 @@ def test_reliability_is_the_share_of_known_groups() -> None:
     inside = np.array([one is not None for one in KNOWN])
     for name, share in (("u", 1 - SMALL.share), ("v", SMALL.share)):
         edges = np.minimum((share[inside] * 10).astype(int), 9)
-        for bin_of, one in zip(np.unique(edges), found.reliability[name], strict=True):
-            own = edges == bin_of
+        for bin_index, one in zip(np.unique(edges), found.reliability[name], strict=True):
+            own = edges == bin_index
             assert one.size == own.sum()
             assert one.score == pytest.approx(share[inside][own].mean(), abs=1e-12)
             assert one.rate == pytest.approx((KNOWN[inside][own] == name).mean(), abs=1e-12)

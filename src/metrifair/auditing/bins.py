@@ -265,7 +265,7 @@ class BinnedScores:
 
 
 BINS = 2**16  # at most, and one more for the end of the range
-MOST_ATOMS = 2**12  # distinct scores up to which each is its own entry
+MOST_ATOMS = 2**12  # maximum number of distinct scores that are entries one by one
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
 MOST_ROWS = 2**34  # whose sum of positions fits into an integer
 _PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment", "share", "products")  # of a state

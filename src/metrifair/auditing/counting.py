@@ -62,7 +62,7 @@ class Grid:
     scale: Scale
     lowest: np.uint64
     shift: np.uint64 | None  # None: equal pieces of the scale; else of the keys
-    bin_of: Integers
+    bin_index: Integers
     max_bins: int
 
     def pieces(self, scores: Floats, positions: Floats) -> Integers:
@@ -157,11 +157,11 @@ class FilePasses:
     def count_bins(self, cells: int, *, weighted: bool) -> Bins:
         """All rows in the bins of the grid."""
         grid = self.grid
-        counter = Counter(int(grid.bin_of[-1]) + 1, cells, weighted=weighted)
+        counter = Counter(int(grid.bin_index[-1]) + 1, cells, weighted=weighted)
         for block in self.read():
             for part in slices(block):
                 positions = grid.scale.positions(part.scores)
-                number = grid.bin_of.take(grid.pieces(part.scores, positions), mode="clip")
+                number = grid.bin_index.take(grid.pieces(part.scores, positions), mode="clip")
                 counter.add(number, positions, *part)
         return counter.bins(grid.scale)
 

@@ -166,41 +166,41 @@ def bins(pair: TwoSamples, max_bins: int) -> Integers:
     return np.cumsum(cut).astype(np.int64)
 
 
-def merge_bins(pair: TwoSamples, bin_of: Integers) -> TwoSamples:
+def merge_bins(pair: TwoSamples, bin_index: Integers) -> TwoSamples:
     """Merge the scores of each bin at the largest: distribution functions are still exact there.
 
     >>> merge_bins(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
     TwoSamples(values=array([1., 2.]), left=array([2., 0.]), right=array([1., 1.]))
     """
-    last = np.append(np.flatnonzero(np.diff(bin_of)), len(bin_of) - 1)
-    left, right = (np.bincount(bin_of, side).astype(np.float64) for side in pair[1:])
+    last = np.append(np.flatnonzero(np.diff(bin_index)), len(bin_index) - 1)
+    left, right = (np.bincount(bin_index, side).astype(np.float64) for side in pair[1:])
     return TwoSamples(pair.values[last], left, right)
 
 
-def bin_means(pair: TwoSamples, bin_of: Integers) -> Floats:
+def bin_means(pair: TwoSamples, bin_index: Integers) -> Floats:
     """The mean score of each bin, in the even mixture of both sides: its location for distances that are integrals.
 
     >>> bin_means(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
     array([0.66666667, 2.        ])
     """
     mixture = pair.left / pair.left.sum() + pair.right / pair.right.sum()
-    share = mixture / np.bincount(bin_of, mixture)[bin_of]
-    first = np.flatnonzero(np.diff(bin_of, prepend=-1))
-    last = np.append(first[1:], len(bin_of)) - 1
+    share = mixture / np.bincount(bin_index, mixture)[bin_index]
+    first = np.flatnonzero(np.diff(bin_index, prepend=-1))
+    last = np.append(first[1:], len(bin_index)) - 1
     # Sums of shares may round beyond the ends.
-    return np.clip(np.bincount(bin_of, share * pair.values), pair.values[first], pair.values[last])
+    return np.clip(np.bincount(bin_index, share * pair.values), pair.values[first], pair.values[last])
 
 
 class PooledBins(NamedTuple):
     """Bins of scores that do not depend on the groups."""
 
-    bin_of: Integers  # of each score
+    bin_index: Integers  # of each score
     values: Floats  # the mean score of each
     counts: Floats  # of both sides
 
     def split(self, place: Integers, count: Integers) -> TwoSamples:
         """Split the samples: ``count`` of them at some of the scores, and all others."""
-        left: Floats = np.bincount(self.bin_of[place], count, len(self.values)).astype(np.float64)
+        left: Floats = np.bincount(self.bin_index[place], count, len(self.values)).astype(np.float64)
         return TwoSamples(self.values, left, self.counts - left)
 
 
@@ -208,11 +208,11 @@ def pooled_bins(values: Floats, counts: Floats, max_bins: int) -> PooledBins:
     """At most ``max_bins`` bins of scores; ``counts`` are those of both sides together.
 
     >>> pooled_bins(np.arange(4.0), np.array([3.0, 1, 2, 2]), 2)
-    PooledBins(bin_of=array([0, 0, 1, 1]), values=array([0.25, 2.5 ]), counts=array([4., 4.]))
+    PooledBins(bin_index=array([0, 0, 1, 1]), values=array([0.25, 2.5 ]), counts=array([4., 4.]))
     """
     pair = TwoSamples(values, counts, counts)
-    bin_of = bins(pair, max_bins)
-    return PooledBins(bin_of, bin_means(pair, bin_of), np.bincount(bin_of, counts).astype(np.float64))
+    bin_index = bins(pair, max_bins)
+    return PooledBins(bin_index, bin_means(pair, bin_index), np.bincount(bin_index, counts).astype(np.float64))
 
 
 InBins: TypeAlias = Callable[[int], TwoSamples]
@@ -222,7 +222,7 @@ InBins: TypeAlias = Callable[[int], TwoSamples]
 def in_pooled_bins(pair: TwoSamples, max_bins: int) -> TwoSamples:
     """Two samples at no more than so many scores, as permutations need them."""
     pooled = pooled_bins(pair.values, pair.left + pair.right, max_bins)
-    return merge_bins(pair, pooled.bin_of)._replace(values=pooled.values)
+    return merge_bins(pair, pooled.bin_index)._replace(values=pooled.values)
 
 
 def plug_in_distances(
@@ -369,15 +369,15 @@ class AllGroups:
         sums = (np.cumsum(gaps * self._share**power, dtype=np.longdouble) for power in range(3))
         self._running = [np.append(0.0, part.astype(np.float64)) for part in sums]
         pooled = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
-        bin_of = bins(pooled, SCORES)
-        few = merge_bins(pooled, bin_of)
-        self._few = PooledBins(bin_of, few.values, few.right)
+        bin_index = bins(pooled, SCORES)
+        few = merge_bins(pooled, bin_index)
+        self._few = PooledBins(bin_index, few.values, few.right)
         self._fewer: dict[int, PooledBins] = {}  # by their largest number
 
     def _in_fewer_bins(self, max_bins: int) -> PooledBins:
         if max_bins not in self._fewer:
             fewer = pooled_bins(self._few.values, self._few.counts, max_bins)
-            self._fewer[max_bins] = fewer._replace(bin_of=fewer.bin_of[self._few.bin_of])
+            self._fewer[max_bins] = fewer._replace(bin_index=fewer.bin_index[self._few.bin_index])
         return self._fewer[max_bins]
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> GroupAndRest:

@@ -1,4 +1,4 @@
-"""Which notes apply to an audit, each with the facts that its sentences in ``wording.notes`` need."""
+"""The notes of an audit, each with the facts that its sentences in ``wording.notes`` need."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
 
 
 def release_notes(suppressed: Mapping[str, Sequence[Value]], min_cell: int, score_digits: int | None) -> list[Note]:
-    """How released counts differ from those of the rows."""
+    """Notes on the differences between released counts and those of the rows."""
     notes = [
         Note("suppressed_groups", {"column": column, "groups": list(values), "min_cell": min_cell})
         for column, values in suppressed.items()

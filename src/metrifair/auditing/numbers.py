@@ -97,14 +97,14 @@ class BandTable:
         """At most so many cuts and scores; groups stay as they are."""
         bands = len(self.counts)
         few = self.named or bands <= cuts + 1
-        band_of = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
+        band_index = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
         pooled = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
-        bin_of = bins(pooled, scores)
-        counts = np.zeros((band_of[-1] + 1, bin_of[-1] + 1))
-        np.add.at(counts, (band_of[:, None], bin_of[None, :]), self.counts)
+        bin_index = bins(pooled, scores)
+        counts = np.zeros((band_index[-1] + 1, bin_index[-1] + 1))
+        np.add.at(counts, (band_index[:, None], bin_index[None, :]), self.counts)
         rows = self.counts.sum(1)
-        levels = np.bincount(band_of, rows * self.levels) / np.bincount(band_of, rows)
-        return BandTable(counts, bin_means(pooled, bin_of), levels, self.named, self.compared)
+        levels = np.bincount(band_index, rows * self.levels) / np.bincount(band_index, rows)
+        return BandTable(counts, bin_means(pooled, bin_index), levels, self.named, self.compared)
 
     def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> Resampled:
         """The root of the dependence in a table of fewer scores, in resamples of it, and with one row left out."""
@@ -313,13 +313,13 @@ def _scan_cuts(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
     used = total > 0
     scores, total = part_scores.values[used], total[used]
     pooled = TwoSamples(scores, total, total)
-    bin_of = bins(pooled, SCORES)
-    counts = np.zeros((bands.size, bin_of[-1] + 1))
+    bin_index = bins(pooled, SCORES)
+    counts = np.zeros((bands.size, bin_index[-1] + 1))
     below, best = np.zeros(len(scores)), None
     distances: list[float] = []
     for number in range(bands.size):
         amounts = part_scores.at(bands.units[bands.band == number])[used].astype(np.float64)
-        counts[number] = np.bincount(bin_of, amounts, counts.shape[1])
+        counts[number] = np.bincount(bin_index, amounts, counts.shape[1])
         below = amounts if bands.named else below + amounts
         if number in bands.at:
             sides = TwoSamples(scores, below, total - below)
@@ -328,7 +328,7 @@ def _scan_cuts(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
             best = cut if best is None or cut.size > best.size + 1e-12 else best
     if best is None:
         raise DataError("an attribute with one value cannot be cut")
-    table = BandTable(counts, bin_means(pooled, bin_of), levels, bands.named)
+    table = BandTable(counts, bin_means(pooled, bin_index), levels, bands.named)
     return best._replace(distances=distances), replace(table, compared=bands.at) if bands.named else table
 
 

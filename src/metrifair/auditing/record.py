@@ -267,10 +267,10 @@ def pair_findings(
     scores, left, right = distances.pair
     decided = part.of_predictions and part.scores.are_decisions
     # There may be many scores: they are binned once, and every coarser table is made from these bins.
-    bin_of = bins(distances.pair, _FINER * plan.resolution)
-    binned = merge_bins(distances.pair, bin_of)
+    bin_index = bins(distances.pair, _FINER * plan.resolution)
+    binned = merge_bins(distances.pair, bin_index)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    intervals, p_values = _intervals_and_p_values(distances, binned, bin_of, tests, generator)
+    intervals, p_values = _intervals_and_p_values(distances, binned, bin_index, tests, generator)
     joint = _joint_intervals(intervals, distances, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = distances.left_scores or (scores, left), (scores, right)
@@ -306,7 +306,7 @@ def pair_findings(
 
 
 def _intervals_and_p_values(
-    distances: PairDistances, binned: TwoSamples, bin_of: Integers, plan: Plan, generator: np.random.Generator
+    distances: PairDistances, binned: TwoSamples, bin_index: Integers, plan: Plan, generator: np.random.Generator
 ) -> tuple[Intervals, dict[str, float | None]]:
     """Intervals that include the values, and p-values by metric; for weighted samples, only with group probabilities.
 
@@ -317,8 +317,8 @@ def _intervals_and_p_values(
     intervals = Intervals({}, {})
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:
-        rows = None if distances.rows is None else distances.rows._replace(place=bin_of[distances.rows.place])
-        fine = binned._replace(values=bin_means(distances.pair, bin_of))
+        rows = None if distances.rows is None else distances.rows._replace(place=bin_index[distances.rows.place])
+        fine = binned._replace(values=bin_means(distances.pair, bin_index))
         few, few_rows = merge_scores(fine, rows, plan.resolution)
         resampled = bootstrap(
             few,

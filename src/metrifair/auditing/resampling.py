@@ -70,9 +70,9 @@ class Rows(NamedTuple):
 
 def merge_scores(pair: TwoSamples, rows: Rows | None, max_scores: int) -> tuple[TwoSamples, Rows | None]:
     """Merge neighboring scores until there are at most ``max_scores``, and renumber the rows."""
-    bin_of = bins(pair, max_scores)
-    few = merge_bins(pair, bin_of)._replace(values=bin_means(pair, bin_of))
-    return few, None if rows is None else rows._replace(place=bin_of[rows.place])
+    bin_index = bins(pair, max_scores)
+    few = merge_bins(pair, bin_index)._replace(values=bin_means(pair, bin_index))
+    return few, None if rows is None else rows._replace(place=bin_index[rows.place])
 
 
 class _Side(NamedTuple):

@@ -113,7 +113,7 @@ class TableRows(ColumnCells):
     @classmethod
     def of(
         cls,
-        place: DatabaseTable,
+        source: DatabaseTable,
         roles: Roles,
         *,
         max_groups: int = MOST_LEVELS,
@@ -121,13 +121,13 @@ class TableRows(ColumnCells):
         missing: str | Sequence[str] = (),
     ) -> TableRows:
         """The rows of any frame that narwhals supports; a DataError for other types and unknown columns."""
-        name, secrets = place.name, place.secrets
+        name, secrets = source.name, source.secrets
         try:
-            frame = nw.from_native(place.table)
+            frame = nw.from_native(source.table)
         except TypeError:
             raise DataError(
                 "table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got "
-                f"{type(place.table).__name__}; for a file use audit_file"
+                f"{type(source.table).__name__}; for a file use audit_file"
             ) from None
         scores = roles.score, *beside
         check_columns(name, run_query(name, lambda: frame.columns, secrets), roles.by_role | {"score": scores})
@@ -147,11 +147,11 @@ class TableRows(ColumnCells):
                 raise DataError(f"the {role} column {column!r} of {name} contains {kind}, not numbers", remedy=remedies)
         present = partial(_without_missing, schema, missing)
         score = partial(_scores, roles, schema, present)
-        columns = [present(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
+        columns = [present(column).alias(f"key_{at}") for at, column in enumerate(roles.keys)]
         columns.append(score(roles.score).alias("score"))
         if roles.weight is not None:
             columns.append(present(roles.weight).cast(nw.Float64).alias("weight"))
-        columns += [present(column).alias(f"of_group_{place}") for place, column in enumerate(roles.probabilities)]
+        columns += [present(column).alias(f"of_group_{at}") for at, column in enumerate(roles.probabilities)]
         kinds = {"score": schema[roles.score]} | {f"beside_{at}": schema[column] for at, column in enumerate(beside)}
         columns += [score(column).alias(f"beside_{at}") for at, column in enumerate(beside)]
         polars()  # the library of the results

@@ -232,7 +232,7 @@ def dependence_value(scores: Array, side: Sides, *, values: Array | None, estima
 
 
 def dependence_slopes(scores: Array, side: Sides, *, values: Array | None, estimate: Estimate) -> Array:
-    """Its derivative by the scores of the side's rows."""
+    """The derivative of ``dependence_value`` by the scores of the side's rows."""
     attribute, form, scale = _in_rows(side, values, estimate, namespace_for(scores))
     return covariance_slopes(scores[..., side.rows], attribute, form) * scale
 
@@ -240,7 +240,7 @@ def dependence_slopes(scores: Array, side: Sides, *, values: Array | None, estim
 def sliced_dependence(
     scores: Array, side: Sides, *, values: Array | None, estimate: Estimate, directions: Array
 ) -> Array:
-    """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
+    """The dependence of vector scores (..., n, d): the mean over projections on all directions, rescaled."""
     projections, shrinkage = projected(scores, directions)
     values = None if values is None else values[..., None, :, :]
     return dependence_value(projections, side.for_coordinates(), values=values, estimate=estimate).mean(-1) / shrinkage

@@ -118,7 +118,7 @@ def argsort(x: NDArray[Any], *, stable: bool = False) -> NDArray[np.int64]:
 
 
 def searchsorted(points: NDArray[Any], values: NDArray[Any], *, right: bool = False) -> NDArray[Any]:
-    """Where the values of each row belong among its ascending points."""
+    """The positions of the values of each row among its ascending points."""
     side: Literal["left", "right"] = "right" if right else "left"
     if points.ndim == 1:
         return np.searchsorted(points, values, side)

@@ -157,7 +157,7 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
 
 
 def _two_fractions(fraction: Array | None) -> Sequence[Any]:
-    """Those of two blocks: numbers, or arrays that broadcast against the scores."""
+    """The fractions of two blocks: numbers, or arrays that broadcast against the scores."""
     if fraction is None:
         return 0.0, 0.0
     array = namespace_for(fraction).host_array(fraction)

@@ -112,7 +112,7 @@ class MetricFacts:
     witness: Callable[..., Utility] | None = None
     # The best utility of vectors, from a Pair and the same options. None: none is known.
     vector_witness: Callable[..., Utility] | None = None
-    # Those parameters of metrifair.witness that are its own.
+    # The parameters of metrifair.witness that apply to this metric.
     witness_options: tuple[str, ...] = ()
     # A share of people, shown in percentage points.
     is_share: bool = False
