@@ -1,4 +1,4 @@
-"""Measure, explain and certify the unfairness of scores, wherever they come from.
+"""Measure, explain and certify the unfairness of the scores of any model.
 
 request (the options) and source (rows in memory, or rows of a file, table or state, counted where they are) -> sample
 (units and counts of their scores, which groups are compared, distances) -> decisions (who is selected, rates by group)

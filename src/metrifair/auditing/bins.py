@@ -238,7 +238,7 @@ class Refiner(Protocol):
 class Products(NamedTuple):
     """Sums over rows of the product of their weights in two groups, one of which is the group of a cell.
 
-    Entries are combinations of cell and bin. Errors follow from them where groups have probabilities.
+    Entries are combinations of cell and bin. If groups have probabilities, errors are computed from these sums.
     """
 
     cell: Integers
@@ -267,7 +267,7 @@ class BinnedScores:
 BINS = 2**16  # at most, and one more for the end of the range
 MOST_ATOMS = 2**12  # maximum number of distinct scores that are entries one by one
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
-MOST_ROWS = 2**34  # whose sum of positions fits into an integer
+MOST_ROWS = 2**34  # maximum: the sum of their positions must fit into an integer
 _PARTS = ("cell", "bin", "low", "high", "rows", "within", "weight", "moment", "share", "products")  # of a state
 _NONE = partial(np.zeros, 0)
 

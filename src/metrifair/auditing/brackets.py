@@ -47,7 +47,7 @@ _ROUNDING = 1e-13
 _UNIT = float(np.finfo(np.float64).eps) / 2  # of rounding
 _SHARES = 4  # units by which a difference of shares may be off
 _BEYOND = 2.0**-10  # beyond 1, where a slope is taken
-_TERMS = 64  # units by which a sum of terms may be off, however many of them are added up
+_TERMS = 64  # units by which a sum of any number of terms may be off
 
 Sum: TypeAlias = "Convex | Literal['atoms']"
 """The sum over bins: the integral of a convex function, or the differences at distinct scores."""

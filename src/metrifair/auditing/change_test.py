@@ -23,7 +23,7 @@ from metrifair.problem.values import Value
 from metrifair.support.arrays import Floats, Integers
 
 _MOST_PAIRS = 10**6  # in each group: a sample of more rows is paired
-_FEWEST_BINS = 100  # with scores, where scores are known by their bins only
+_FEWEST_BINS = 100  # with scores, if only the bins of scores are known
 
 ComparedKey: TypeAlias = tuple[str, str, Conditions, frozenset[Value]]
 """The identity of a comparison in all looks: attribute, criterion, conditions and group values."""

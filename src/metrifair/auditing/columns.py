@@ -448,7 +448,7 @@ def check_range(name: str, kind: Any, scores: Iterable[Any]) -> None:
 
 
 def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float, float] | None) -> None:
-    """Raise a DataError unless scores and weights that lie between these ends can be used."""
+    """Raise a DataError unless scores and weights between these ends can be used."""
     if not np.isfinite(scores).all():
         raise DataError(f"the score column {roles.score!r} contains an infinite value; replace it or leave the row out")
     if weights is not None and not (weights[0] >= 0 and weights[1] < np.inf):

@@ -313,7 +313,7 @@ def change(
 
 
 class _Centered(NamedTuple):
-    """The best estimate of a figure of which less is better, and its errors below and above."""
+    """The best estimate of a figure whose smaller values are better, and its errors below and above."""
 
     value: float
     below: float

@@ -107,7 +107,7 @@ class Survey:
         self.rows += len(scores)
         self._parts.append(scores[self._skip :: self._step].copy())
         self._skip = (self._skip - len(scores)) % self._step
-        while sum(map(len, self._parts)) > self.max_scores:  # keep every second, and take half as many from now on
+        while sum(map(len, self._parts)) > self.max_scores:  # keep every second score, and add half as many from now on
             together = np.concatenate(self._parts)
             self._parts = [together[::2]]
             self._skip += self._step * (len(together) % 2)
@@ -224,7 +224,7 @@ def _cuts(parents: Bins, max_bins: int) -> tuple[Floats, Integers]:
     return tops, parent
 
 
-_TABLE = 2**16  # largest lookup table of combinations of levels; beyond, existing ones are searched
+_TABLE = 2**16  # largest lookup table of combinations of levels; of more, the existing ones are searched
 _MOST_COMBINATIONS = 2**63 - 1
 
 

@@ -278,7 +278,7 @@ def _group_counts(
 ) -> tuple[Floats, NDArray[Any], NDArray[Any] | None]:
     """Weight by group, label and decision, (groups, labels, 2); rows of each group; and sums of squared weights.
 
-    Squares are None where there are no weights, or only their sums were counted.
+    Squares are None without weights, or if only sums of weights were counted.
     """
     units, codes, present = members
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None

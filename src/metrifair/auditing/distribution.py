@@ -8,7 +8,7 @@ weight of each side. Resampling changes the weights, and not the order.
 Comparing each of many groups with the rest takes time linear in rows and groups: common counts are made once. With
 c the distribution function of all rows and F that of a group of n of the N rows, that of the rest is
 (N c - n F) / (N - n), so that D = F - rest = (F - c) N / (N - n). Between two scores of the group F is constant and c
-rises: D falls there. So the largest gap lies beside one of the group's own scores; and the integrals of |D| and D^2
+rises: D falls there. So the largest gap is next to a score of the group; and the integrals of |D| and D^2
 over such a stretch follow from running integrals of 1, c and c^2, which are the same for all groups.
 """
 
@@ -31,7 +31,7 @@ from metrifair.metrics.witness import Witness
 from metrifair.support.arrays import Floats, Integers
 
 RESOLUTION = 2048  # distinct scores in resampling
-_FEW_UNITS = 64  # whose entries are found one by one
+_FEW_UNITS = 64  # up to this number, entries are looked up one by one
 
 
 def total_over(
@@ -68,12 +68,12 @@ class CountedScores:
 
     @cached_property
     def are_decisions(self) -> bool:
-        """True where there are no other scores than 0 and 1."""
+        """True if all scores are 0 or 1."""
         return bool(np.isin(self.values, (0, 1)).all())
 
     @property
     def weighted(self) -> bool:
-        """True where amounts are weights, whose sums are rounded."""
+        """True if amounts are weights, whose sums are rounded."""
         return self.amount is not None and self.amount.dtype == np.float64
 
     def at(self, units: Integers) -> NDArray[Any]:
@@ -220,7 +220,7 @@ InBins: TypeAlias = Callable[[int], TwoSamples]
 
 
 def in_pooled_bins(pair: TwoSamples, max_bins: int) -> TwoSamples:
-    """Two samples at no more than so many scores, as permutations need them."""
+    """Two samples in at most ``max_bins`` bins that do not depend on the groups, for permutations."""
     pooled = pooled_bins(pair.values, pair.left + pair.right, max_bins)
     return merge_bins(pair, pooled.bin_index)._replace(values=pooled.values)
 
@@ -280,7 +280,7 @@ def shares(weights: NDArray[Any]) -> Floats:
 
 
 def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value: float) -> float | None:
-    """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
+    """The U-statistic of unweighted samples, from its plug-in value; None if the metric has none.
 
     A side is its scores and the count of each.
 

@@ -111,7 +111,7 @@ def write_files(path: Path, files: Files) -> None:
 
 
 def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
-    """The files of a folder or an archive; a DataError where they cannot be read."""
+    """The files of a folder or an archive; a DataError if they cannot be read."""
     place = Path(path)
     try:
         if place.is_dir():

@@ -307,7 +307,7 @@ def _scan(file: str, name: str, kind: str, options: ReadOptions) -> pl.LazyFrame
             "arrow": library.scan_ipc,
             "ndjson": library.scan_ndjson,
         }[kind]
-        place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
+        place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # polars always reads these as patterns
         with reading(name):
             frame = scan(place)
             names = frame.collect_schema().names()
@@ -330,7 +330,7 @@ def _repeated_names(file: str, kind: str, options: ReadOptions) -> list[str]:
 
 
 def _check_readable(file: str, name: str, *, is_text: bool) -> None:
-    """Raise a DataError unless the file can be opened and is not empty, and text where that is requested."""
+    """Raise a DataError unless the file can be opened, is not empty, and, with ``is_text``, is text."""
     try:
         with Path(file).open("rb") as stream:
             start = stream.read(4096)

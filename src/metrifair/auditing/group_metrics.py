@@ -81,10 +81,10 @@ def metrics_by_group(
 
 
 def _metric_rows(audited: AuditedRows, y_pred: PredictionKind) -> _MetricRows:
-    """Outcomes and predictions as metrics of scikit-learn take them.
+    """Outcomes and predictions in the form that metrics of scikit-learn accept.
 
     Two labels are 1 (positive) and 0. More labels are themselves, predictions then the most probable label or the
-    probabilities of all. A numeric target comes with the predictions.
+    probabilities of all. A numeric target is compared with the predictions.
     """
     check_known("y_pred", y_pred, get_args(PredictionKind))
     sample, problem = audited.sample, audited.sample.problem

@@ -178,7 +178,7 @@ def _look(before: ComparedFigure, number: int, now: ComparedFigure, distances: i
 
 
 def _with_test(look: Look, difference: FigureChange, level: float, unchanged: float | None) -> Look:
-    """With the test of a difference, and of unchanged scores where that is exact: an alarm needs both p-values."""
+    """Add the test of a difference and, if there is one, the exact test of unchanged scores: an alarm needs both."""
     look = replace(look, p_value=difference.p_value, level=level, alarm=difference.verdict)
     if unchanged is None or difference.p_value is None:
         return look

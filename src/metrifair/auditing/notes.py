@@ -109,7 +109,7 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
 
 
 def _direction_notes(sample: AuditSample) -> list[Note]:
-    """The note on a reversed score, where there is one score and two labels."""
+    """The note on a reversed score, for one score and two labels."""
     scores, outcome = sample.predicted.get(None), sample.outcome
     if scores is None or outcome is None or not sample.problem.scheme.classes:
         return []

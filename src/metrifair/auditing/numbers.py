@@ -35,7 +35,7 @@ SCORES = 1024  # distinct scores in the table
 _MORE_SCORES = 128  # distinct scores if the attribute is permuted
 _SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
 _FEW_CUTS, _FEW_SCORES = 20, 64  # of the smaller table that more rows, and the bootstrap, are drawn in
-_FEWEST_SCORES = 24  # where one row after the other is left out
+_FEWEST_SCORES = 24  # if one row after the other is left out
 _BLOCK = 2**20  # numbers in the tables that are in memory at once
 
 
@@ -94,7 +94,7 @@ class BandTable:
         return Gaps(gaps[0], gaps[1], self.scales(counts.sum(-1)) * ((differences @ steps) @ weights))
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
-        """At most so many cuts and scores; groups stay as they are."""
+        """The table with at most so many cuts and scores; groups do not change."""
         bands = len(self.counts)
         few = self.named or bands <= cuts + 1
         band_index = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
@@ -159,7 +159,7 @@ def p_values(table: BandTable, rows: int, permutations: int, generator: np.rando
     """The p-value of permuted attributes with the same scores; the worst cut is searched every time."""
     used = table.coarser(*(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES))
     observed = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
-    beyond, done = dict.fromkeys(METRICS, 1), 1  # the attribute as it is among them
+    beyond, done = dict.fromkeys(METRICS, 1), 1  # including the observed attribute
     for tables in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
         gaps = used.gaps(tables)
         done += len(tables)
@@ -221,7 +221,7 @@ class Bands(NamedTuple):
     def of(cls, sample: AuditSample, part: Part, place: int, min_group_size: int) -> Bands:
         """The bands of the attribute at this place; without any cut if all values are equal.
 
-        Cuts and groups need ``min_group_size`` rows on both sides, unless none has so many.
+        Cuts and groups need ``min_group_size`` rows on both sides, unless none has enough.
         """
         problem, attribute = sample.problem, sample.problem.scheme.attributes[place]
         codes = problem.groups[part.units, place]
@@ -439,7 +439,7 @@ def _dependence_intervals(
     p_value_by_metric: Mapping[str, float],
     generator: np.random.Generator,
 ) -> Sequence[Interval | None]:
-    """Intervals of the dependence, of this comparison and of all at once; None where rows are too few."""
+    """Intervals of the dependence: of this comparison, and simultaneous over all; None if rows are too few."""
     if not plan.resamples or sample.size(bands.units) < FEWEST_DEPENDENT:
         return None, None
     fine = bands.with_tails()

@@ -80,7 +80,7 @@ def _order(sample: AuditSample) -> Integers:
 
 
 def _unit_row(problem: Problem, order: Integers) -> Integers:
-    """The row of each unit; where groups have probabilities, several units may be of one row."""
+    """The row of each unit; if groups have probabilities, a row may have several units."""
     return order if problem.members is None else problem.members.row
 
 

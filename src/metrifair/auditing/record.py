@@ -177,7 +177,7 @@ def _plan(request: Request, compared: Sequence[GroupPair], bands: Sequence[Bands
     resampled = {} if sampled else {"resamples": 0, "permutations": 0}
     return Plan(
         **vars(request) | resampled,
-        # So that many comparisons take minutes, not hours.
+        # Many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
         cdfs=len(functions) + 2 * sum(len(attribute.sides) for attribute in bands),
@@ -333,7 +333,7 @@ def _intervals_and_p_values(
         intervals = Intervals(alone, jointly)
         p_values = dict(resampled.p_values) if plan.permutations else {}
     if plan.permutations and metrics and distances.rows is None:
-        # Where scores are merged anyway, a test loses nothing by fewer of them, and each costs draws.
+        # If scores are merged anyway, fewer of them save draws and lose no power.
         max_bins = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         p_values = permutation_p_values(
             distances.permuted(max_bins), metrics, permutations=plan.permutations, generator=generator
@@ -354,8 +354,8 @@ def _joint_intervals(
 ) -> dict[str, Interval]:
     """Simultaneous intervals of all comparisons.
 
-    Where nothing was resampled, that of the Kolmogorov distance is valid for any distributions. Resamples of the
-    training rows give no information about other rows.
+    Without resamples, the interval of the Kolmogorov distance is valid for any distributions. Resamples of the training
+    rows give no information about other rows.
     """
     joint = dict(intervals.jointly) if plan.vc_dimension is None else {}
     if "kolmogorov" not in distances.values or "kolmogorov" in joint or weighted:

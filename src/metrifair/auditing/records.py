@@ -57,7 +57,7 @@ class Finding:
     # Of "the groups have one distribution": by permutation, or by bootstrap where groups have probabilities
     p_value: float | None = None
     witness: WitnessCurve | None = field(default=None, repr=False)
-    cuts: int = 0  # the groups are the worst of so many cuts of a numeric attribute, or groups against the rest
+    cuts: int = 0  # number of cuts of a numeric attribute, or groups against the rest, of which this is the worst
     enough: bool = True  # False: a group is below the minimum group size
     joint_interval: Interval | None = None  # simultaneous with those of all findings by the metric
     significant: bool | None = None  # multiplicity-adjusted; False: not distinguishable from noise; None: no test
@@ -69,9 +69,9 @@ class Finding:
     means: tuple[float, float] | None = None  # mean score of either group
     span: float = 0.0  # largest less smallest score of both groups
     decided: bool = False  # the scores are decisions, 0 or 1
-    cut: float | None = None  # of a numeric attribute: the groups lie up to it, and above
+    cut: float | None = None  # of a numeric attribute: one group is up to it, the other above
     correlation: float | None = None  # distance correlation of scores and attribute
-    detectable: float | None = None  # where a gap is not significant: one that such rows show with a power of 80 %
+    detectable: float | None = None  # if the gap is not significant: one that these rows detect with a power of 80 %
 
     @property
     def certain(self) -> bool:
@@ -94,7 +94,7 @@ class Decisions:
     within: str
     threshold: float
     rates: Sequence[GroupRates]
-    # Differences and the smallest ratio are those of groups with enough rows; of all groups where there are not two.
+    # Differences and the smallest ratio are those of groups with enough rows; of all groups if fewer than two have.
     selection_difference: float  # largest less smallest selection rate
     selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None if there is none
     selection_ratio_interval: Interval | None = None
@@ -196,7 +196,7 @@ class ProxyEstimate:
     """A figure weighted by probabilities of groups, beside its correction and its bounds without the assumption."""
 
     figure: Literal["selection_rate", "selection_ratio", "energy"]
-    groups: tuple[str, ...]  # whose figure it is, or which two are compared; a ratio is to the second
+    groups: tuple[str, ...]  # the group, or the two compared groups; a ratio is to the second
     weighted: Measure
     corrected: Measure | None = None  # by known groups, or for errors of observed ones
     bounds: Interval | None = None  # without the assumption

@@ -34,7 +34,7 @@ LONGEST_NAME = 10_000  # characters of the name of a group
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
 
-_FEW_GROUPS = 30  # up to so many groups may have any size
+_FEW_GROUPS = 30  # up to this number, groups may have any size
 _FEWEST_RESAMPLES = 20
 
 Threshold: TypeAlias = float | Literal["auto", "median"] | None
@@ -138,7 +138,7 @@ class Request(AuditOptions):
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Request:
-        """The options and the other arguments of a call, checked; None leaves an option as it is."""
+        """The options and the other arguments of a call, checked; None keeps the value of an option."""
         options = arguments.get("options")
         if options is not None and not isinstance(options, AuditOptions):
             raise DataError("must be AuditOptions(...)", argument="options", received=options)
@@ -192,7 +192,7 @@ class Request(AuditOptions):
         return replace(self, standard=standard, reference=reference, min_group_share=min_group_share)
 
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
-        """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""
+        """Add the criteria and the score range, by default those that the data allow; scores are from low to high."""
         ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
         ends = None if ends is None else range_ends("score_range", ends)
         if ends is not None and (low < ends[0] or high > ends[1]):

@@ -32,7 +32,7 @@ _BLOCK = 2**20  # numbers of one resampled side in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
 _CACHED = 2**16
-_FEWEST_BEYOND = 20  # permutations with at least this distance, to stop before all of them
+_FEWEST_BEYOND = 20  # permutations with at least the observed distance that end a test early
 _ADDED = 4.0  # samples of the even mixture of both sides added to each for its spread: "plus four"
 _NORMAL = 1e15  # degrees of freedom of which Student's distribution is the normal one, to rounding
 _STEEP = 2.0  # factor that magnifies noise, to show the bias of a maximum; found by experiment
@@ -158,7 +158,7 @@ def bootstrap(
     ]
     values = distances_between(pair.values, sides[0].share - sides[1].share, list(utilities))
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
-    # Resamples show no quantile that lies beyond all of them, and hardly one with fewer than five beyond it.
+    # Resamples cannot estimate a quantile beyond all of them; one with fewer than five beyond it is inexact.
     resolved = max(confidence, 1 - 5 / (resamples + 1))
     noise = {
         metric: _effect(metric, float(values[metric]), replicates[metric], _spread(utility, sides, common))
@@ -193,8 +193,8 @@ def _side(weights: Floats, pooled: Floats, rows: Rows | None, at: int) -> _Side:
     """The noise of one side, the first or the second.
 
     Residuals are divided by 1 - share: that makes the variance of a mean unbiased.
-    Counts are samples of one share, as many at each score; rows have shares of their own. The third moment takes the
-    samples of an entry as samples of one share, too.
+    Counts are numbers of samples with equal shares at each score; rows have separate shares. The third moment assumes
+    that all samples of an entry have equal shares.
     """
     if rows is None:
         share = np.full(len(weights), 1 / weights.sum())
@@ -242,7 +242,7 @@ def _replicates(
         draws[1] = correlation * draws[0] + np.sqrt(1 - correlation**2) * draws[1]
     for sign, side, draw in zip((1, -1), sides, draws, strict=True):
         scale, null_scale = sign * np.sqrt(side.variance), sign * np.sqrt(pooled / side.size)
-        # Shares add up to 1 whatever they are multiplied by.
+        # Shares add up to 1 after the multiplication, too.
         noise += draw * scale
         noise -= (draw @ scale)[:, None] * side.share
         null_noise += draw * null_scale

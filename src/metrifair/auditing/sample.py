@@ -53,10 +53,10 @@ class AuditSample:
 
     problem: Problem  # one row for each unit
     ends: tuple[float, float]  # the smallest and the largest score
-    predicted: Mapping[object, CountedScores]  # by the class whose probability it is; by None where there is one score
-    selected: Floats  # rows, or weight, of each unit at or above the threshold; 0.5 where a request names none
+    predicted: Mapping[object, CountedScores]  # by the class whose probability it is; one score has the key None
+    selected: Floats  # rows, or weight, of each unit at or above the threshold, by default 0.5
     binned: BinnedScores | None = None  # the bins of scores that are out of core; None: units are rows in memory
-    rows: NDArray[Any] | None = None  # in each unit: a share of one where groups have probabilities; None: one
+    rows: NDArray[Any] | None = None  # number in each unit: a fraction if groups have probabilities; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     weight_exponent: int = 0  # ``weight`` times 2 to this power is the weight that the user passed
@@ -64,7 +64,7 @@ class AuditSample:
     levels: Mapping[str, int] = field(default_factory=dict)  # number of levels of numeric attributes that were cut
     crossed: Problem | None = None  # by each attribute and by their intersection; None: there is one attribute
     favorable: Favorable = "high"  # whether high or low scores are favorable
-    classes: tuple[object, ...] = ()  # whose probabilities the predictions are, where there are three or more
+    classes: tuple[object, ...] = ()  # of the predicted probabilities, if there are three or more
     order: Integers | None = None  # the position of each row in the input; None: unchanged
 
     @cached_property
@@ -101,7 +101,7 @@ class AuditSample:
 
     @property
     def probabilities(self) -> bool:
-        """True where all predictions lie in [0, 1] and they are not measurements."""
+        """True if all predictions are in [0, 1] and the target is not numeric."""
         is_target = self.problem.labels is not None and not self.problem.scheme.classes
         return not is_target and self.ends[0] >= 0 and self.ends[1] <= 1
 
@@ -123,7 +123,7 @@ class AuditSample:
         return len(units) if self.rows is None else round(float(self.rows[units].sum()))
 
     def scores(self, criterion: Criterion, problem: Problem, loss: str | None) -> Mapping[object, CountedScores]:
-        """The scores that a criterion compares; ``problem`` contains outcomes as the criterion needs them."""
+        """The scores that a criterion compares; ``problem`` contains the outcomes in the form that it needs."""
         if criterion.score == "prediction":
             return self.predicted
         if self.prediction is None:
@@ -136,7 +136,7 @@ class AuditSample:
 
 
 def scores_by_class(scores: Floats, classes: Sequence[object], weight: Floats | None) -> dict[object, CountedScores]:
-    """The scores of rows in memory, by the class whose probability they are; by None where there is one score."""
+    """The scores of rows in memory, by the class whose probability they are; one score has the key None."""
     if scores.ndim == 1:
         return {None: count_rows(scores, weight)}
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
@@ -323,7 +323,7 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
     """All comparisons of all attributes' groups within a part."""
     comparisons = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts or contrast == "independence":  # whose worst cut is searched
+        if attribute.cuts or contrast == "independence":  # its worst cut is searched
             continue
         units, codes, present = members_in(sample.problem, part.units, place)
         size = np.rint(np.bincount(codes, None if sample.rows is None else sample.rows[units])).astype(np.int64)
@@ -345,7 +345,7 @@ class PairDistances(NamedTuple):
     gap: LargestGap
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
-    rows: Rows | None = None  # of both sides, where they have weights and are in memory, or groups have probabilities
+    rows: Rows | None = None  # of both sides, if they have weights and are in memory, or if groups have probabilities
     left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
 
 

@@ -49,7 +49,7 @@ MOST_CELLS = 2**18
 
 
 class AuditSource(Protocol):
-    """Rows that can be audited, wherever they are."""
+    """Rows that can be audited: in memory, in a file, in a table or in a state."""
 
     def counts(self, request: Request) -> AuditSample:
         """The units of the rows and counts of their scores, with the counter that can refine their bins."""
@@ -62,7 +62,7 @@ class AuditedRows(NamedTuple):
     request: Request
     origin: object = None  # the call they were passed to: audits of one call share their rows
     ordered: bool = True  # whether rows are in memory, in the order in which they were passed
-    source: AuditSource | None = None  # where they were read from, for evidence
+    source: AuditSource | None = None  # of the rows, for evidence
 
 
 class AuditWithRows(Protocol):
@@ -108,7 +108,7 @@ class MemorySource:
     left_out: Mapping[str, int] = field(default_factory=dict)  # excluded rows, by reason
 
     def counts(self, request: Request) -> AuditSample:
-        """Each row is a unit, and its score is counted as it is."""
+        """Each row is a unit, and its score is not binned."""
         rows = {"y_pred": self.y_pred, "y_true": self.y_true}
         inputs = Inputs(
             self.y_true, self.sensitive_features, self.control_features, self.sample_weight, rows, label="y_true"
@@ -211,7 +211,7 @@ class CellTable(NamedTuple):
 
 
 class BinnedSource(ABC):
-    """Rows out of core, counted by cell and bin where they are: in a file, a table or a state."""
+    """Rows out of core, which a file, a table or a state counts by cell and bin."""
 
     @property
     @abstractmethod

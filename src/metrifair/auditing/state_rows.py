@@ -291,7 +291,7 @@ def _values(level: ColumnLevels) -> list[Value]:
 
 
 def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
-    """Entries by distinct score, or by bin of the state's grid where there are many."""
+    """Entries by distinct score, or by bin of the state's grid if there are many scores."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
 
     frame, sums = rows.counting, {"rows": nw.len()}

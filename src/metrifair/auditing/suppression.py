@@ -202,7 +202,7 @@ def _exposed_cell(
 
 
 def released_cell(cell: Cell, shape: Shape, suppressed: Mapping[str, Collection[Value]]) -> Cell:
-    """The cell in which the rows of a cell are released; empty where they are withheld.
+    """The cell in which the rows of a cell are released; empty if they are withheld.
 
     >>> released_cell(("x", 1), Shape(groups=("sex",), label="y"), {"sex": ["x"]})
     (None, 1)

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 _LISTED = 11  # values: a message shows ten, and that there are more
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be refined
-_MANY_ROWS = 2**24  # beyond, there are twice as many: otherwise the bins that matter would contain too many rows
+_MANY_ROWS = 2**24  # tables with more rows have twice as many bins: those to refine then contain fewer rows
 _MOST_RANGES = 512  # ranges of scores in one query
 _MOST_CUT = 1024  # bins that are cut at a time
-_HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
+_HEAVY = 2**-10  # share of the rows: a bin with a larger share hides too much of a distribution, and is cut at once
 _HEAVY_PASSES = 4
 _LARGEST_POWER = 1000  # of two, that numbers bins
 _LARGEST_NUMBER = 62  # of a bin, as a power of two
@@ -108,7 +108,7 @@ class TableRows(ColumnCells):
     secrets: tuple[str, ...] = ()  # that no message may show
     kinds: Mapping[str, Any] = field(default_factory=dict)  # types of the columns of scores, which count as float64
     beside: tuple[str, ...] = ()  # scores of other models, which all_rows() also returns: beside_0, beside_1, ...
-    most_in_memory: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
+    most_in_memory: ClassVar[int] = 2**22  # engines select few rows faster than they count many rows again
 
     @classmethod
     def of(
@@ -461,9 +461,9 @@ def _is_next(parents: Bins, scale: Scale) -> Booleans:
 
 
 def _power(max_bins: int, width: Floats, rows: Integers, span: float) -> int:
-    """The largest power of two that cuts bins of these widths into at most so many that contain rows.
+    """The largest power of two that cuts bins of these widths into at most ``max_bins`` bins with rows.
 
-    All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
+    All bins are in a stretch of length ``span``, and their numbers must be integers of 64 bits.
     """
     largest = min(_LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1])
     low, high = -_LARGEST_POWER - 100, largest

@@ -53,7 +53,7 @@ class Drawing(NamedTuple):
         return cls(odds, risk / odds, sides / odds, signed / odds, draws)
 
     def rows(self, batches: int, size: int, generator: torch.Generator) -> Tensor:
-        """The rows of the next batches, (batches, size); drawn without replacement, they share none."""
+        """The rows of the next batches, (batches, size); without replacement, batches have no rows in common."""
         if self.odds is None:
             return torch.randperm(len(self.loss_weight), generator=generator)[: batches * size].view(batches, size)
         chosen = torch.rand(batches, size, dtype=torch.float64, generator=generator)

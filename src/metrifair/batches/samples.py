@@ -46,7 +46,7 @@ class Samples:
         return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value, shares)
 
     def to(self, like: Tensor) -> Samples:
-        """The same on the device of a tensor, with outcomes and weights of its kind."""
+        """The same samples on the device of a tensor, with outcomes and weights of its type."""
         y = self.y.to(like.device, like.dtype if self.y.is_floating_point() else None)
         value = None if self.value is None else self.value.to(like.device)
         shares = None if self.shares is None else self.shares.to(like)
@@ -153,7 +153,7 @@ class Layout(NamedTuple):
         return per_cell.repeat_interleave(counts, -1)
 
     def sides(self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None) -> Sides:
-        """The rows of a comparison, with weights where a side mixes several cells of these shares.
+        """The rows of a comparison, with weights if a side mixes several cells of these shares.
 
         ``drawn_from`` is the number of rows of each cell (..., cells) that a batch is drawn from, without replacement.
         """
@@ -373,7 +373,7 @@ class Coverage:
         return np.full(len(self.needs), self.size)
 
     def member(self, cell: Integers) -> Booleans:
-        """Whether samples lie on the left (0) or right (1) of a comparison.
+        """Whether samples are on the left (0) or right (1) of a comparison.
 
         Parameters
         ----------

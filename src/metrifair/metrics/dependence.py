@@ -359,6 +359,6 @@ def _centered(name: str, column: Any) -> tuple[Floats, float]:
 
 
 def _power_of_two(largest: float) -> float:
-    """1, unless the number's square comes near the largest or the smallest float."""
+    """1, unless the square of the number is near the largest or the smallest float."""
     exponent = frexp(largest)[1]
     return 2.0**exponent if largest > 0 and abs(exponent) > 300 else 1.0

@@ -84,7 +84,7 @@ def lp(pooled: Merged, p: float = 2.0) -> Array:
     share = difference / xp.where(largest > 0, largest, 1.0)
     height = lambda gap: xp.at_most(abs(gap), 1.0) ** p  # noqa: E731
     power = _integral(pooled, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
-    # The root has no derivative at 0; where the distance is 0 so is its gradient.
+    # The root has no derivative at 0; the gradient of a distance of 0 is 0.
     positive = power != 0
     return xp.where(positive, power, 1.0) ** (1.0 / p) * positive * largest[..., 0]
 
@@ -157,8 +157,8 @@ def _bin_edges(pooled: Merged, bins: int) -> Array:
 def _smoothed(value: Array, pair: Pair, thresholds: Array, signs: Array) -> Array:
     """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both functions.
 
-    A step function of the scores has derivative 0 wherever it has one; so that it can be trained on, each
-    indicator 1{score <= t} is given the slope of a logistic curve of the width of a kernel density estimate.
+    A step function of the scores has derivative 0 almost everywhere. For training, each indicator 1{score <= t} has the
+    slope of a logistic curve with the width of a kernel density estimate.
     For tensors only: arrays have no gradient.
     """
     z, xp = pair.values, namespace_for(pair.values)
@@ -232,7 +232,7 @@ def atoms_utility(pooled: Merged) -> Utility:
 def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
     """Linear between scores, its slope of norm ``scale`` in L^q, 1/p + 1/q = 1.
 
-    It falls where F0 > F1: then the left sample, which lies lower, expects more of it.
+    It falls where F0 > F1: the left sample has lower scores there, and so a higher mean utility.
     """
     points, difference = _distinct(pooled)
     if len(points) == 1:

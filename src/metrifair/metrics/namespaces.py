@@ -46,7 +46,7 @@ def _on_device(device: Any) -> Any:
 
 
 def host_values(array: Array) -> NDArray[Any]:
-    """The values as a NumPy array, wherever they are, without gradients."""
+    """The values as a NumPy array, from any device, without gradients."""
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
 
 

@@ -107,8 +107,8 @@ def concatenate(u: Array, v: Array, *, axis: int = -1) -> Array:
 def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
     """Evaluate a metric: a tensor if an input is a tensor, else a float; never infinite or NaN.
 
-    Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``
-    (nan: that cannot be done). ``value`` is the distance, if it has been computed.
+    If sums of large floats overflow, the scores are scaled down, and the distance is scaled up by its ``degree`` (nan:
+    not possible). ``value`` is the distance, if it has been computed.
     """
     xp = namespace_for(pair.values)
     with no_warnings():
@@ -142,7 +142,7 @@ def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "
 
 
 def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
-    """Scores, checked: a tensor as it is, anything else as an array in double precision."""
+    """Scores, checked: tensors do not change, other types become arrays in double precision."""
     array: Array = values
     if not is_tensor(array):
         array = as_array(name, values)
@@ -252,7 +252,7 @@ class Sorted(NamedTuple):
 
     points: Array  # (..., n)
     order: Array  # (..., n): their positions before
-    ties: Ties | None  # None where it is known that no two scores are equal
+    ties: Ties | None  # None if it is known that no two scores are equal
 
 
 def ascending_samples(pair: Pair) -> Sorted:
@@ -402,7 +402,7 @@ def running_sums(rows: Array) -> Array:
 
 
 def closes_tie(points: Array) -> Array:
-    """True at the last of equal scores in ascending ``points``: there distribution functions take their value."""
+    """True at the last of equal scores in ascending ``points``, where distribution functions have their value."""
     return namespace_for(points).pad(points[..., 1:] != points[..., :-1], 0, 1, True)
 
 

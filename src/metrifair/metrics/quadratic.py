@@ -50,7 +50,7 @@ AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 _BLOCK = 2**22  # pairs in memory at once
 _ROUNDING = 1e-13  # of a share of all rows
 _FEW = 64  # scores that are compared pair by pair
-_SMALL = 2**14  # scores whose counts are remembered
+_SMALL = 2**14  # up to this number of scores, counts are cached
 
 
 class Form(NamedTuple):
@@ -196,9 +196,9 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
     2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1), and ``fractions``,
-    how much of the left and of the right rows is here, lead from the former at 0 to the latter at 1. Counts are
-    integers, and NumPy's steps cost a fraction of torch's on small batches. Few scores are counted pair by pair, which
-    takes fewer of them.
+    the shares of the left and of the right rows in the batch, lead from the former at 0 to the latter at 1. Counts are
+    integers, and NumPy's steps cost a fraction of torch's on small batches. Few scores are counted pair by pair, in
+    fewer steps.
 
     >>> coefficients, _ = energy_coefficients(np.array([0.0, 1.0, 1.0, 3.0]), 2, fractions=(1, 1))
     >>> coefficients                       # -1 x 1 + 1 x 1 + 0.5 x 3 = 1.5
@@ -229,7 +229,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     if z.ndim > 1:
         return coefficients, points[..., middle]
     center, spread = points.item(middle), points.item(-1) - points.item(0)
-    return coefficients, center if abs(center) > spread else 0.0  # 0 is as good then, and takes no step
+    return coefficients, center if abs(center) > spread else 0.0  # 0 is equally exact then, and takes no step
 
 
 def _lines(left: int, right: int, *fractions: Any) -> tuple[Array, Array, Array, Array]:
@@ -391,7 +391,7 @@ def mean_kernel(points: Array, signed: Array) -> Array:
 
 
 def kernel_spread(points: Floats, shares: Floats) -> float:
-    """1 less the mean kernel of two independent scores of one sample, of which ``shares`` lie at ``points``."""
+    """1 less the mean kernel of two independent scores of one sample with these ``shares`` at ``points``."""
     return 1.0 - float(mean_kernel(points, shares))
 
 

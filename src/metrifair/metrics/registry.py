@@ -80,7 +80,7 @@ class MetricFacts:
     # --- training
     # Whether the gradient is that of the value itself, or of a smoothed version, which trains poorly.
     gradient: Literal["exact", "smoothed"] = "exact"
-    # Whether it takes time that grows with the square of the rows.
+    # Whether its time grows with the square of the rows.
     by_pairs: bool = False
     # The training estimate in place of the plug-in. None: the plug-in.
     in_training: Metric | None = None
@@ -96,7 +96,7 @@ class MetricFacts:
     maximum: float = inf
     # A maximum over scores, or sets of them: resamples show too little of its bias.
     is_maximum: bool = False
-    # Whether scores that are close may be taken together. False: where they have to be, no interval and no p-value.
+    # Whether close scores may be merged. False: without an interval and a p-value if they have to be.
     survives_bins: bool = True
     # Of one sample, from its distinct scores (k,) and its shares at them: the unbiased value is the plug-in less
     # spread / (n - 1) of either sample. None: an audit shows no unbiased value.
@@ -234,7 +234,7 @@ def is_largest_gap(name: str) -> bool:
 
 
 def plug_in_metric(metric: MetricLike, *, vector: bool = False) -> Metric:
-    """The metric as it is reported: the plug-in value."""
+    """The metric in reports: the plug-in value."""
     row = facts_for(metric)
     return (row.of_vectors or row.plug_in) if vector else row.plug_in
 
@@ -297,7 +297,7 @@ def vector_metric(metric: MetricLike, *, estimate: Estimate, slices: int, genera
 
 
 def acts_on_vectors(metric: MetricLike) -> bool:
-    """True if scores in R^d are compared as they are, not one coordinate at a time."""
+    """True if scores in R^d are compared as vectors, not one coordinate at a time."""
     return facts_for(metric).of_vectors is not None
 
 

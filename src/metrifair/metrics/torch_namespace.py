@@ -1,6 +1,6 @@
 """Torch's side of the namespace: the operations of ``numpy_namespace`` on tensors of one device, with gradients.
 
-It is the only file of this package that imports torch, and it is imported where a tensor arrives.
+It is the only file of this package that imports torch, and it is imported for the first tensor.
 """
 
 from __future__ import annotations
