@@ -23,11 +23,11 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import as_device, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
-from metrifair.training import Schedule, Trained, train
+from metrifair.training import Schedule, TrainedStack, train
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, Objective, regression
-from metrifair.training.solver import solved
-from metrifair.training.stack import Epoch, EpochSource, Outputs, cells_of_seeds
+from metrifair.training.solver import solve_linear
+from metrifair.training.stack import Epoch, EpochSource, Outputs, rows_by_seed
 
 SHOWN_IN = {"preprocessing": "classification", "postprocessing": "classification"}
 """Experiments whose figure shows our network as another experiment trains it."""
@@ -134,17 +134,17 @@ def _solved(
     strengths: Sequence[float],
     rows: Sequence[Tensor],
     same: bool,
-) -> list[tuple[Trained, int]]:
+) -> list[tuple[TrainedStack, int]]:
     """Linear models by the solver for the rows of every seed; once for all where all have the same rows."""
     found = [
-        solved(samples.take(part), model, objective, strengths=strengths).trained
+        solve_linear(samples.take(part), model, objective, strengths=strengths).stack
         for part in rows[: 1 if same else None]
     ]
     return [(found[0 if same else place], 0) for place in range(len(rows))]
 
 
 @torch.no_grad()
-def outputs(trained: Trained, x: Tensor, seed: int) -> Tensor:
+def outputs(trained: TrainedStack, x: Tensor, seed: int) -> Tensor:
     """Outputs (strengths, n) of all models of one seed, in double precision on the CPU."""
     own = {name: value[seed : seed + 1] for name, value in trained.parameters.items()}
     scaling = type(trained.scaling)(*(part[seed : seed + 1] for part in trained.scaling))
@@ -173,7 +173,7 @@ def floored_epochs(
     device: torch.device | str = "cpu",
 ) -> EpochSource:
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
-    own = cells_of_seeds(samples.cell, rows, len(plan.counts))
+    own = rows_by_seed(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
     shares, passes = torch.tensor(plan.counts) / plan.size, StratifiedPasses(own, plan, steps, device=device)
 

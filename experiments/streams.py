@@ -15,7 +15,7 @@ from torch import Tensor
 
 from metrifair.batches.samples import Samples
 from metrifair.problem.criteria import Penalize
-from metrifair.training.models import Network, stacked
+from metrifair.training.models import Network, stack_parameters
 from metrifair.training.objective import Task
 from metrifair.training.stack import Adam
 
@@ -117,7 +117,7 @@ class Learners:
         penalize: Penalize = "prediction",
     ) -> None:
         self.network, self.task, self.penalize = network, task, penalize
-        start = stacked([network.initial(seed) for seed in seeds], len(strengths))
+        start = stack_parameters([network.initial(seed) for seed in seeds], len(strengths))
         parameters = {name: value.float() for name, value in start.items()}
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
         self.strength = torch.tensor(strengths)

@@ -55,7 +55,7 @@ def test_a_dealer_sees_the_models_between_epochs_and_sets_the_weights() -> None:
         strengths=[0.0],
         seeds=[4, 5],
         schedule=schedule,
-        source=EpochSource(10, (), watching.draw, whole=True),
+        source=EpochSource(10, (), watching.draw, full_batch=True),
         standardize=False,
     )
     for place, seed in enumerate((4, 5)):
@@ -107,9 +107,9 @@ def test_weights_act_in_the_loss_with_the_batch_size_as_denominator() -> None:
         of_row = dict(zip(rows[0].tolist(), (weights[0] / 4).tolist(), strict=True))  # mean 1
         expected = [of_row[row] for row in epoch.rows.flatten().tolist()]
         assert epoch.weight.flatten().tolist() == pytest.approx(expected)
-    whole = weighted_epochs(rows, weights, 7)
-    assert whole.whole
-    assert whole.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
+    full = weighted_epochs(rows, weights, 7)
+    assert full.full_batch
+    assert full.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
 
 
 def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:

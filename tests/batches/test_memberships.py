@@ -15,7 +15,7 @@ from metrifair.batches.memberships import Drawing
 from metrifair.batches.samples import Batch, Samples, plug_in_sides, side_weights
 from metrifair.problem.cells import Comparison, Sides, SignedDraws
 from metrifair.training.objective import Objective, regression
-from metrifair.training.stack import membership_epochs, side_of_batch
+from metrifair.training.stack import batch_side, membership_epochs
 
 ROWS, SIZE = 4, 3
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -226,7 +226,7 @@ def test_epochs_draw_by_the_odds_and_look_weights_up(metric: str) -> None:
         assert way.odds is not None
         share = torch.bincount(chosen[seed].flatten() - own[0], minlength=40) / chosen[seed].numel()
         assert float(((share - way.odds) / (way.odds / chosen[seed].numel()).sqrt()).abs().max()) < 4.5
-        (side,) = (side_of_batch(one, chosen[:, 0]) for one in source.sides)
+        (side,) = (batch_side(one, chosen[:, 0]) for one in source.sides)
         place = chosen[seed, 0] - own[0]
         expected = way.signed[0, place] if metric == "energy" else way.sides[0][:, place].flatten()
         torch.testing.assert_close(side.weights[seed, 0], expected)

@@ -13,7 +13,7 @@ from metrifair import FairClassifier, FairRegressor
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators import convergence
 from metrifair.estimators.convergence import Slack, training_slack
-from metrifair.training.loop import some_rows
+from metrifair.training.loop import thin_rows
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -94,7 +94,7 @@ def test_a_group_that_was_too_small_to_train_on_is_left_out_here_too() -> None:
 def test_of_many_rows_some_of_each_cell_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convergence, "_WORK", 40)
     cell = torch.tensor([0] * 90 + [2] * 9 + [1])
-    rows = some_rows(cell, 100, 40)
+    rows = thin_rows(cell, 100, 40)
     counts = torch.bincount(cell[rows])
     assert counts.tolist()[1] == 1
     assert 30 <= counts.tolist()[0] <= 32

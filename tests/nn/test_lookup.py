@@ -10,7 +10,7 @@ import torch
 
 from metrifair.batches.samples import tensor_sides
 from metrifair.nn.penalty import BatchRows, CellLookup, plain_sides
-from metrifair.nn.samplers import BatchValues, scheme_of
+from metrifair.nn.samplers import BatchValues, make_scheme
 from metrifair.problem.cells import Comparison
 from metrifair.problem.criteria import criterion_named
 
@@ -29,7 +29,7 @@ def test_cells_are_those_of_the_problem(
 ) -> None:
     rng = np.random.default_rng(99)
     kind = criterion_named(criterion)
-    scheme = scheme_of(kind, [{0, 2, 3}, {1, 4}][:attributes], labels, contrast="rest", pos_label=None)
+    scheme = make_scheme(kind, [{0, 2, 3}, {1, 4}][:attributes], labels, contrast="rest", pos_label=None)
     columns = [rng.choice([0, 2, 3, -1], N), rng.choice([1, 4, -1], N)][:attributes]
     groups, targets = torch.as_tensor(np.stack(columns, 1)), torch.as_tensor(rng.choice(labels, N))
     expected = BatchValues(kind, groups, targets).problem(scheme).cell
@@ -53,7 +53,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize(("groups", "targets"), UNKNOWN.values(), ids=UNKNOWN)
 def test_what_is_new_or_wrong_is_left_to_the_checks(groups: Any, targets: Any) -> None:
-    scheme = scheme_of(criterion_named("equalized_odds"), [{0, 1}], (0, 1), contrast="pairs", pos_label=None)
+    scheme = make_scheme(criterion_named("equalized_odds"), [{0, 1}], (0, 1), contrast="pairs", pos_label=None)
     assert CellLookup(scheme).cells(torch.tensor(groups), torch.tensor(targets)) is None
     assert CellLookup(scheme).cells(groups, targets) is None  # lists are checked each time
     assert CellLookup(scheme).cells(torch.tensor([0, 1]), None) is None

@@ -87,7 +87,7 @@ def test_the_objective_of_rows_is_risk_and_plug_in_distance_of_each_seed_s_rows(
     data, rows = samples(weight=WEIGHT), [torch.arange(0, 200), torch.arange(60, 300)]
     said = torch.randn(2, 3, N, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     strengths = torch.tensor([0.0, 1.0, 5.0]).double()
-    every = RowsObjective.of(data, rows, Objective(BINARY, PAIR), like=data.x)
+    every = RowsObjective.from_rows(data, rows, Objective(BINARY, PAIR), like=data.x)
     found = every(lambda seed, some, own: said[seed, some][:, own], strengths)
     for seed, own in enumerate(rows):
         one, weight = data.take(own), data.weight[own]
@@ -165,8 +165,8 @@ def test_class_weights_leave_the_unfairness_as_it_is() -> None:
     """Two classes of equal weight on average: the objective is the weighted loss + strength x distance of all rows."""
     objective = Objective(BINARY, PAIR, estimate="batch", class_weight=(0.5, 2.0))
     data, output = samples(), torch.randn(N, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    every = RowsObjective.of(data, [torch.arange(N)], objective, like=data.x)
-    plain = RowsObjective.of(data, [torch.arange(N)], replace(objective, class_weight=()), like=data.x)
+    every = RowsObjective.from_rows(data, [torch.arange(N)], objective, like=data.x)
+    plain = RowsObjective.from_rows(data, [torch.arange(N)], replace(objective, class_weight=()), like=data.x)
 
     def at(rows: RowsObjective, strength: float) -> Tensor:
         return rows(lambda *_: output.unsqueeze(0), torch.tensor([strength]).double())[0, 0]

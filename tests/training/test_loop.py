@@ -19,7 +19,7 @@ from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Comparison
-from metrifair.training import Schedule, Trained, models, train, weighted_moments
+from metrifair.training import Schedule, TrainedStack, models, train, weighted_moments
 from metrifair.training.models import Network, StackedModule
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Terms, regression
 
@@ -131,7 +131,7 @@ def test_a_stack_equals_its_members_trained_alone(
     rows = None if drops is None else some_rows(data, SEEDS, drops)
     schedule = Schedule(size, epochs=10, learning_rate=0.02)
 
-    def run(strengths: Sequence[float], seeds: Sequence[int], rows: list[Tensor] | None) -> Trained:
+    def run(strengths: Sequence[float], seeds: Sequence[int], rows: list[Tensor] | None) -> TrainedStack:
         objective = Objective(
             MULTICLASS if model.outputs > 1 else BINARY, PAIR, generator=torch.Generator().manual_seed(5)
         )
@@ -153,7 +153,7 @@ def test_a_stack_equals_its_members_trained_alone(
 def test_the_same_seed_gives_the_same_bits(size: int) -> None:
     data = population()
 
-    def run() -> Trained:
+    def run() -> TrainedStack:
         schedule = Schedule(size, epochs=5, learning_rate=0.02)
         return train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[0, 1], seeds=[2, 3], schedule=schedule)
 
@@ -323,7 +323,7 @@ def test_a_model_that_diverges_is_marked_and_the_others_do_not_notice(size: int,
     data = population()
     schedule = Schedule(size, epochs=6, learning_rate=0.02)
 
-    def run(last_strength: float, scale: float) -> Trained:
+    def run(last_strength: float, scale: float) -> TrainedStack:
         objective = Objective(regression(), PAIR)
         strengths = [0.0, 1.0, last_strength]
         return train(data, Fixed({9: scale}), objective, strengths=strengths, seeds=[8, 9], schedule=schedule)
@@ -462,7 +462,7 @@ def test_full_batches_of_own_rows_are_exact_for_every_metric(drops: tuple[int, i
     data = population(weighted=True)
     rows = some_rows(data, SEEDS, drops)
 
-    def run(metric: str, seeds: Sequence[int], rows: list[Tensor]) -> Trained:
+    def run(metric: str, seeds: Sequence[int], rows: list[Tensor]) -> TrainedStack:
         objective = Objective(BINARY, PAIR, metric=metric)
         schedule = Schedule(60, epochs=5, learning_rate=0.02)
         return train(data, Network(3), objective, strengths=[2.0], seeds=seeds, schedule=schedule, rows=rows)

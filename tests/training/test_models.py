@@ -19,7 +19,7 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
+from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stack_parameters
 from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Adam
 from tests.one_split import frontier
@@ -31,7 +31,7 @@ SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}
 def random_stack(model: Model) -> dict[str, Tensor]:
     """Parameters that differ between all members."""
     generator = torch.Generator().manual_seed(0)
-    start = stacked([model.initial(seed) for seed in SEEDS], STRENGTHS)
+    start = stack_parameters([model.initial(seed) for seed in SEEDS], STRENGTHS)
     return {
         name: value + torch.randn(value.shape, generator=generator, dtype=torch.float64)
         for name, value in start.items()
@@ -91,7 +91,7 @@ def test_a_member_is_a_stack_of_its_own_with_its_own_memory(model: Model) -> Non
 
 
 def test_a_stack_starts_all_strengths_of_a_seed_alike() -> None:
-    start = stacked([{"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 4.0])}], copies=2)
+    start = stack_parameters([{"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 4.0])}], copies=2)
     assert start["w"].tolist() == [[[1.0, 2.0]] * 2, [[3.0, 4.0]] * 2]
 
 
@@ -139,7 +139,11 @@ def test_weights_start_uniform_within_one_over_the_root_of_the_inputs() -> None:
 
 def test_a_network_without_features_is_a_constant() -> None:
     network = Network(0)
-    assert network(stacked([network.initial(0)], 2), torch.zeros(1, 3, 0, dtype=torch.float64)).shape == (1, 2, 3)
+    assert network(stack_parameters([network.initial(0)], 2), torch.zeros(1, 3, 0, dtype=torch.float64)).shape == (
+        1,
+        2,
+        3,
+    )
 
 
 # --- modules of the user ----------------------------------------------------------------------------------------
@@ -224,7 +228,7 @@ def test_outputs_of_another_shape_are_refused(module: nn.Module, outputs: int, w
     module = nn.Sequential(nn.LayerNorm(FEATURES), module)
     model = StackedModule(module, outputs)
     with pytest.raises(DataError) as caught:
-        model(stacked([model.initial(0)], 1), rows()[:1])
+        model(stack_parameters([model.initial(0)], 1), rows()[:1])
     assert str(caught.value) == f"the module must return {wanted} for n samples, got shape {got}"
 
 
@@ -239,7 +243,7 @@ class Branching(nn.Linear):
 def test_what_cannot_be_stacked_is_refused_with_the_reason(module: nn.Module) -> None:
     model = StackedModule(module)
     with pytest.raises(DataError) as caught:
-        model(stacked([model.initial(0)], 2), rows()[:1])
+        model(stack_parameters([model.initial(0)], 2), rows()[:1])
     name, reason = type(module).__name__, caught.value.__cause__
     assert str(caught.value) == (
         f"{name} cannot be run as a stack of models ({reason}); it must map a float tensor (n, features) to "
@@ -250,7 +254,7 @@ def test_what_cannot_be_stacked_is_refused_with_the_reason(module: nn.Module) ->
 def test_dropout_acts_in_training_only_and_in_every_member_for_itself() -> None:
     model = StackedModule(nn.Sequential(nn.Linear(FEATURES, 200), nn.Dropout(0.5), nn.Linear(200, 1)))
     torch.manual_seed(0)
-    alike = stacked([model.initial(0)] * 2, 2)
+    alike = stack_parameters([model.initial(0)] * 2, 2)
     found = model(alike, rows()[:1].expand(2, -1, -1), training=True)
     assert len({round(value, 9) for value in found[:, :, 0].flatten().tolist()}) == 4
     once, again = (model(alike, rows()[:1].expand(2, -1, -1)) for _ in range(2))
@@ -451,7 +455,7 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("network", [Network(3), Network(3, (4,)), Network(3, (5, 4), outputs=2)])
 def test_a_network_by_hand_is_that_of_autograd(network: Network) -> None:
-    adam = Adam(stacked([network.initial(1)], 1), learning_rate=0.1)
+    adam = Adam(stack_parameters([network.initial(1)], 1), learning_rate=0.1)
     x, slope = torch.randn(7, 3, dtype=torch.float64), torch.randn(7, network.outputs, dtype=torch.float64)
     output, back = network.traced(adam.arrays, x.numpy())
     expected = network(adam.parameters, x.unsqueeze(0)).reshape(7, network.outputs)

@@ -292,7 +292,7 @@ def test_moments_of_two_parts_are_moments_of_the_whole(cut: int, constant: bool)
     if constant:
         x[:, 1] = 0.1 + 0.2
     before = Samples(x[:cut], torch.zeros(cut), torch.zeros(cut, dtype=torch.long), w[:cut])
-    both = Moments.of_samples(before).with_samples(x[cut:].numpy(), w[cut:].numpy())
+    both = Moments.from_samples(before).with_samples(x[cut:].numpy(), w[cut:].numpy())
     expected = weighted_moments(x, w)
     torch.testing.assert_close(both.scaling.mean[0], expected[0], rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(both.scaling.scale[0], expected[1], rtol=1e-10, atol=1e-10)

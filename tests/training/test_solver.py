@@ -76,7 +76,7 @@ def height(model: Any, x: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]) -
     weight = own.parameters["weight0"][0, 0] / own.scaling.scale
     bias = own.parameters["bias0"][0, 0, :, 0] - weight @ own.scaling.mean[0]
     vector = torch.cat([(weight * scaling.scale).reshape(-1), bias + weight @ scaling.mean[0]]).numpy()
-    value: float = problem.of_strength(model.strength)(vector)[0]
+    value: float = problem.objective_at(model.strength)(vector)[0]
     return value
 
 
@@ -108,7 +108,7 @@ def test_the_gradient_is_that_of_the_objective(kind: str, asked: str, weight: ND
     problem, samples, objective = problem_of(model, y, weight=weight)
     rng = np.random.default_rng(0)
     at = rng.normal(size=sum(problem.sizes)) * (0.3 if model.standardize else 0.01)
-    value = problem.of_strength(2.0)
+    value = problem.objective_at(2.0)
     found, gradient = value(at)
     for _ in range(3):
         way = rng.normal(size=len(at)) * np.exp(-6)
@@ -245,7 +245,7 @@ def test_the_distance_falls_with_the_strength() -> None:
 def test_the_curvature_of_the_risk_is_that_of_its_gradient(kind: str) -> None:
     problem, _, _ = problem_of(linear(kind, weight_decay=0.1), KINDS[kind][1], WEIGHT)
     at = np.random.default_rng(0).normal(size=sum(problem.sizes)) * 0.3
-    gradient = problem.of_strength(0.0)
+    gradient = problem.objective_at(0.0)
     ahead, behind = (np.stack([gradient(at + sign * 1e-5 * axis)[1] for axis in problem.axes.T]) for sign in (1, -1))
     found = (ahead - behind) / 2e-5 @ problem.axes
     np.testing.assert_allclose(problem.risk_curvature(at), found, rtol=1e-4, atol=1e-7)
@@ -269,7 +269,7 @@ def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_ali
     for way in ([0.3, 0.0, 0.0, 0.0, 0.0], [0.3, 0.1, -0.2, 0.0, 0.1]):
         step = np.array(way)
         ahead, here, behind = (
-            problem.of_strength(1.0)(at)[0] - problem.of_strength(0.0)(at)[0]
+            problem.objective_at(1.0)(at)[0] - problem.objective_at(0.0)(at)[0]
             for at in (alike + step, alike, alike - step)
         )
         along = inverse @ step
@@ -307,13 +307,13 @@ def test_a_stack_holds_single_fits_and_seeds_agree(kind: str) -> None:
 @pytest.mark.parametrize("ledger", [False, True])
 def test_a_frontier_solves_once_for_all_seeds(ledger: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     calls: list[int] = []
-    real = solver.minimum
+    real = solver.minimize
 
     def counted(*given: Any, **named: Any) -> Any:
         calls.append(1)
         return real(*given, **named)
 
-    monkeypatch.setattr(solver, "minimum", counted)
+    monkeypatch.setattr(solver, "minimize", counted)
     kept = tmp_path / "ledger" if ledger else None
     found = frontier(
         FairClassifier(model="linear"),

@@ -158,7 +158,7 @@ def fit_weighted(
         copy.classes_, copy.n_features_in_ = np.arange(classes), data.x.shape[1]
         copy.predictor_ = replace(predictor, model=model)
         copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
-        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(rows)))
+        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.from_samples(samples.take(torch.as_tensor(rows)))
         fitted.append(copy)
     return fitted
 
@@ -174,7 +174,7 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
     size = min(batch_size, fewest)
     if size == fewest == max(map(len, parts)):
         all_rows = Epoch(torch.stack(parts).unsqueeze(1), torch.stack(weight).unsqueeze(1))
-        return EpochSource(size, (), lambda *_: all_rows, whole=True)
+        return EpochSource(size, (), lambda *_: all_rows, full_batch=True)
     used = fewest // size * size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:

@@ -20,7 +20,7 @@ from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
-from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
+from metrifair.training.models import Network, Scaling, compute_scaling, member, stack_parameters
 from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
@@ -158,7 +158,7 @@ class SinkhornClassifier(NetworkClassifier):
     def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
-        scaling = scaling_of(make_samples(data), None) if self.standardize else Scaling.none(data.x.shape[1])
+        scaling = compute_scaling(make_samples(data), None) if self.standardize else Scaling.none(data.x.shape[1])
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
         sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized)
         return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
@@ -244,7 +244,7 @@ def _descend(
     """Gradient descent of some seeds' networks, one for each strength, all at once."""
     objective = _objective(estimator, solver, parts, strengths)
     network = objective.network
-    start = stacked([network.initial(part.seed) for part in parts], len(strengths))
+    start = stack_parameters([network.initial(part.seed) for part in parts], len(strengths))
     parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
     divergence: Divergence | None = None

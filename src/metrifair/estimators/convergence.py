@@ -20,7 +20,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import objective_for, trainable
 from metrifair.problem.cells import Comparison
 from metrifair.problem.tables import Table
-from metrifair.training.loop import some_rows
+from metrifair.training.loop import thin_rows
 
 _WORK = 200_000  # approximate number of scores in one evaluation
 _STEPS = 30
@@ -68,7 +68,7 @@ def training_slack(estimator: Any, X: Table, y: Table, **columns: Table | None) 
             compared = trainable(estimator, data.problem).comparisons
     objective = objective_for(estimator, data.problem.scheme, data.task, compared, class_weight=data.class_weight)
     work = sum(sum(side.counts) for side in tensor_sides(compared, samples.cell))
-    samples = samples.take(some_rows(samples.cell, max(work, len(samples)), _WORK))
+    samples = samples.take(thin_rows(samples.cell, max(work, len(samples)), _WORK))
     batch = whole(samples.with_weight(samples.weight / samples.weight.mean()), compared)
     output = torch.as_tensor(estimator.predictor_.output(np.require(samples.x.numpy(), requirements=["C", "W"])))
 

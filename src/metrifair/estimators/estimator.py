@@ -47,7 +47,7 @@ from metrifair.training import Predictor, train
 from metrifair.training.models import Moments, Network
 from metrifair.training.objective import Task
 from metrifair.training.online import Learner
-from metrifair.training.solver import MOST_ITERATIONS, Minimum, solved
+from metrifair.training.solver import MOST_ITERATIONS, Minimum, solve_linear
 
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
@@ -308,7 +308,7 @@ def train_models(
     compared = trainable(estimator, data.problem) if any(strengths) else Trainable(())
     objective = objective_for(estimator, scheme, data.task, compared.comparisons, class_weight=data.class_weight)
     if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
-        models, ends, separating = solved(
+        models, ends, separating = solve_linear(
             samples,
             model,
             objective,
@@ -335,7 +335,7 @@ def train_models(
             verbose=estimator.verbose,
         )
         seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
-    moments = {id(rows): Moments.of_samples(rows) if estimator.standardize else None for rows in seed_rows}
+    moments = {id(rows): Moments.from_samples(rows) if estimator.standardize else None for rows in seed_rows}
     return [
         None
         if bool(models.failed[place, k])

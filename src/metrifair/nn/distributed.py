@@ -69,7 +69,7 @@ class Ranks:
         return total.to(own.device)
 
 
-def ranks_of(across: Across) -> Ranks | None:
+def find_ranks(across: Across) -> Ranks | None:
     """Who takes part; None if this process is alone."""
     if across is None or not (distributed.is_available() and distributed.is_initialized()):
         return None
@@ -190,7 +190,7 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     tensor(3.)
     """
     check_across(across)
-    ranks, wrong = ranks_of(across), None
+    ranks, wrong = find_ranks(across), None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
         given = f"the shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
         wrong = DataError(

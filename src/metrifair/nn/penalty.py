@@ -27,15 +27,15 @@ from metrifair.metrics.registry import (
     has_estimates,
     warn_without_estimate,
 )
-from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, gathered, ranks_of
+from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, find_ranks, gathered
 from metrifair.nn.samplers import (
     BatchValues,
     ContinuousColumns,
     ProbabilityBatchSampler,
     StratifiedBatchSampler,
     drawn_sides,
+    make_scheme,
     numbers,
-    scheme_of,
 )
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -165,7 +165,7 @@ class UnfairnessPenalty(torch.nn.Module):
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         if random_state is None and sampler is not None:
             random_state = sampler.random_state
-        seed = common_seed(random_state, several=ranks_of(across) is not None)
+        seed = common_seed(random_state, several=find_ranks(across) is not None)
         self.generator = torch.Generator().manual_seed(seed)
         self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
@@ -282,7 +282,7 @@ class UnfairnessPenalty(torch.nn.Module):
         targets: Tensor | ArrayLike | None,
         weights: Tensor | ArrayLike | None,
     ) -> Tensor:
-        ranks = ranks_of(self.across)
+        ranks = find_ranks(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
             given = gathered(ranks, lambda: _columns_of(scores, groups, targets, weights), device)
@@ -366,7 +366,7 @@ class UnfairnessPenalty(torch.nn.Module):
         if not self._declared[1]:
             classes = classes | labels
         if self._compiled is None or (known, classes) != (self._known_groups, self._known_labels):
-            scheme = scheme_of(
+            scheme = make_scheme(
                 self.criterion,
                 known,
                 classes,
@@ -530,9 +530,9 @@ _LARGEST = 100_000  # entries of the table
 class CellLookup:
     """Map known groups (and labels) to cells, without compiling or checking anything again.
 
-    >>> from metrifair.nn.samplers import scheme_of
+    >>> from metrifair.nn.samplers import make_scheme
     >>> from metrifair.problem.criteria import STATISTICAL_PARITY
-    >>> scheme = scheme_of(STATISTICAL_PARITY, [{0, 1}], (), contrast="pairs", pos_label=None)
+    >>> scheme = make_scheme(STATISTICAL_PARITY, [{0, 1}], (), contrast="pairs", pos_label=None)
     >>> CellLookup(scheme).cells(torch.tensor([1, 0, -1]), None)             # -1: not known
     array([1, 0, 2])
     >>> CellLookup(scheme).cells(torch.tensor([1, 0, 2]), None) is None      # 2 was not met before

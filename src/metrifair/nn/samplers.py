@@ -25,7 +25,7 @@ from metrifair.batches.samples import (
 )
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate
-from metrifair.nn.distributed import common_seed, ranks_of
+from metrifair.nn.distributed import common_seed, find_ranks
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Inputs, Problem, Scheme, positive_place, problem_with_shares, read_weights
@@ -42,7 +42,7 @@ def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if (rank is None) != (world_size is None):
         raise DataError(f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither")
     if rank is None or world_size is None:
-        ranks = ranks_of("auto")
+        ranks = find_ranks("auto")
         rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
     check_integer("world_size", world_size, least=1)
     if not is_integer(rank, least=0) or rank >= world_size:
@@ -210,7 +210,7 @@ class StratifiedBatchSampler(EpochSampler):
         check_known("contrast", contrast, CONTRASTS)
         check_known("estimate", estimate, ESTIMATES)
         self.values = BatchValues(kind, groups, targets, continuous)
-        scheme = scheme_of(
+        scheme = make_scheme(
             kind, *self.values.seen(), contrast=contrast, pos_label=pos_label, numbers=self.values.numbers
         )
         self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
@@ -476,7 +476,7 @@ class BatchValues:
         return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight, numbers=known)
 
 
-def scheme_of(
+def make_scheme(
     criterion: Criterion,
     groups: Sequence[Iterable[int]],
     labels: Iterable[int],
@@ -616,7 +616,7 @@ def covering(
     kind = criterion_named(criterion)
     check_switches(continuous=continuous)
     numbers_at = (0,) if continuous else ()
-    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at)
+    scheme = make_scheme(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at)
     rule = Coverage(scheme.comparisons, size=batch_size, least=least)
     cell_of = _CellOf(kind, scheme, rule, continuous=continuous)
     pending: list[tuple[Tensor, Any, Any]] = []

@@ -4,8 +4,8 @@ models: features in standard units, networks with leading axes (seed, strength),
 strength x unfairness; adam; loop: epochs and steps of a stack; online: one model, for ever.
 """
 
-from metrifair.training.loop import Trained, train
+from metrifair.training.loop import TrainedStack, train
 from metrifair.training.models import Predictor, Scaling, spread_or_one, weighted_moments
 from metrifair.training.stack import Schedule
 
-__all__ = ["Predictor", "Scaling", "Schedule", "Trained", "spread_or_one", "train", "weighted_moments"]
+__all__ = ["Predictor", "Scaling", "Schedule", "TrainedStack", "spread_or_one", "train", "weighted_moments"]

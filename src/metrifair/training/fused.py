@@ -1,20 +1,20 @@
-"""The step of a stack of networks with one hidden layer, as four kernels: what most frontiers are trained with on CUDA.
+"""The step of a stack of networks with one hidden layer as five Triton kernels: most frontiers on CUDA use it.
 
 torch's own step is some 90 small kernels, most of which wait for memory. Here one tile of rows and models stays in
 registers from the features to the slopes:
 
-1. ``_forward`` gathers a tile of rows, puts them in a seed's units, multiplies them with the first layer of some models
-   at once, and from the hidden units (kept for the way back) makes the outputs and the slope of the loss by each.
-2. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on both sides of each
+1. ``_gather`` copies the rows of the batch and standardizes them for each seed.
+2. ``_forward`` multiplies a tile of rows with the first layer of several models at once. From the hidden units, which
+   are stored for the backward pass, it computes the outputs and the slope of the loss by each.
+3. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on both sides of each
    how many are below, and adds strength times the slope of the energy distance. A score and its row are sorted as one
    64-bit word. Counts are integers; equal scores count half, in any order, as they do on the CPU: a scan from
-   the left finds where a run of equal scores begins, one from the right where it ends.
-3. ``_backward`` forms the slopes of hidden units from those of outputs and multiplies them with the same rows. Tiles
-   are many more than models if rows are split, and each part writes gradients of its own: sums have one order, and a
-   step repeats to the last bit.
-4. ``_adam`` adds up the parts and moves the parameters.
+   the left finds the start of a run of equal scores, one from the right its end.
+4. ``_backward`` computes the slopes of hidden units from those of outputs and multiplies them with the same rows. If
+   rows are split, each part writes its own gradients: sums have one order, and a step repeats to the last bit.
+5. ``_adam`` adds up the parts and updates the parameters.
 
-Products are taken three times in TF32 (the leading bits, and both mixed terms), which errs as single precision does.
+Products are taken three times in TF32 (the leading bits, and both mixed terms), as precise as single precision.
 Less frequent cases use ``Stack.step``: other metrics and losses, sides of several cells, deeper networks,
 double precision; ``fused_step`` returns None there, and where Triton is missing, which comes with torch's CUDA builds.
 """
@@ -23,6 +23,7 @@ double precision; ``fused_step`` returns None there, and where Triton is missing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -33,27 +34,27 @@ from metrifair.batches.samples import Samples
 from metrifair.problem.cells import Sides
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, Objective
-from metrifair.training.stack import EPSILON, KEPT, Stack, Step
+from metrifair.training.stack import BETAS, EPSILON, Stack, Step
 
 try:
     import triton
     import triton.language as tl
-except ImportError:  # as on machines that have no use for it
+except ImportError:  # as on machines without CUDA
     triton = None
 
-_MOST_ROWS = 2**14  # that one program sorts
+_MOST_ROWS = 2**14  # sorted by one program
 _MOST_UNITS = 64
 _LARGEST = 2**31 - 1  # place in an array
 _TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; features of one product
-_PROGRAMS = 528  # that keep all multiprocessors busy
-_ANY = (  # numbers and places whose kind no kernel is compiled for
+_PROGRAMS = 528  # enough to keep all multiprocessors busy
+_ANY = (  # arguments whose values no kernel is compiled for
     *("chosen", "weight", "strength", "rate", "features", "models", "seeds", "seed_units", "size", "left", "length"),
     "parts",
 )
 
 
 def _kernel(function: Any) -> Any:
-    """Compiled in seconds, once, for Triton keeps it on disk; so the same must do for data of nearly every shape."""
+    """The function as a kernel. Compiling takes seconds, so that one kernel serves data of nearly every shape."""
     if triton is None:
         return function
     return triton.jit(do_not_specialize=[name for name in signature(function).parameters if name in _ANY])(function)
@@ -77,12 +78,12 @@ def _gather(
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row = tl.load(chosen + seed * n + at, mask=at < n, other=0)
     tl.store(label + seed * n + at, tl.load(y + row), mask=(at < n) & (tl.program_id(1) == 0))
-    real = column < features
-    found = tl.load(x + row[:, None] * features + column[None, :], mask=(at < n)[:, None] & real[None, :], other=0.0)
-    middle = tl.load(mean + seed * seed_units + column, mask=real, other=0.0)
-    spread = tl.load(scale + seed * seed_units + column, mask=real, other=1.0)
-    found = tl.where(real[None, :], (found - middle[None, :]) / spread[None, :], 0.0)
-    high, low = _split(found)
+    valid = column < features
+    value = tl.load(x + row[:, None] * features + column[None, :], mask=(at < n)[:, None] & valid[None, :], other=0.0)
+    center = tl.load(mean + seed * seed_units + column, mask=valid, other=0.0)
+    spread = tl.load(scale + seed * seed_units + column, mask=valid, other=1.0)
+    value = tl.where(valid[None, :], (value - center[None, :]) / spread[None, :], 0.0)
+    high, low = _split(value)
     inside = (at < n)[:, None] & (column < width)[None, :]
     where, size = values + (seed * n + at)[:, None] * width + column[None, :], seeds * n * width
     tl.store(where, high, mask=inside)
@@ -112,39 +113,39 @@ def _forward(
     at = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, TOGETHER * PADDED)
     model, unit = tile * TOGETHER + place // PADDED, place % PADDED
-    real = (model < models) & (unit < UNITS)
-    own = (seed * models + model) * UNITS + unit
+    valid = (model < models) & (unit < UNITS)
+    hidden_unit = (seed * models + model) * UNITS + unit
     total = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
     for start in range(0, width, COLUMNS):
         column = start + tl.arange(0, COLUMNS)
         where = values + (seed * n + at)[None, :] * width + column[:, None]
         high = tl.load(where, mask=(at < n)[None, :], other=0.0)
         low = tl.load(where + seeds * n * width, mask=(at < n)[None, :], other=0.0)
-        inside = real[:, None] & (column < features)[None, :]
-        weights = tl.load(w0 + own[:, None] * features + column[None, :], mask=inside, other=0.0)
+        inside = valid[:, None] & (column < features)[None, :]
+        weights = tl.load(w0 + hidden_unit[:, None] * features + column[None, :], mask=inside, other=0.0)
         total = _product(weights, high, low, total)
-    total = tl.maximum(total + tl.load(b0 + own, mask=real, other=0.0)[:, None], 0.0)
-    tl.store(hidden + own[:, None] * n + at[None, :], total, mask=real[:, None] & (at < n)[None, :])
+    total = tl.maximum(total + tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None], 0.0)
+    tl.store(hidden + hidden_unit[:, None] * n + at[None, :], total, mask=valid[:, None] & (at < n)[None, :])
 
-    last = tl.load(w1 + own, mask=real, other=0.0)
+    last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
     model = tile * TOGETHER + tl.arange(0, TOGETHER)
-    real = model < models
-    result = tl.sum(tl.reshape(total * last[:, None], (TOGETHER, PADDED, ROWS)), 1)
-    result += tl.load(b1 + seed * models + model, mask=real, other=0.0)[:, None]
+    valid = model < models
+    result = tl.sum(tl.reshape(total * last_weight[:, None], (TOGETHER, PADDED, ROWS)), 1)
+    result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
     label = tl.load(y + seed * n + at, mask=at < n, other=0.0)[None, :]
-    counts = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
-    steep = counts * (tl.sigmoid(result) - label) if IS_BINARY else 2 * counts * (result - label)
+    loss_weight = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
+    loss_slope = loss_weight * (tl.sigmoid(result) - label) if IS_BINARY else 2 * loss_weight * (result - label)
     if SCALED:
-        steep /= 1 + tl.load(strength + model, mask=real, other=0.0)[:, None]
+        loss_slope /= 1 + tl.load(strength + model, mask=valid, other=0.0)[:, None]
     where = (seed * models + model)[:, None] * n + at[None, :]
-    inside = real[:, None] & (at < n)[None, :]
+    inside = valid[:, None] & (at < n)[None, :]
     tl.store(output + where, result, mask=inside)
-    tl.store(slope + where, steep, mask=inside)
+    tl.store(slope + where, loss_slope, mask=inside)
 
 
 @_kernel
 def _as_before(score, value, next_score, next_value):
-    """In a scan: what the first of a run of equal scores had."""
+    """In a scan: the value at the first of a run of equal scores."""
     return next_score, tl.where(score == next_score, value, next_value)
 
 
@@ -164,7 +165,7 @@ def _compare(
     place = tl.arange(0, BLOCK)
     row = tl.load(rows + place, mask=place < size, other=0)
     score = tl.load(output + program * n + row, mask=place < size, other=0.0)
-    score = tl.sigmoid(score) if OF_PREDICTIONS else score + 0.0  # which makes 0 of -0
+    score = tl.sigmoid(score) if OF_PREDICTIONS else score + 0.0  # -0 becomes 0
     score = tl.where(place < size, score, float("inf"))
     word = _as_ordered(score.to(tl.int32, bitcast=True)).to(tl.int64) << 32 | place.to(tl.int64)
     word = tl.sort(word)
@@ -179,14 +180,14 @@ def _compare(
     a, b = twice_left - left, twice_all - twice_left - (size - left)
     seed = program // models
     of_left, of_right = tl.load(within + 2 * seed), tl.load(within + 2 * seed + 1)
-    steep = tl.where(is_left == 1, across * b - of_left * a, across * a - of_right * b)
+    added = tl.where(is_left == 1, across * b - of_left * a, across * a - of_right * b)
     if OF_PREDICTIONS:
         score = _as_ordered(ordered).to(tl.float32, bitcast=True)
-        steep *= score * (1 - score)
-    strong = tl.load(strength + program % models)
-    steep *= share * (strong / (1 + strong) if SCALED else strong)
+        added *= score * (1 - score)
+    factor = tl.load(strength + program % models)
+    added *= share * (factor / (1 + factor) if SCALED else factor)
     where = slope + program * n + tl.load(rows + origin, mask=place < size, other=0)
-    tl.store(where, tl.load(where, mask=place < size, other=0.0) + steep, mask=place < size)
+    tl.store(where, tl.load(where, mask=place < size, other=0.0) + added, mask=place < size)
 
 
 @_kernel
@@ -196,14 +197,14 @@ def _backward(
 ):  # fmt: skip
     """Gradients by all parameters, from a part of the rows: (parts, length)."""
     across = tl.cdiv(features, COLUMNS)
-    tile, wide = tl.program_id(0) // across, tl.program_id(0) % across
+    tile, block = tl.program_id(0) // across, tl.program_id(0) % across
     part, seed = tl.program_id(1), tl.program_id(2)
     place = tl.arange(0, TOGETHER * PADDED)
     model, unit = tile * TOGETHER + place // PADDED, place % PADDED
-    real = (model < models) & (unit < UNITS)
-    own = (seed * models + model) * UNITS + unit
-    column = wide * COLUMNS + tl.arange(0, COLUMNS)
-    last = tl.load(w1 + own, mask=real, other=0.0)
+    valid = (model < models) & (unit < UNITS)
+    hidden_unit = (seed * models + model) * UNITS + unit
+    column = block * COLUMNS + tl.arange(0, COLUMNS)
+    last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
     of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
     of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)  # sums over rows come last: each would be a barrier
     of_w1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
@@ -211,26 +212,26 @@ def _backward(
     end = tl.minimum(n, (part + 1) * rows_of_part)
     for start in range(part * rows_of_part, end, ROWS):
         at = start + tl.arange(0, ROWS)
-        inside = real[:, None] & (at < end)[None, :]
-        steep = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
-        active = tl.load(hidden + own[:, None] * n + at[None, :], mask=inside, other=0.0)
-        before = tl.where(active > 0, steep * last[:, None], 0.0)
+        inside = valid[:, None] & (at < end)[None, :]
+        output_slope = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
+        activation = tl.load(hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0)
+        hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
         inside = (at < end)[:, None] & (column < width)[None, :]
         where = values + 2 * seeds * n * width + (seed * width + column)[None, :] * n + at[:, None]
         high = tl.load(where, mask=inside, other=0.0)
         low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
-        of_w0 = _product(before, high, low, of_w0)
-        of_b0 += before
-        of_w1 += steep * active
-        of_b1 += steep
+        of_w0 = _product(hidden_slope, high, low, of_w0)
+        of_b0 += hidden_slope
+        of_w1 += output_slope * activation
+        of_b1 += output_slope
     gradient += part * length  # parameters follow each other as in the stack's vector: w0, b0, w1, b1
-    inside = real[:, None] & (column < features)[None, :]
-    tl.store(gradient + own[:, None] * features + column[None, :], of_w0, mask=inside)
+    inside = valid[:, None] & (column < features)[None, :]
+    tl.store(gradient + hidden_unit[:, None] * features + column[None, :], of_w0, mask=inside)
     count = seeds * models * UNITS
     gradient += count * features
-    tl.store(gradient + own, tl.sum(of_b0, 1), mask=real & (wide == 0))
-    tl.store(gradient + count + own, tl.sum(of_w1, 1), mask=real & (wide == 0))
-    tl.store(gradient + 2 * count + seed * models + model, tl.sum(of_b1, 1), mask=real & (wide == 0) & (unit == 0))
+    tl.store(gradient + hidden_unit, tl.sum(of_b0, 1), mask=valid & (block == 0))
+    tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=valid & (block == 0))
+    tl.store(gradient + 2 * count + seed * models + model, tl.sum(of_b1, 1), mask=valid & (block == 0) & (unit == 0))
 
 
 @_kernel
@@ -242,23 +243,23 @@ def _adam(
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < length
     value = tl.load(vector + place, mask=inside, other=0.0)
-    steep = decay * value
+    total = decay * value
     for part in range(parts):
-        steep += tl.load(gradient + part * length + place, mask=inside, other=0.0)
+        total += tl.load(gradient + part * length + place, mask=inside, other=0.0)
     first = tl.load(moments + place, mask=inside, other=0.0)
-    first += (1 - KEEP_FIRST) * (steep - first)
+    first += (1 - KEEP_FIRST) * (total - first)
     second = tl.load(moments + length + place, mask=inside, other=0.0)
-    second = KEEP_SECOND * second + (1 - KEEP_SECOND) * steep * steep
-    own_rate = (tl.load(rate) / (1 - tl.load(powers))).to(tl.float32)
+    second = KEEP_SECOND * second + (1 - KEEP_SECOND) * total * total
+    corrected_rate = (tl.load(rate) / (1 - tl.load(powers))).to(tl.float32)
     spread = tl.sqrt_rn(second / (1 - tl.load(powers + 1)).to(tl.float32)) + TINY
     tl.store(moments + place, first, mask=inside)
     tl.store(moments + length + place, second, mask=inside)
-    tl.store(vector + place, value - own_rate * first / spread, mask=inside)
+    tl.store(vector + place, value - corrected_rate * first / spread, mask=inside)
 
 
 def fused_step(stack: Stack, size: int) -> Step | None:
-    """The step on batches of so many rows, or None if it is not one of those written here."""
-    if triton is None or not _is_written_here(stack, size):
+    """The step on batches of ``size`` rows, or None if these kernels do not support the stack."""
+    if triton is None or not _is_supported(stack, size):
         return None
     adam, objective, (mean, scale) = stack.adam, stack.objective, stack.scaling
     w0, b0, w1, b1 = (value.detach() for value in adam.parameters.values())
@@ -267,24 +268,20 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     values, hidden = w0.new_empty(4, seeds, size, width), w0.new_empty(seeds, models, units, size)
     outputs, slopes = w0.new_empty(2, seeds, models, size)
     labels, y = stack.y.to(w0.dtype), w0.new_empty(seeds, size)
-    of_seeds = features if len(mean) > 1 else 0
-    compared = [
-        (side, share, torch.arange(size, device=w0.device)[side.rows], _within(stack, side))
-        for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
-    ]
+    seed_units = features if len(mean) > 1 else 0
+    compare = _comparisons(stack, outputs, slopes)
     padded, columns = triton.next_power_of_2(units), min(2 * _TILE, triton.next_power_of_2(width))
-    together = max(1, _TILE // padded)
-    tiles, across = triton.cdiv(models, together), triton.cdiv(features, columns)
-    of_part = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
-    parts = triton.cdiv(size, of_part)
+    tile_models = max(1, _TILE // padded)
+    tiles, across = triton.cdiv(models, tile_models), triton.cdiv(features, columns)
+    part_rows = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
+    parts = triton.cdiv(size, part_rows)
     gradient = adam.vector.new_empty(parts, len(adam.vector))
-    tile = {"UNITS": units, "PADDED": padded, "TOGETHER": together}
+    tile = {"UNITS": units, "PADDED": padded, "TOGETHER": tile_models}
     is_binary = objective.task.name == BINARY.name
-    of_predictions = is_binary and objective.penalize == "prediction"
 
     def step(chosen: Tensor, weight: Tensor) -> None:
         _gather[triton.cdiv(size, _ROWS), triton.cdiv(width, _ROWS), seeds](
-            stack.x, labels, chosen, mean, scale, values, y, size, features, width, seeds, of_seeds, ROWS=_ROWS,
+            stack.x, labels, chosen, mean, scale, values, y, size, features, width, seeds, seed_units, ROWS=_ROWS,
             COLUMNS=_ROWS,
         )  # fmt: skip
         weight = objective.loss_weight(Samples(chosen, y, chosen, weight))
@@ -292,30 +289,24 @@ def fused_step(stack: Stack, size: int) -> Step | None:
             values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, features, width, models,
             seeds, **tile, ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
         )  # fmt: skip
-        for side, share, rows, within in compared:
-            block = max(16, triton.next_power_of_2(len(rows)))
-            _compare[(seeds * models,)](
-                outputs, slopes, rows, stack.strength, share, within, 2 / (side.counts[0] * side.counts[1]),
-                len(rows), side.counts[0], size, models, BLOCK=block, OF_PREDICTIONS=of_predictions,
-                SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
-            )  # fmt: skip
+        compare()
         _backward[tiles * across, parts, seeds](
-            values, hidden, slopes, w1, gradient, len(adam.vector), size, features, width, models, seeds, of_part,
+            values, hidden, slopes, w1, gradient, len(adam.vector), size, features, width, models, seeds, part_rows,
             **tile, ROWS=_ROWS, COLUMNS=columns, num_stages=2,
         )  # fmt: skip
         adam.powers.mul_(adam.betas)
         _adam[(triton.cdiv(len(adam.vector), 256),)](
             adam.vector, gradient, adam.moments, adam.powers, adam.learning_rate, adam.weight_decay, len(adam.vector),
-            parts, KEEP_FIRST=KEPT[0], KEEP_SECOND=KEPT[1], TINY=EPSILON, BLOCK=256,
+            parts, KEEP_FIRST=BETAS[0], KEEP_SECOND=BETAS[1], TINY=EPSILON, BLOCK=256,
         )  # fmt: skip
 
     return step
 
 
-def _is_written_here(stack: Stack, size: int) -> bool:
+def _is_supported(stack: Stack, size: int) -> bool:
     model = stack.model
     return (
-        type(stack.objective) is Objective  # others count otherwise
+        type(stack.objective) is Objective  # subclasses have other terms
         and isinstance(model, Network)
         and len(model.hidden) == 1
         and model.hidden[0] <= _MOST_UNITS
@@ -329,13 +320,34 @@ def _is_written_here(stack: Stack, size: int) -> bool:
     )
 
 
-def _within(stack: Stack, side: Sides) -> Tensor:
-    """What pairs of one side count in the slope by a score of it: (seeds, 2)."""
+def _comparisons(stack: Stack, outputs: Tensor, slopes: Tensor) -> Callable[[], None]:
+    """A function that adds strength x the slopes of all comparisons to those of the outputs."""
+    objective, (seeds, models, size) = stack.objective, outputs.shape
+    of_predictions = objective.task.name == BINARY.name and objective.penalize == "prediction"
+    comparisons = [
+        (side, share, torch.arange(size, device=outputs.device)[side.rows], _pair_weights(stack, side))
+        for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
+    ]
+
+    def compare() -> None:
+        for side, share, rows, within in comparisons:
+            block = max(16, triton.next_power_of_2(len(rows)))
+            _compare[(seeds * models,)](
+                outputs, slopes, rows, stack.strength, share, within, 2 / (side.counts[0] * side.counts[1]),
+                len(rows), side.counts[0], size, models, BLOCK=block, OF_PREDICTIONS=of_predictions,
+                SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
+            )  # fmt: skip
+
+    return compare
+
+
+def _pair_weights(stack: Stack, side: Sides) -> Tensor:
+    """The weight of pairs within one side in the slope by a score of it: (seeds, 2)."""
     counts = torch.tensor(side.counts, dtype=torch.float64, device=stack.x.device)
     fraction = torch.zeros_like(counts)
     if stack.objective.estimate == "batch":
         fraction = torch.ones_like(counts)
     elif stack.objective.estimate == "rows" and side.fraction is not None:
         fraction = side.fraction.to(counts)
-    found = 2 * (counts - fraction) / (counts**2 * (counts - 1).clamp_min(1))
-    return found.reshape(-1, 2).expand(len(stack.failed), -1).to(stack.x.dtype).contiguous()
+    weights = 2 * (counts - fraction) / (counts**2 * (counts - 1).clamp_min(1))
+    return weights.reshape(-1, 2).expand(len(stack.failed), -1).to(stack.x.dtype).contiguous()

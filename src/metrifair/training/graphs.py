@@ -14,30 +14,30 @@ from metrifair.training.stack import Epoch, Stack
 Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
 """The steps on the batches of an epoch, or of a part of it, each at its strengths and learning rate."""
 
-_RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
+_RECORDED = 32  # steps in one graph, at most: starting a graph takes the host as long for one step as for many
 
 
-def recorded_steps(stack: Stack, like: Epoch) -> Steps:
-    """A function that takes the steps of epochs with the shape of this one."""
+def record_steps(stack: Stack, like: Epoch) -> Steps:
+    """A function that runs the steps of epochs with the shape of this one."""
     total = like.rows.shape[1]
     at_once = min(total, _RECORDED)
     lengths = {at_once, total % at_once} - {0}
-    replays = {length: _recorded(stack, like.rows.shape[-1], length) for length in lengths}
+    replays = {length: _record(stack, like.rows.shape[-1], length) for length in lengths}
     under_way: list[torch.cuda.Event] = []
 
     def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        if len(under_way) > 1:  # the device has the next epoch while it does this one; more would pile up there
+        if len(under_way) > 1:  # at most this epoch and the next one wait on the device
             under_way.pop(0).synchronize()
         for start in range(0, total, at_once):
-            some = slice(start, min(total, start + at_once))
-            replays[some.stop - start](batches.part(some), strengths[some], rates[some])
+            steps = slice(start, min(total, start + at_once))
+            replays[steps.stop - start](batches.part(steps), strengths[steps], rates[steps])
         under_way.append(torch.cuda.current_stream().record_event())
 
     return run
 
 
-def _recorded(stack: Stack, size: int, steps: int) -> Steps:
-    """A number of steps as one CUDA graph: recorded once, then replayed on new rows without the host's help."""
+def _record(stack: Stack, size: int, steps: int) -> Steps:
+    """Several steps as one CUDA graph: recorded once, then replayed on new rows."""
     step = fused_step(stack, size) or stack.step
     rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
     weights = torch.ones_like(rows, dtype=stack.x.dtype)
@@ -57,17 +57,17 @@ def _recorded(stack: Stack, size: int, steps: int) -> Steps:
             step(rows[place], weights[place])
         stack.give_up()
     stack.adam.restore(saved)
-    kept = graph, step  # what was recorded works in the step's own memory
+    recording = graph, step  # the graph uses the step's memory
     last = weights
 
     def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
         nonlocal last
         rows.copy_(batches.rows.transpose(0, 1))
-        if batches.weight is not last:  # most often all epochs have the same
+        if batches.weight is not last:  # most often all epochs share one
             weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
             last = batches.weight
         strengths.copy_(strength)
         rates.copy_(rate)
-        kept[0].replay()
+        recording[0].replay()
 
     return replay

@@ -1,4 +1,4 @@
-"""Features in standard units, and models whose parameters carry leading axes (seed, strength): many computed as one.
+"""Features in standard units, and models whose parameters have leading axes (seed, strength).
 
 Features are centered and scaled in double precision, before anything is rounded to single. Inputs of a model are
 (seeds, n, features), the same for all strengths of a seed; outputs are (seeds, strengths, n), or (seeds, strengths, n,
@@ -8,7 +8,7 @@ outputs) where a model has several.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Protocol, TypeAlias
@@ -28,7 +28,7 @@ Parameters: TypeAlias = Mapping[str, Tensor]
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
 _CLOSE = 0.1  # scale of the initial weights of a last layer
-_ROUNDING = 1e-13  # a spread that is this part of the mean, or less, is none
+_ROUNDING = 1e-13  # a smaller spread, relative to the mean, is rounding
 
 
 class Scaling(NamedTuple):
@@ -47,30 +47,29 @@ class Scaling(NamedTuple):
         return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
 
     def in_shared_units(self, x: Tensor, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Scaling]:
-        """Features (n, features) in units for all seeds, rounded to ``dtype`` only then, and the scaling left to do.
+        """Features (n, features) in units for all seeds, then rounded to ``dtype``, and the remaining scaling.
 
-        The units are exactly those of each seed if they agree: feature by feature of the seed with least spread. Where
-        seeds have rows in common, none lies far from its center as measured by a spread that is no smaller; so
-        features in these units can be rounded, and then be scaled for each seed.
+        The units of each feature are those of the seed with the smallest spread: exactly those of each seed if they
+        agree. Seeds with rows in common have centers close to each other in these units, so that features can be
+        rounded first and scaled for each seed later.
         """
         least = self.scale.argmin(0, keepdim=True)
         units = Scaling(*(part.gather(0, least) for part in self))
-        found = torch.empty(x.shape, device=device, dtype=dtype)
-        for place, piece in zip(found.split(_ROWS_AT_ONCE), x.split(_ROWS_AT_ONCE), strict=True):
+        scaled = torch.empty(x.shape, device=device, dtype=dtype)
+        for place, piece in zip(scaled.split(_ROWS_AT_ONCE), x.split(_ROWS_AT_ONCE), strict=True):
             place.copy_(units.apply(piece.double().unsqueeze(0)).squeeze(0))
-        left = (self.mean - units.mean) / units.scale, self.scale / units.scale
-        return found, Scaling(*(part.to(device, dtype) for part in left))
+        remaining = (self.mean - units.mean) / units.scale, self.scale / units.scale
+        return scaled, Scaling(*(part.to(device, dtype) for part in remaining))
 
 
-def scaling_of(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
-    """Moments of the features of each seed's rows, or, for all rows, of all seeds together (1, features)."""
-    parts = [None] if rows is None else rows
-    own = (data if part is None else data.take(part) for part in parts)  # one copy at a time
-    found = [weighted_moments(part.x, part.weight) for part in own]
-    scaling = Scaling(*(torch.stack(moments) for moments in zip(*found, strict=True)))
-    endless = (~scaling.scale.isfinite()).nonzero()
-    if len(endless):
-        raise DataError(f"column {int(endless[0, 1])} of X spreads so far that its square is infinite; rescale it")
+def compute_scaling(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
+    """Moments of the features of each seed's rows; of all rows, (1, features), if ``rows`` is None."""
+    parts: Iterable[Samples] = [data] if rows is None else (data.take(part) for part in rows)  # one copy at a time
+    by_seed = [weighted_moments(part.x, part.weight) for part in parts]
+    scaling = Scaling(*(torch.stack(moments) for moments in zip(*by_seed, strict=True)))
+    infinite = (~scaling.scale.isfinite()).nonzero()
+    if len(infinite):
+        raise DataError(f"column {int(infinite[0, 1])} of X spreads so far that its square is infinite; rescale it")
     return scaling
 
 
@@ -85,20 +84,20 @@ def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each column, a piece of the rows after the other."""
+    """Mean and standard deviation of each column, computed in pieces of rows."""
     share = weight.double() / weight.double().sum()
 
-    def mean_of(change: Callable[[Tensor], Tensor]) -> Tensor:
+    def mean_after(transform: Callable[[Tensor], Tensor]) -> Tensor:
         pieces = zip(x.split(_ROWS_AT_ONCE), share.split(_ROWS_AT_ONCE), strict=True)
-        sums = [own @ change(piece.double()) for piece, own in pieces]
+        sums = [part @ transform(piece.double()) for piece, part in pieces]
         return torch.stack(sums).sum(0)
 
-    mean = mean_of(lambda piece: piece)
-    return mean, mean_of(lambda piece: (piece - mean).square()).sqrt()
+    mean = mean_after(lambda piece: piece)
+    return mean, mean_after(lambda piece: (piece - mean).square()).sqrt()
 
 
 def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:
-    """The deviations, with 1 for those that rounding alone explains."""
+    """The deviations, with 1 for those that are rounding errors."""
     return torch.where(deviation <= _ROUNDING * mean.abs(), 1.0, deviation)
 
 
@@ -110,34 +109,34 @@ class Moments(NamedTuple):
     squares: Floats  # (features,)
 
     @classmethod
-    def of_samples(cls, samples: Samples) -> Moments:
-        """Those of samples that were trained on; a constant feature has no spread at any scale."""
+    def from_samples(cls, samples: Samples) -> Moments:
+        """The moments of samples; a constant feature has no spread at any scale."""
         total = float(samples.weight.double().sum())
         mean, deviation = mean_and_deviation(samples.x, samples.weight)
         return cls(total, mean.numpy(), deviation.square().numpy() * total)
 
     @classmethod
     def none(cls, features: int) -> Moments:
-        """Those of no samples."""
+        """The moments of no samples."""
         return cls(0.0, np.zeros(features), np.zeros(features))
 
     def with_samples(self, x: Floats, weight: Floats) -> Moments:
-        """After more samples; the order of the additions is that of the batches."""
+        """The moments after more samples; batches are added in order."""
         more = float(weight.sum())
         mean = weight @ x / more
-        apart = x - mean
-        apart *= apart
+        squared = x - mean
+        squared *= squared
         shift, part = mean - self.mean, more / (self.weight + more)
-        squares = self.squares + weight @ apart + shift * shift * (self.weight * part)
+        squares = self.squares + weight @ squared + shift * shift * (self.weight * part)
         return Moments(self.weight + more, self.mean + shift * part, squares)
 
     def standardized(self, x: Floats) -> Floats:
         """Features (n, features) in units of these samples, as ``scaling`` has them."""
         spread = np.sqrt(self.squares / max(self.weight, 1e-300))
         spread[spread <= _ROUNDING * np.abs(self.mean)] = 1.0
-        found: Floats = x - self.mean
-        found /= spread
-        return found
+        units: Floats = x - self.mean
+        units /= spread
+        return units
 
     @property
     def scaling(self) -> Scaling:
@@ -147,7 +146,7 @@ class Moments(NamedTuple):
 
 
 class Model(Protocol):
-    """What training needs of a model."""
+    """A model that can be trained."""
 
     def initial(self, seed: int) -> dict[str, Tensor]:
         """Parameters of one network at the start, without leading axes; the same for the same seed."""
@@ -163,7 +162,7 @@ class Network:
     """A linear model, or one with hidden layers of rectified linear units.
 
     >>> network = Network(features=3, hidden=(4,))
-    >>> several = stacked([network.initial(seed) for seed in (0, 1)], copies=5)
+    >>> several = stack_parameters([network.initial(seed) for seed in (0, 1)], copies=5)
     >>> network(several, torch.zeros(2, 7, 3, dtype=torch.float64)).shape
     torch.Size([2, 5, 7])
     """
@@ -184,23 +183,23 @@ class Network:
         for layer, (before, after) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
             bound = 1 / sqrt(before) if before else 0.0
             for name, shape in (("weight", (after, before)), ("bias", (after, 1))):
-                drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
-                parameters[f"{name}{layer}"] = (2 * drawn - 1) * bound
+                uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
+                parameters[f"{name}{layer}"] = (2 * uniform - 1) * bound
         return parameters
 
     def traced(self, arrays: Mapping[str, tuple[Floats, Floats]], x: Floats) -> tuple[Floats, Callable[[Floats], None]]:
-        """Outputs (n, outputs) of one network for features (n, features), and the way back from their slopes.
+        """Outputs (n, outputs) of one network for features (n, features), and the function that backpropagates slopes.
 
-        Of every parameter ``arrays`` hold the value and the gradient, to which the way back adds. By hand, since
-        autograd takes longer than a small batch does.
+        ``arrays`` contain the value and the gradient of every parameter; backpropagation adds to the gradient. By hand,
+        because autograd takes longer than the products of a small batch.
         """
         layers = range(len(self.widths) - 1)
-        inputs, found = [x], x
+        inputs, output = [x], x
         for layer in layers:
             if layer:
-                inputs.append(np.maximum(found, 0.0))
-            found = inputs[-1] @ arrays[f"weight{layer}"][0][0, 0].T
-            found += arrays[f"bias{layer}"][0][0, 0, :, 0]
+                inputs.append(np.maximum(output, 0.0))
+            output = inputs[-1] @ arrays[f"weight{layer}"][0][0, 0].T
+            output += arrays[f"bias{layer}"][0][0, 0, :, 0]
 
         def back(slope: Floats) -> None:
             for layer in reversed(layers):
@@ -210,10 +209,10 @@ class Network:
                 if layer:
                     slope = (slope @ weight[0, 0]) * (inputs[layer] > 0)
 
-        return found, back
+        return output, back
 
     def near(self, parameters: Parameters, output: Tensor, *, spread: float = _CLOSE) -> dict[str, Tensor]:
-        """Parameters of networks whose outputs lie near a constant (..., outputs), little or not apart."""
+        """Parameters of networks whose outputs are close or equal to a constant (..., outputs)."""
         last = len(self.widths) - 2
         weight, bias = parameters[f"weight{last}"], parameters[f"bias{last}"]
         close = {f"weight{last}": spread * weight, f"bias{last}": output.to(bias).unsqueeze(-1).expand_as(bias)}
@@ -263,11 +262,11 @@ class StackedModule:
         """Outputs, by vectorizing the module over seeds and strengths; dropout acts in training only."""
         self.module.train(training)
 
-        def one(own: dict[str, Tensor], rows: Tensor) -> Tensor:
-            output: Tensor = torch.func.functional_call(self.module, own, (rows,))
+        def call(parameters: dict[str, Tensor], rows: Tensor) -> Tensor:
+            output: Tensor = torch.func.functional_call(self.module, parameters, (rows,))
             return output
 
-        over_strengths = torch.func.vmap(one, in_dims=(0, None), randomness="different")
+        over_strengths = torch.func.vmap(call, in_dims=(0, None), randomness="different")
         try:
             output: Tensor = torch.func.vmap(over_strengths, randomness="different")(dict(parameters), x)
         except (RuntimeError, ValueError, TypeError) as error:
@@ -278,12 +277,12 @@ class StackedModule:
         expected = (*x.shape[:1], output.shape[1], x.shape[1])
         shapes = [(*expected, 1), expected] if self.outputs == 1 else [(*expected, self.outputs)]
         if output.shape not in shapes:
-            wanted = "(n,) or (n, 1)" if self.outputs == 1 else f"(n, {self.outputs})"
-            raise DataError(f"the module must return {wanted} for n samples, got shape {tuple(output.shape[2:])}")
+            shape = "(n,) or (n, 1)" if self.outputs == 1 else f"(n, {self.outputs})"
+            raise DataError(f"the module must return {shape} for n samples, got shape {tuple(output.shape[2:])}")
         return output.squeeze(-1) if self.outputs == 1 and output.ndim == 4 else output
 
 
-def stacked(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
+def stack_parameters(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
     """Parameters with leading axes (seeds, strengths): one start per seed, the same for all strengths."""
     return {
         name: torch.stack([start[name] for start in starts]).unsqueeze(1).repeat_interleave(copies, 1)
@@ -309,28 +308,28 @@ class Predictor:
         """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
         pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
         outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
-        found = torch.cat(outputs).numpy()
+        output = torch.cat(outputs).numpy()
         if all(bool(part.isfinite().all()) for part in self.parameters.values()):
-            check_outputs(found)
-        return found
+            check_outputs(output)
+        return output
 
     @property
     def is_constant(self) -> bool:
-        """Whether a model of ours returns the same for all features, its last weights being 0."""
+        """Whether the model is a network whose last weights are 0, so that its output is constant."""
         last = f"weight{len(self.model.widths) - 2}" if isinstance(self.model, Network) else ""
         return bool(last) and not self.parameters[last].any()
 
     def linear_parts(self) -> tuple[Floats, Floats] | None:
-        """Weights (outputs, features) and intercepts (outputs,) in the units of X; None of networks."""
+        """Weights (outputs, features) and intercepts (outputs,) in the units of X; None for other models."""
         if not isinstance(self.model, Network) or self.model.hidden:
             return None
         first = self._first_layer(self.model)
         return first.weight.detach().numpy(), first.bias.detach().numpy()
 
     def as_module(self, center: float = 0.0, spread: float = 1.0) -> torch.nn.Sequential:
-        """The model as layers of torch alone: features in their own units to outputs x spread + center, (n, outputs).
+        """The model as layers of torch: from unscaled features to outputs x spread + center, (n, outputs).
 
-        >>> start = stacked([Network(2, (3,)).initial(0)], copies=1)
+        >>> start = stack_parameters([Network(2, (3,)).initial(0)], copies=1)
         >>> Predictor(Network(2, (3,)), start, Scaling.none(2)).as_module()
         Sequential(
           (0): Linear(in_features=2, out_features=3, bias=True)
@@ -347,12 +346,12 @@ class Predictor:
                     _linear(*(self.parameters[f"{name}{layer}"] for name in ("weight", "bias"))),
                 ]
         elif isinstance(self.model, StackedModule):
-            own, (mean, scale) = copy.deepcopy(self.model.module).double(), self.scaling
-            own.load_state_dict({name: value[0, 0] for name, value in self.parameters.items()}, strict=False)
+            module, (mean, scale) = copy.deepcopy(self.model.module).double(), self.scaling
+            module.load_state_dict({name: value[0, 0] for name, value in self.parameters.items()}, strict=False)
             if bool((mean != 0).any() or (scale != 1).any()):
                 layers.append(_linear(torch.diag(1 / scale[0]), -(mean / scale)[0]))
-            layers.append(own.train(False))
-            if own(torch.zeros(2, mean.shape[1], dtype=torch.float64)).ndim == 1:  # of one row, squeeze() leaves none
+            layers.append(module.train(False))
+            if module(torch.zeros(2, mean.shape[1], dtype=torch.float64)).ndim == 1:  # one row would lose this axis
                 layers.append(torch.nn.Unflatten(0, (-1, 1)))
         else:
             raise DataError(f"a model of type {type(self.model).__name__} has no layers of torch")
@@ -371,8 +370,8 @@ class Predictor:
 
 def _linear(weight: Tensor, bias: Tensor) -> torch.nn.Linear:
     """A layer with these numbers, with any leading axes."""
-    made = torch.nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
+    layer = torch.nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
     with torch.no_grad():
-        made.weight.copy_(weight.reshape(made.weight.shape))
-        made.bias.copy_(bias.reshape(-1))
-    return made
+        layer.weight.copy_(weight.reshape(layer.weight.shape))
+        layer.bias.copy_(bias.reshape(-1))
+    return layer

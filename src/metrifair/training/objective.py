@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What training lowers: the mean loss, and the metric combined over all comparisons.
+    """The objective of training: the mean loss, and the metric combined over all comparisons.
 
     For energy and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient is that of the estimated
     distance in the mean over batches; anything else is biased on batches.
@@ -59,7 +59,7 @@ class Objective:
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
     rho : callable, default=None
-        A non-decreasing function of each comparison's metric; the identity unless given.
+        A non-decreasing function of each comparison's metric; the identity by default.
     slices : int, default=16
         Projections of vector scores.
     generator : torch.Generator
@@ -106,7 +106,7 @@ class Objective:
 
     @property
     def fewest(self) -> int:
-        """Rows of each kind that the data must have: all of them in the batch are enough, if they are what counts."""
+        """Rows of each kind that the data must have: one, unless the population is estimated."""
         return self.least if self.estimate == "population" else 1
 
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
@@ -135,24 +135,25 @@ class Objective:
         )
 
     def is_counted(self, sides: Sequence[Sides]) -> bool:
-        """Whether slopes come of counts of scores: of energy distances of predictions or outputs without weights.
+        """Whether slopes can be counted: energy distances of predictions or outputs without weights.
 
         Parameters
         ----------
         sides : sequence of Sides
-            Those of each comparison.
+            The sides of each comparison.
 
         Returns
         -------
         bool
-            False for other losses than the logistic and the squared one, too.
+            Also False for losses other than the logistic and the squared one.
         """
         return (
             self.criterion.score == "prediction"
             and self.metric == "energy"
             and self.rho is None
             and all(
-                one.dependence is not None or (one.weights is None and min(one.counts) >= self.least) for one in sides
+                side.dependence is not None or (side.weights is None and min(side.counts) >= self.least)
+                for side in sides
             )
             and (self.task.name == BINARY.name or self.task.loss is REGRESSION_LOSSES["squared_error"])
         )
@@ -172,32 +173,32 @@ class Objective:
         Returns
         -------
         ndarray of shape (n,) or None
-            For the most frequent case, the energy distance of predictions or outputs without weights; else None.
+            None unless ``is_counted``.
         """
         if not self.is_counted(batch.sides):
             return None
         weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
         if self.task.name == BINARY.name:  # a task that came from another process is another object
             score = 1 / (1 + np.exp(-output))
-            link, found = score * (1 - score), weight * (score - y)
+            link, loss_slope = score * (1 - score), weight * (score - y)
         else:
-            score, link, found = output, np.ones(1), 2 * weight * (output - y)
+            score, link, loss_slope = output, np.ones(1), 2 * weight * (output - y)
         if self.penalize == "output":
             score, link = output, np.ones(1)
         slope = np.zeros(len(output))
-        for one, counts in zip(batch.sides, self.weights, strict=True):
-            rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
-            if one.dependence is not None:
-                own = dependence_slopes(
-                    torch.from_numpy(score), one, values=batch.samples.value, estimate=self.estimate
+        for side, factor in zip(batch.sides, self.weights, strict=True):
+            rows = side.rows if isinstance(side.rows, slice) else side.rows.numpy()
+            if side.dependence is not None:
+                slopes = dependence_slopes(
+                    torch.from_numpy(score), side, values=batch.samples.value, estimate=self.estimate
                 )
-                slope[rows] += counts * own.numpy()
+                slope[rows] += factor * slopes.numpy()
                 continue
             fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
-            if self.estimate == "rows" and one.fraction is not None:
-                fractions = one.fraction.tolist()
-            slope[rows] += counts * energy_coefficients(score[rows], one.counts[0], fractions=fractions)[0]
-        total: Floats = found + strength * slope * link
+            if self.estimate == "rows" and side.fraction is not None:
+                fractions = side.fraction.tolist()
+            slope[rows] += factor * energy_coefficients(score[rows], side.counts[0], fractions=fractions)[0]
+        total: Floats = loss_slope + strength * slope * link
         return total
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
@@ -206,14 +207,14 @@ class Objective:
         Parameters
         ----------
         output : Tensor of shape (..., n) or (..., n, classes)
-            What models return for the batch.
+            Outputs of the models for the batch.
         batch : Batch
             Samples, and the rows of each comparison.
 
         Returns
         -------
         Tensor
-            Of the leading axes.
+            One number for each model.
         """
         if not batch.sides:
             return output.new_zeros(())
@@ -235,45 +236,45 @@ class Objective:
         sides : sequence of Sides
             The rows of each comparison.
         values : Tensor of shape (..., n, attributes) or None
-            Attributes that scores should not depend on.
+            Numeric attributes.
         vector : bool
             Whether the scores are vectors.
 
         Returns
         -------
         Tensor
-            Of the leading axes.
+            One number for each model.
         """
-        estimate, together = self.estimate, None
+        estimate, sliced = self.estimate, None
         if vector:
-            together = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
-        by_coordinate = vector and together is None
-        if by_coordinate:  # coordinates, as if they were so many more models
+            sliced = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
+        by_coordinate = vector and sliced is None
+        if by_coordinate:  # each coordinate is computed as another model
             score, sides = score.transpose(-2, -1), [side.for_coordinates() for side in sides]
             values = None if values is None else values.unsqueeze(-3)
 
         def dependence(score: Tensor, side: Sides) -> Array:
-            if together is None:
+            if sliced is None:
                 return dependence_value(score, side, values=values, estimate=estimate)
             directions = random_directions(self.slices, score.shape[-1], self.generator, dtype=score.dtype)
             return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
 
-        found: Tensor = between(
-            together or training_metric(self.metric, estimate=estimate),
+        penalty: Tensor = between(
+            sliced or training_metric(self.metric, estimate=estimate),
             score,
             sides,
             names=self.comparisons,
             weights=self.weights if self.rho is None else None,
             reduce="sum" if self.rho is None else "all",
-            vector=together is not None,
+            vector=sliced is not None,
             dependent=dependence,
         )
         if self.rho is not None:
-            found = (self.rho(found) * _numbers(self.weights, found.dtype, found.device)).sum(-1)
-        return found.sum(-1) if by_coordinate else found
+            penalty = (self.rho(penalty) * _numbers(self.weights, penalty.dtype, penalty.device)).sum(-1)
+        return penalty.sum(-1) if by_coordinate else penalty
 
 
-@lru_cache(maxsize=64)  # a step that is being recorded on a device may not bring numbers there
+@lru_cache(maxsize=64)  # no numbers can be sent to a device while a step is recorded
 def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(values, dtype=dtype, device=device)
 
@@ -284,7 +285,7 @@ class Task:
 
     name: str
     loss: Callable[[Tensor, Tensor], Tensor]  # (output, y) -> loss per sample (..., n), never averaged
-    prediction: Callable[[Tensor], Tensor]  # output -> prediction for a person
+    prediction: Callable[[Tensor], Tensor]  # output -> prediction
     log_prediction: Callable[[Tensor], Tensor]
     output: Callable[[Tensor], Tensor]  # prediction -> output
     vector: bool = False  # outputs and predictions are (..., n, classes)
@@ -336,7 +337,7 @@ def regression(loss: str = "squared_error") -> Task:
 def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, added: float = 0.5) -> Tensor:
     """The best constant output for these samples, (outputs,): base rates, or the mean.
 
-    Half a sample of every class is added, or another part of one, so that no class is certain or impossible.
+    ``added`` samples of every class are added, so that no class has probability 0 or 1.
 
     >>> constant_output(BINARY, torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.ones(4), 1).sigmoid()     # 3.5 of 5
     tensor([0.7000])
@@ -360,8 +361,8 @@ def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, penal
             f"{criterion.score if isinstance(criterion.score, str) else 'a custom score'}: leave penalize as it is"
         )
     if callable(criterion.score):
-        found: Tensor = criterion.score(task.prediction(output), y)
-        return found
+        score: Tensor = criterion.score(task.prediction(output), y)
+        return score
     if criterion.score == "loss":
         return task.loss(output, y)
     if criterion.score == "log_prediction":

@@ -1,4 +1,4 @@
-"""Learning from a stream: samples wait until a batch is covered, then one step is taken."""
+"""Learning from a stream: samples wait until they cover a batch; then the model takes one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metrifair.batches.samples import Batch, Samples, join_samples
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.support.arrays import Floats
-from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
+from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stack_parameters
 from metrifair.training.objective import Objective, constant_output
 from metrifair.training.stack import Adam
 
@@ -29,9 +29,9 @@ _LEFT_OUT = (
 class Learner:
     """A model that learns for ever in constant memory.
 
-    The state is the parameters, their moments, the features' running moments and the samples that wait. How the
-    stream was cut into chunks leaves no trace in it. A network of ours starts from the base rate (or the mean) of the
-    first batch, with small outputs; before that it predicts those of the samples that wait.
+    The state is the parameters, their moments, the features' running moments and the waiting samples. It does not
+    depend on how the stream was cut into chunks. A network of ours starts from the base rate (or the mean) of the first
+    batch, with small outputs. Before that it predicts the base rate of the waiting samples.
 
     >>> from metrifair.training.models import Network
     >>> from metrifair.problem.cells import Comparison
@@ -58,18 +58,18 @@ class Learner:
     ) -> None:
         self.model, self.objective, self.rule, self.strength = model, objective, rule, strength
         self.standardize = standardize
-        parameters = stacked([model.initial(seed)], 1) if start is None else start
+        parameters = stack_parameters([model.initial(seed)], 1) if start is None else start
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
         self.moments: Moments | None = None
         self.waiting: Samples | None = None
         self.updates = 0  # steps so far
-        self.fresh = start is None  # until the first of them
+        self.fresh = start is None  # until the first step
         self.scales: dict[str, float] = {}  # of the dependences, by name; see Dependence.scale
 
     def learn(self, chunk: Samples) -> int:
-        """Take in samples; how many steps were taken.
+        """Add samples; return the number of steps taken.
 
-        After an error learning can go on: the samples that led to it are left out, those behind them wait.
+        Learning can continue after an error: the samples that led to it are left out, later ones wait.
         """
         waiting = chunk if self.waiting is None else join_samples([self.waiting, chunk])
         start = steps = 0
@@ -101,11 +101,11 @@ class Learner:
         features = samples.x.numpy()
         if self.standardize:
             self.moments = (moments or Moments.none(features.shape[1])).with_samples(features, samples.weight.numpy())
-        if not self._descended(batch, features):
+        if not self._set_gradient(batch, features):
             scaled = self._scaling(features.shape[1]).apply(samples.x.unsqueeze(0))
             terms = self.objective(self.model(self.adam.parameters, scaled, training=True), batch)
             (terms.risk + self.strength * terms.unfairness).sum().backward()
-        # Else all features would seem to be constants. The squares show means and weights that are not finite, too.
+        # Infinite moments would make all features constants. Means and weights that are not finite show in the squares.
         finite = self.moments is None or isfinite(self.moments.squares.sum())
         if not (finite and self.adam.step_if_finite()):
             self.adam.gradient.zero_()
@@ -119,8 +119,8 @@ class Learner:
         self.updates += 1
         self.fresh = False
 
-    def _descended(self, batch: Batch, features: Floats) -> bool:
-        """Whether the gradient of the batch was found by hand, which is faster and takes a network of ours."""
+    def _set_gradient(self, batch: Batch, features: Floats) -> bool:
+        """Compute the gradient of the batch without autograd, which is faster; False if the model needs autograd."""
         if not isinstance(self.model, Network) or self.model.outputs > 1:
             return False
         if self.standardize and self.moments is not None:
@@ -133,7 +133,7 @@ class Learner:
         return True
 
     def _start(self, samples: Samples) -> dict[str, Tensor]:
-        """The parameters, near the constant that fits these samples best, where the model is one of ours."""
+        """The parameters; of a network of ours, close to the constant that fits these samples best."""
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         if not isinstance(self.model, Network):
             return parameters
@@ -149,7 +149,7 @@ class Learner:
     def predictor(self, features: int) -> Predictor:
         """The model as it is now."""
         if self.fresh and self.waiting is not None and len(self.waiting):
-            scaling = Moments.of_samples(self.waiting).scaling if self.standardize else self._scaling(features)
+            scaling = Moments.from_samples(self.waiting).scaling if self.standardize else self._scaling(features)
             return Predictor(self.model, self._start(self.waiting), scaling)
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         return Predictor(self.model, parameters, self._scaling(features))

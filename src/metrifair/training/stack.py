@@ -36,7 +36,7 @@ from metrifair.batches.samples import (
 from metrifair.errors import DataError
 from metrifair.metrics.registry import has_estimates
 from metrifair.problem.cells import Comparison, Sides
-from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
+from metrifair.training.models import Model, Network, Parameters, Scaling, stack_parameters
 from metrifair.training.objective import Objective
 
 
@@ -47,16 +47,16 @@ class Epoch(NamedTuple):
     weight: Tensor  # (seeds, steps, size), or (seeds, 1, size): loss weights
 
     def on(self, device: torch.device, dtype: torch.dtype) -> Epoch:
-        """The same on another device, which need not be waited for."""
-        return Epoch(sent(self.rows, device), sent(self.weight, device).to(dtype))
+        """A copy on a device, without waiting for it."""
+        return Epoch(send(self.rows, device), send(self.weight, device).to(dtype))
 
-    def part(self, some: slice) -> Epoch:
-        """Some of the batches."""
-        return Epoch(self.rows[:, some], self.weight[:, some] if self.weight.shape[1] > 1 else self.weight)
+    def part(self, steps: slice) -> Epoch:
+        """The batches of these steps."""
+        return Epoch(self.rows[:, steps], self.weight[:, steps] if self.weight.shape[1] > 1 else self.weight)
 
 
-def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """The same on a device, which need not be waited for."""
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A copy on a device, without waiting for it."""
     if tensor.device.type == device.type:
         return tensor
     return tensor.contiguous().pin_memory().to(device, non_blocking=True)
@@ -67,27 +67,27 @@ Outputs: TypeAlias = Callable[[], Tensor]
 
 
 class EpochSource(NamedTuple):
-    """Where batches come from: the same layout for all seeds, each with its own rows and weights."""
+    """Source of batches: one layout for all seeds, with the rows and weights of each."""
 
     size: int
     sides: tuple[Sides, ...]
-    draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may look at the models
-    whole: bool = False  # every batch is the whole data set: computed in double precision
-    by_row: bool = False  # weights of sides are those of all rows, (seeds, parts, n): a batch looks its own up
+    draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may use the models
+    full_batch: bool = False  # every batch is the whole data set: computed in double precision
+    by_row: bool = False  # weights of sides are those of all rows, (seeds, parts, n): a batch selects its rows
 
 
 def stratified_epochs(
     data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int, device: torch.device | str
 ) -> EpochSource:
-    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time."""
+    """Stratified batches of each seed's rows; full batches if all rows fit into one."""
     comparisons, least = objective.comparisons, objective.least
-    cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
-    own = cells_of_seeds(data.cell, rows, cells)
-    sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
+    cells = 1 + max(int(data.cell.max()), *(cell for pair in comparisons for cell in pair.left + pair.right), 0)
+    seed_cells = rows_by_seed(data.cell, rows, cells)
+    sizes = torch.tensor([[len(cell) for cell in seed] for seed in seed_cells])
     if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
     if max(map(len, rows)) <= batch_size:
-        return _whole_epochs(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
+        return _full_epochs(data.weight.double(), seed_cells, Layout(tuple(sizes.amax(0).tolist())), comparisons)
     plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest)
     if plan.size > batch_size:
         warnings.warn(
@@ -96,99 +96,98 @@ def stratified_epochs(
             stacklevel=3,
         )
     weight = data.weight.double()
-    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
+    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in seed_cells])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
-    even = bool((weight == weight[0]).all())
-    odds = None if even else [[sampling_odds(weight[cell]) for cell in seed] for seed in own]
+    unweighted = bool((weight == weight[0]).all())
+    odds = None if unweighted else [[sampling_odds(weight[cell]) for cell in seed] for seed in seed_cells]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares).to(device, torch.float32)
-    passes = StratifiedPasses(own, plan, steps, odds=odds, device=device)
+    passes = StratifiedPasses(seed_cells, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), loss_weight)
 
-    # Where weights are odds, rows are drawn with replacement, as if there were no end of them; but one row is itself.
-    endless = sizes.double() if even else sizes.double().masked_fill(sizes > 1, inf)
-    drawn_from = endless[0] if bool((endless == endless[0]).all()) else endless.unsqueeze(1)  # (seeds, 1, cells)
-    return EpochSource(plan.size, tuple(plan.sides(one, shares, drawn_from) for one in comparisons), draw)
+    # With weights, rows are drawn with replacement, as from infinitely many; but a single row remains one.
+    counts = sizes.double() if unweighted else sizes.double().masked_fill(sizes > 1, inf)
+    drawn_from = counts[0] if bool((counts == counts[0]).all()) else counts.unsqueeze(1)  # (seeds, 1, cells)
+    return EpochSource(plan.size, tuple(plan.sides(pair, shares, drawn_from) for pair in comparisons), draw)
 
 
-def cells_of_seeds(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
+def rows_by_seed(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
     """Each seed's rows by cell; seeds that share their rows share these lists."""
     by_rows = {id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows}
     return [by_rows[id(part)] for part in rows]
 
 
-def _whole_epochs(weight: Tensor, own: ByCell, plan: Layout, comparisons: Sequence[Comparison]) -> EpochSource:
+def _full_epochs(weight: Tensor, seed_cells: ByCell, plan: Layout, comparisons: Sequence[Comparison]) -> EpochSource:
     """All rows in every batch: weights then act as weights, not as odds of being drawn.
 
-    Seeds have as many places for each cell as the one with most rows in it; a place that is left over holds a row
-    once more, without weight.
+    Each cell has the places of the seed with most rows in it. Other seeds repeat a row there, with weight 0.
     """
-    seeds = [list(zip(seed, plan.counts, strict=True)) for seed in own]
-    filled = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
-    rows = torch.stack([torch.cat(seed) for seed in filled])
-    left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
-    counted = weight[rows].masked_fill(left_over, 0.0)
+    seeds = [list(zip(seed, plan.counts, strict=True)) for seed in seed_cells]
+    padded = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
+    rows = torch.stack([torch.cat(seed) for seed in padded])
+    padding = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
+    weights = weight[rows].masked_fill(padding, 0.0)
     cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
     sides = tensor_sides(comparisons, cell, drawn_from=cell)
-    if not bool((counted == counted[0, 0]).all()):
-        sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
-    everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))
-    return EpochSource(plan.size, sides, lambda *_: everything, whole=True)
+    if not bool((weights == weights[0, 0]).all()):
+        sides = tuple(replace(side, weights=weights[:, None, side.rows]) for side in sides)
+    all_rows = Epoch(rows.unsqueeze(1), (weights / weights.mean(1, keepdim=True)).unsqueeze(1))
+    return EpochSource(plan.size, sides, lambda *_: all_rows, full_batch=True)
 
 
 def membership_epochs(data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int) -> EpochSource:
-    """Batches of rows whose groups have probabilities; where one holds all rows of every seed, those every time.
+    """Batches of rows whose groups have probabilities; full batches if all rows of every seed fit into one.
 
-    The metric is one of signed weights, which batches estimate without bias; or, where it has no such estimate, that of
-    the rows of the batch, with what they weigh on either side.
+    Energy and MMD are computed from signed weights, which batches estimate without bias. Other metrics compare the rows
+    of a batch, with their weights on either side.
     """
     sizes = set(map(len, rows))
-    size, whole = min(batch_size, *sizes), len(sizes) == 1 and max(sizes) <= batch_size
-    parts = rows[:1] if len(set(map(id, rows))) == 1 else rows  # often the same of all seeds
-    bare, comparisons = replace(data, x=data.x[:, :0]), objective.comparisons
-    ways = [_drawing(bare.take(part), comparisons, size, whole=whole) for part in parts]
+    size, full_batch = min(batch_size, *sizes), len(sizes) == 1 and max(sizes) <= batch_size
+    parts = rows[:1] if len(set(map(id, rows))) == 1 else rows  # seeds often share their rows
+    without_x, comparisons = replace(data, x=data.x[:, :0]), objective.comparisons
+    drawings = [_drawing(without_x.take(part), comparisons, size, full_batch=full_batch) for part in parts]
     is_signed = objective.estimate != "batch" and has_estimates(objective.metric)
     weights = torch.zeros(len(parts), len(comparisons), 1 if is_signed else 2, len(data), dtype=torch.float64)
     loss_weight = torch.zeros(len(parts), len(data), dtype=torch.float64)
-    for place, (part, way) in enumerate(zip(parts, ways, strict=True)):
-        weights[place, ..., part] = way.signed.unsqueeze(1) if is_signed else way.sides
-        loss_weight[place, part] = way.loss_weight
+    for place, (part, drawing) in enumerate(zip(parts, drawings, strict=True)):
+        weights[place, ..., part] = drawing.signed.unsqueeze(1) if is_signed else drawing.sides
+        loss_weight[place, part] = drawing.loss_weight
     steps = max(1, min(sizes) // size)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        own = zip(rows, cycle(ways), generators, strict=False)
-        chosen = torch.stack([part[way.rows(steps, size, generator)] for part, way, generator in own])
-        return Epoch(chosen, _looked_up(loss_weight, chosen.flatten(1)).view(chosen.shape))
+        seeds = zip(rows, cycle(drawings), generators, strict=False)
+        chosen = torch.stack([part[drawing.rows(steps, size, generator)] for part, drawing, generator in seeds])
+        return Epoch(chosen, _select(loss_weight, chosen.flatten(1)).view(chosen.shape))
 
-    everyone = Sides(slice(0, size), (size,), (), signed=ways[0].draws)
+    signed = Sides(slice(0, size), (size,), (), signed=drawings[0].draws)
     on_both = Sides(torch.arange(size).repeat(2), (size,), (size,))
-    sides = [replace(everyone if is_signed else on_both, weights=one) for one in weights.unbind(1)]
-    return EpochSource(size, tuple(sides), draw, whole=whole, by_row=True)
+    sides = [replace(signed if is_signed else on_both, weights=pair) for pair in weights.unbind(1)]
+    return EpochSource(size, tuple(sides), draw, full_batch=full_batch, by_row=True)
 
 
-def _drawing(samples: Samples, comparisons: Sequence[Comparison], size: int, *, whole: bool) -> Drawing:
+def _drawing(samples: Samples, comparisons: Sequence[Comparison], size: int, *, full_batch: bool) -> Drawing:
     """How batches of these samples are drawn."""
     if samples.shares is None:
         raise DataError("the samples have no shares in cells; pass them")
     sides = side_weights(comparisons, samples.shares.double())
-    return (Drawing.uniform if whole else Drawing.weighted)(samples.weight.double(), sides, size=size)
+    return (Drawing.uniform if full_batch else Drawing.weighted)(samples.weight.double(), sides, size=size)
 
 
-def _looked_up(table: Tensor, chosen: Tensor) -> Tensor:
-    """Values (seeds or 1, n) of all rows at the rows (seeds, size) that were chosen."""
+def _select(table: Tensor, chosen: Tensor) -> Tensor:
+    """From a table (seeds or 1, n), the values of the chosen rows (seeds, size)."""
     return table[0][chosen] if len(table) == 1 else table.gather(1, chosen)
 
 
-def side_of_batch(side: Sides, chosen: Tensor) -> Sides:
-    """The side of an ``EpochSource`` by row, with the weights of the rows (seeds, size) that were chosen."""
-    parts = [_looked_up(part, chosen) for part in side.weights.unbind(1)]
+def batch_side(side: Sides, chosen: Tensor) -> Sides:
+    """The side of an ``EpochSource`` by row, with the weights of the chosen rows (seeds, size)."""
+    parts = [_select(part, chosen) for part in side.weights.unbind(1)]
     return replace(side, weights=torch.cat(parts, 1).unsqueeze(1))
 
 
 SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
-"""What some models of a seed return for some rows: (strengths, n) or (strengths, n, outputs)."""
+"""Outputs of a seed's models at some strengths for some rows: (strengths, n) or (strengths, n, outputs)."""
 
 Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
@@ -203,10 +202,10 @@ class Schedule:
     learning_rate: float
     learning_rate_decay: float = 1.0  # factor after each epoch
     weight_decay: float = 0.0
-    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
-    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
-    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
-    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
+    growth: float = 0.0  # fraction of the steps, the first ones, in which the strength grows from 0 to its value
+    cooldown: float = 0.0  # fraction of the steps, the last ones, in which the learning rate falls to 0
+    from_constant: bool = False  # networks start near the best constant, and are replaced by it if it is better
+    patience: int = 10  # epochs without gain on validation rows, if there are any, until training stops
 
     def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
         """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
@@ -233,16 +232,16 @@ class Stack:
     adam: Adam
     strength: Tensor  # (strengths,)
     failed: Tensor  # (seeds, strengths)
-    weight_decay: float = 0.0  # where Adam knows of none
-    scaled: bool = False  # what is lowered is the objective over 1 + strength: its gradients keep their size
-    value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
+    weight_decay: float = 0.0  # if Adam has none
+    scaled: bool = False  # minimize the objective / (1 + strength), so that gradients keep their size
+    value: Tensor | None = None  # numeric attributes of all rows
     by_row: bool = False  # weights of sides are those of all rows, as in EpochSource
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
-        """One step of all models on the rows (seeds, size), which count so much."""
+        """One step of all models on the rows (seeds, size) with these loss weights."""
         features = self.scaling.apply(self.x[chosen])
         value = None if self.value is None else self.value[chosen].unsqueeze(1)
-        sides = tuple(side_of_batch(side, chosen) for side in self.sides) if self.by_row else self.sides
+        sides = tuple(batch_side(side, chosen) for side in self.sides) if self.by_row else self.sides
         batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), sides)
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         total = terms.risk + self.strength * terms.unfairness
@@ -255,9 +254,9 @@ class Stack:
         self.adam.step()
 
     def steps(self, batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        """A step on each of the batches, at strengths (steps, strengths) and learning rates (steps,) of its own.
+        """Steps on the batches, each with its strengths (steps, strengths) and learning rate (steps,).
 
-        Models that diverged are then given up.
+        Models that diverged are set to zero at the end.
         """
         weights = batches.weight.expand(batches.rows.shape)
         for place in range(batches.rows.shape[1]):
@@ -269,20 +268,20 @@ class Stack:
     def begin_near(self, constants: Tensor) -> None:
         """Start networks of ours near these outputs, (seeds, 1, outputs).
 
-        Not linear models: the intercept, which with centered features is then where it belongs, would have no gradient
-        but rounding errors, which Adam makes steps of.
+        Not linear models: with centered features the intercept would be optimal from the start, and Adam would make
+        steps of rounding errors of its gradient.
         """
         if isinstance(self.model, Network) and self.model.hidden:
             for name, value in self.model.near(self.adam.parameters, constants).items():
                 self.adam.parameters[name].copy_(value)
 
-    def outputs_of(self, parameters: Parameters) -> SeedOutputs:
-        """What models with these parameters return for the rows of a seed."""
+    def seed_outputs(self, parameters: Parameters) -> SeedOutputs:
+        """A function that computes the outputs of models with these parameters for the rows of a seed."""
 
-        def outputs(seed: int, some: slice, rows: Tensor) -> Tensor:
-            own = {name: value[seed : seed + 1, some].to(self.x) for name, value in parameters.items()}
-            units = Scaling(*(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling))
-            return self.model(own, units.apply(self.x[rows].unsqueeze(0)))[0]
+        def outputs(seed: int, strengths: slice, rows: Tensor) -> Tensor:
+            seed_parameters = {name: value[seed : seed + 1, strengths].to(self.x) for name, value in parameters.items()}
+            scaling = Scaling(*(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling))
+            return self.model(seed_parameters, scaling.apply(self.x[rows].unsqueeze(0)))[0]
 
         return outputs
 
@@ -295,13 +294,13 @@ class Stack:
     def give_up(self) -> None:
         """Set models with a parameter that is not finite to zero."""
         values = self.adam.parameters.values()
-        fine = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
-        parts = zip(fine.split([value.numel() for value in values]), values, strict=True)
-        lost = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
-        for value in values:  # nothing is asked of the device: this too is recorded
-            value.masked_fill_(lost.view(*lost.shape, *[1] * (value.ndim - 2)), 0.0)
+        finite = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
+        parts = zip(finite.split([value.numel() for value in values]), values, strict=True)
+        diverged = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
+        for value in values:  # without waiting for the device: this too is recorded
+            value.masked_fill_(diverged.view(*diverged.shape, *[1] * (value.ndim - 2)), 0.0)
         self.adam.forget_non_finite()
-        self.failed |= lost
+        self.failed |= diverged
 
     def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
         """Copies of the parameters in double precision, all 0 where training failed, and where that was."""
@@ -311,7 +310,7 @@ class Stack:
         return copies, self.failed.clone()
 
 
-def stack_at_start(
+def make_stack(
     data: Samples,
     model: Model,
     objective: Objective,
@@ -324,7 +323,7 @@ def stack_at_start(
     device: torch.device,
 ) -> Stack:
     """Models of every seed and strength before the first step, with their data, on the device."""
-    dtype, scaled = torch.float64 if source.whole else torch.float32, schedule.growth > 0
+    dtype, scaled = torch.float64 if source.full_batch else torch.float32, schedule.growth > 0
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
@@ -337,15 +336,15 @@ def stack_at_start(
         )
         for side in source.sides
     ]
-    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
     start = {name: value.to(device, dtype) for name, value in start.items()}
-    features, left_to_do = scaling.in_shared_units(data.x, device, dtype)
+    features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
         features,
         data.y.to(device, dtype if data.y.is_floating_point() else None),
         model,
         objective,
-        left_to_do,
+        seed_scaling,
         tuple(sides),
         Adam(start, learning_rate=schedule.learning_rate, weight_decay=0.0 if scaled else schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
@@ -357,12 +356,12 @@ def stack_at_start(
     )
 
 
-KEPT = (0.9, 0.999)  # of the moments, from step to step
+BETAS = (0.9, 0.999)  # decay of the moments
 EPSILON = 1e-8
 
 
 class Adam:
-    """Parameters that share one vector, and the moments that move it.
+    """Adam for parameters that share one vector.
 
     Everything is a tensor on the device, so that a step can be recorded and replayed.
 
@@ -377,7 +376,7 @@ class Adam:
         self.vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
         self.gradient = torch.zeros_like(self.vector)
         self.moments = torch.zeros(2, len(self.vector), dtype=self.vector.dtype, device=self.vector.device)
-        self.betas = torch.tensor(KEPT, dtype=torch.float64, device=self.vector.device)
+        self.betas = torch.tensor(BETAS, dtype=torch.float64, device=self.vector.device)
         self.powers = torch.ones_like(self.betas)  # beta^t
         self.learning_rate = torch.tensor(learning_rate, dtype=torch.float64, device=self.vector.device)
         self.weight_decay = weight_decay
@@ -400,8 +399,8 @@ class Adam:
         if self.weight_decay:
             self.gradient.add_(self.vector, alpha=self.weight_decay)
         first, second = self.moments
-        first.lerp_(self.gradient, 1 - KEPT[0])
-        second.mul_(KEPT[1]).addcmul_(self.gradient, self.gradient, value=1 - KEPT[1])
+        first.lerp_(self.gradient, 1 - BETAS[0])
+        second.mul_(BETAS[1]).addcmul_(self.gradient, self.gradient, value=1 - BETAS[1])
         self.powers.mul_(self.betas)
         corrections = 1 - self.powers
         rate = (self.learning_rate / corrections[0]).to(self.vector.dtype)
@@ -410,23 +409,23 @@ class Adam:
         self.gradient.zero_()
 
     def step_if_finite(self) -> bool:
-        """The same step on the CPU; where it would leave numbers that are not finite nothing moves, and it says False.
+        """The same step on the CPU; False, and no change, if a number would not be finite.
 
-        By NumPy, whose operations cost a fraction of torch's where parameters are few.
+        With NumPy, whose operations take a fraction of torch's time for few parameters.
         """
         vector, gradient, moments, powers, rate = self._as_arrays
         slope = gradient + self.weight_decay * vector if self.weight_decay else gradient
-        first = moments[0] + (1 - KEPT[0]) * (slope - moments[0])
-        second = KEPT[1] * moments[1] + (1 - KEPT[1]) * slope * slope
-        left = powers * KEPT
-        corrections = (1 - left).tolist()
+        first = moments[0] + (1 - BETAS[0]) * (slope - moments[0])
+        second = BETAS[1] * moments[1] + (1 - BETAS[1]) * slope * slope
+        new_powers = powers * BETAS
+        corrections = (1 - new_powers).tolist()
         spread = np.sqrt(second / corrections[1])
         spread += EPSILON
-        moved = vector - first * (rate.item() / corrections[0]) / spread
+        new_vector = vector - first * (rate.item() / corrections[0]) / spread
         gradient.fill(0.0)
-        if not math.isfinite(moved.sum() + second.sum()):  # one number that is not shows in the sum
+        if not math.isfinite(new_vector.sum() + second.sum()):  # a sum with a number that is not finite is not finite
             return False
-        vector[:], moments[0], moments[1], powers[:] = moved, first, second, left
+        vector[:], moments[0], moments[1], powers[:] = new_vector, first, second, new_powers
         return True
 
     @cached_property
@@ -435,7 +434,7 @@ class Adam:
 
     @cached_property
     def arrays(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-        """Parameters and their gradients as NumPy sees them, in the same memory, on the CPU."""
+        """Parameters and their gradients as NumPy arrays that share memory, on the CPU."""
         return {name: (leaf.detach().numpy(), leaf.grad.numpy()) for name, leaf in self.parameters.items()}  # type: ignore[union-attr]
 
     def snapshot(self) -> tuple[Tensor, ...]:
