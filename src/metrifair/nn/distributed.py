@@ -1,4 +1,4 @@
-"""One batch over all processes that train a model together: gathered with its gradient, refused together."""
+"""One batch over all processes that train a model: gathered with its gradient; errors are raised on all of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from metrifair.errors import DataError
 from metrifair.support.checks import make_seed
 
 Across: TypeAlias = 'Literal["auto"] | torch.distributed.ProcessGroup | None'
-"""Over which processes a batch reaches: all, those of a group, or this one alone."""
+"""The processes that share a batch: all, those of a group, or only this one."""
 
-_PRECISIONS = (torch.float64, torch.float32)  # in which scores travel
+_PRECISIONS = (torch.float64, torch.float32)  # of scores that are sent
 
 
 class BatchColumns(NamedTuple):
-    """A batch, or one process's rows of it: scores, and the data that belong to them in double precision."""
+    """A batch, or one process's rows of it: scores, and their groups, targets and weights in double precision."""
 
     scores: Tensor  # (n,) or (n, d)
     groups: Tensor  # (n, attributes)
@@ -30,7 +30,7 @@ class BatchColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes of a group, and which of them this one is."""
+    """The processes of a group, and the rank of this one."""
 
     group: Any  # None: all
     rank: int
@@ -47,30 +47,30 @@ class Ranks:
         other = next(iter(backends))
         return torch.device(other, torch.get_device_module(other).current_device())
 
-    def numbers(self, own: Sequence[int], device: torch.device) -> list[list[int]]:
+    def numbers(self, local: Sequence[int], device: torch.device) -> list[list[int]]:
         """These integers of every rank."""
-        sent = torch.tensor(own, device=self.device_for(device))
+        sent = torch.tensor(local, device=self.device_for(device))
         received = [torch.empty_like(sent) for _ in range(self.count)]
         distributed.all_gather(received, sent, group=self.group)
         return [tensor.tolist() for tensor in received]
 
-    def rows(self, own: Tensor, counts: Sequence[int]) -> Tensor:
-        """The rows of all ranks, one rank after the other; all send as many as the largest has."""
-        sent = own.new_zeros((max(counts), *own.shape[1:]), device=self.device_for(own.device))
-        sent[: len(own)] = own
+    def rows(self, local: Tensor, counts: Sequence[int]) -> Tensor:
+        """The rows of all ranks, one rank after the other; each rank sends as many as the largest."""
+        sent = local.new_zeros((max(counts), *local.shape[1:]), device=self.device_for(local.device))
+        sent[: len(local)] = local
         received = [torch.empty_like(sent) for _ in range(self.count)]
         distributed.all_gather(received, sent, group=self.group)
-        return torch.cat([tensor[:count] for tensor, count in zip(received, counts, strict=True)]).to(own.device)
+        return torch.cat([tensor[:count] for tensor, count in zip(received, counts, strict=True)]).to(local.device)
 
-    def sum(self, own: Tensor) -> Tensor:
+    def sum(self, local: Tensor) -> Tensor:
         """The sum over all ranks."""
-        total = own.to(self.device_for(own.device), copy=True).contiguous()
+        total = local.to(self.device_for(local.device), copy=True).contiguous()
         distributed.all_reduce(total, group=self.group)
-        return total.to(own.device)
+        return total.to(local.device)
 
 
 def find_ranks(across: Across) -> Ranks | None:
-    """Who takes part; None if this process is alone."""
+    """The processes that share a batch; None if this process is alone."""
     if across is None or not (distributed.is_available() and distributed.is_initialized()):
         return None
     group = None if isinstance(across, str) else across
@@ -98,19 +98,19 @@ def check_across(across: object) -> None:
     raise DataError(f"across must be 'auto', None or a torch.distributed process group, got {across!r}")
 
 
-def gathered(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.device) -> BatchColumns:
-    """The batch of all ranks; its scores pass gradients on to those of each rank.
+def gather_batch(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.device) -> BatchColumns:
+    """The batch of all ranks; gradients of its scores reach the scores of each rank.
 
-    ``prepare`` makes this rank's part. Where it raises, or the parts do not go together, all ranks raise: one that
-    stayed away would leave the others waiting for it.
+    ``prepare`` makes this rank's part. If it raises, or the parts do not match, all ranks raise an error: otherwise
+    they would wait for each other.
     """
-    own, failure = None, None
+    local, failure = None, None
     try:
-        own = prepare()
+        local = prepare()
     except Exception as error:  # raised below, after the other processes were notified
         failure = error
-    headers = ranks.numbers([0] * 7 if own is None else [1, *_kind(own), len(own.scores)], device)
-    if own is None or not all(header[0] for header in headers):
+    headers = ranks.numbers([0] * 7 if local is None else [1, *_kind(local), len(local.scores)], device)
+    if local is None or not all(header[0] for header in headers):
         reasons: list[str | None] = [None] * ranks.count
         distributed.all_gather_object(reasons, None if failure is None else str(failure), group=ranks.group)
         first = next(rank for rank, text in enumerate(reasons) if text is not None)
@@ -119,29 +119,29 @@ def gathered(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.de
     for rank, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise DataError(
-                f"all ranks must pass batches of one kind; rank 0 passed {_described(kinds[0])}, and rank {rank} "
-                f"{_described(kind)}"
+                f"all ranks must pass batches of one kind; rank 0 passed {_describe(kinds[0])}, and rank {rank} "
+                f"{_describe(kind)}"
             )
-    more = [own.groups, *(one.unsqueeze(1) for one in (own.targets, own.weights) if one is not None)]
-    beside = ranks.rows(torch.cat([one.double().cpu() for one in more], 1).to(ranks.device_for(device)), counts)
-    parts = list(beside.split([one.shape[1] for one in more], 1))
-    groups, targets = parts.pop(0), None if own.targets is None else parts.pop(0).squeeze(1)
-    weights = None if own.weights is None else parts.pop(0).squeeze(1)
-    scores: Tensor = _Gathered.apply(own.scores, ranks, counts)  # type: ignore[no-untyped-call]
+    columns = [local.groups, *(part.unsqueeze(1) for part in (local.targets, local.weights) if part is not None)]
+    table = ranks.rows(torch.cat([part.double().cpu() for part in columns], 1).to(ranks.device_for(device)), counts)
+    parts = list(table.split([part.shape[1] for part in columns], 1))
+    groups, targets = parts.pop(0), None if local.targets is None else parts.pop(0).squeeze(1)
+    weights = None if local.weights is None else parts.pop(0).squeeze(1)
+    scores: Tensor = _GatherRows.apply(local.scores, ranks, counts)  # type: ignore[no-untyped-call]
     return BatchColumns(scores, groups, targets, weights)
 
 
-class _Gathered(torch.autograd.Function):
+class _GatherRows(torch.autograd.Function):
     """The rows of all ranks.
 
-    Every rank computes the penalty P of the whole batch, so that the sum of what arrives here is R times the slope of P
-    by this rank's rows; DDP's mean over R ranks makes that the slope of P, and no factor is left.
+    Each of R ranks computes the penalty P of the whole batch. The sum of their slopes is R times the slope of P by this
+    rank's rows, and DDP's mean over R ranks makes it the slope of P.
     """
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, ranks: Ranks, counts: list[int]) -> Tensor:
+    def forward(ctx: Any, local: Tensor, ranks: Ranks, counts: list[int]) -> Tensor:
         ctx.ranks, ctx.counts = ranks, counts
-        return ranks.rows(own, counts)
+        return ranks.rows(local, counts)
 
     @staticmethod
     @once_differentiable
@@ -150,18 +150,18 @@ class _Gathered(torch.autograd.Function):
         return ctx.ranks.sum(slope)[start : start + ctx.counts[ctx.ranks.rank]], None, None
 
 
-def _kind(own: BatchColumns) -> list[int]:
-    """The values that must be equal on all ranks, as integers: precision and columns of scores and their data."""
-    vectors = own.scores.shape[1] if own.scores.ndim == 2 else 0
-    beside = [own.groups.shape[1], int(own.targets is not None), int(own.weights is not None)]
-    return [_PRECISIONS.index(own.scores.dtype), vectors, *beside]
+def _kind(batch: BatchColumns) -> list[int]:
+    """The values that must be equal on all ranks, as integers: precision and columns of scores, and other columns."""
+    vectors = batch.scores.shape[1] if batch.scores.ndim == 2 else 0
+    columns = [batch.groups.shape[1], int(batch.targets is not None), int(batch.weights is not None)]
+    return [_PRECISIONS.index(batch.scores.dtype), vectors, *columns]
 
 
-def _described(kind: Sequence[int]) -> str:
+def _describe(kind: Sequence[int]) -> str:
     precision, vectors, attributes, targets, weights = kind
     scores = f"{_PRECISIONS[precision]} scores" + (f" in {vectors} columns" if vectors else "")
-    with_them = [f"{attributes} attribute(s)", *["targets"] * targets, *["weights"] * weights]
-    return f"{scores} with {', '.join(with_them)}"
+    columns = [f"{attributes} attribute(s)", *["targets"] * targets, *["weights"] * weights]
+    return f"{scores} with {', '.join(columns)}"
 
 
 def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
@@ -190,19 +190,19 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     tensor(3.)
     """
     check_across(across)
-    ranks, wrong = find_ranks(across), None
+    ranks, error = find_ranks(across), None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
-        given = f"the shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
-        wrong = DataError(
-            f"losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, got {given}"
+        received = f"the shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
+        error = DataError(
+            f"losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, got {received}"
         )
     if ranks is None:
-        if wrong is not None:
-            raise wrong
+        if error is not None:
+            raise error
         return losses.mean()
-    # A rank that raised without a word would leave the others waiting for its count.
+    # A rank that raised before this exchange would leave the others waiting for its count.
     device = losses.device if isinstance(losses, Tensor) else torch.device("cpu")
-    counts = [count for (count,) in ranks.numbers([len(losses) if wrong is None else -1], device)]
+    counts = [count for (count,) in ranks.numbers([len(losses) if error is None else -1], device)]
     if min(counts) < 0:
-        raise wrong or DataError(f"rank {counts.index(-1)} could not take part: its losses are not a tensor (n,)")
+        raise error or DataError(f"rank {counts.index(-1)} could not take part: its losses are not a tensor (n,)")
     return losses.sum() * (ranks.count / max(1, sum(counts)))

@@ -27,15 +27,15 @@ from metrifair.metrics.registry import (
     has_estimates,
     warn_without_estimate,
 )
-from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, find_ranks, gathered
+from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, find_ranks, gather_batch
 from metrifair.nn.samplers import (
     BatchValues,
     ContinuousColumns,
     ProbabilityBatchSampler,
     StratifiedBatchSampler,
+    as_tensor,
     drawn_sides,
     make_scheme,
-    numbers,
 )
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -45,6 +45,8 @@ from metrifair.problem.tables import same_length
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
 from metrifair.training.objective import Objective, regression
+
+Values: TypeAlias = "Tensor | ArrayLike"
 
 _WEIGHTED_DRAWS = "the sampler draws rows by their weight; give it sample_weight, and leave weights out here"
 
@@ -170,17 +172,17 @@ class UnfairnessPenalty(torch.nn.Module):
         self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
-        self._compiled: _Compiled | None = None  # of what is known so far
+        self._compiled: _Compiled | None = None  # of the groups and labels so far
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: BatchStrata | None = None
         if isinstance(sampler, ProbabilityBatchSampler):
             self._by_probabilities = self._objective(sampler.problem.comparisons)
         elif sampler is not None:
             self._learn_from(sampler)
-        self._number = number_of(self)
+        self._number = register_module(self)
 
     def _check_parameters(self) -> None:
-        """Raise a DataError at the first parameter that is not known, or does not go with the others."""
+        """Raise a DataError at the first parameter that is not known, or does not match the others."""
         facts_for(self.metric)  # an error if it is not known
         check_known("estimate", self.estimate, ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
@@ -199,32 +201,32 @@ class UnfairnessPenalty(torch.nn.Module):
             )
 
     def _check_probabilities(self, scheme: Scheme) -> None:
-        """Raise a DataError unless the penalty compares what batches are drawn for."""
+        """Raise a DataError unless the penalty and the sampler have the same comparisons."""
         if self.estimate == "population":
             wrong = "'population' needs the group of each row, and the sampler has probabilities"
             raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
-        for name, own, drawn in (
+        for name, value, of_sampler in (
             ("criterion", self.criterion.name, scheme.criterion.name),
             ("contrast", self.contrast, scheme.contrast),
         ):
-            if own != drawn:
-                raise DataError(f"must be that of the sampler, {drawn!r}", argument=name, received=own)
+            if value != of_sampler:
+                raise DataError(f"must be that of the sampler, {of_sampler!r}", argument=name, received=value)
 
     def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
         """Take groups, labels, strata and scales from the data set of the sampler."""
-        values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
+        values = BatchValues(self.criterion, sampler.values.table, sampler.values.targets, self.continuous)
         problem = values.problem(self._compiled_with(values).scheme)
         self._strata = BatchStrata(sampler, problem)
         weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
         if problem.attribute_values is not None:
             sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
             with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
-        self._declared = True, True  # the data set has shown them all
+        self._declared = True, True  # the data set contains them all
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy is another module than the one it was made of."""
+        """Register the copy as another module."""
         super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._number = number_of(self)
+        self._number = register_module(self)
 
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.
@@ -232,7 +234,7 @@ class UnfairnessPenalty(torch.nn.Module):
         Returns
         -------
         str
-            As they would be typed.
+            Python code.
         """
         text = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
         text += f", contrast={self.contrast!r}, combine={self.combine!r}"
@@ -269,86 +271,71 @@ class UnfairnessPenalty(torch.nn.Module):
             A scalar.
         """
         tensors = isinstance(groups, Tensor) and all(
-            one is None or isinstance(one, Tensor) for one in (targets, weights)
+            values is None or isinstance(values, Tensor) for values in (targets, weights)
         )
         if torch.compiler.is_compiling() and tensors:
             return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
-        return self._of_batch(scores, groups, targets, weights)
+        return self._batch_penalty(scores, groups, targets, weights)
 
-    def _of_batch(
-        self,
-        scores: Tensor,
-        groups: Tensor | ArrayLike,
-        targets: Tensor | ArrayLike | None,
-        weights: Tensor | ArrayLike | None,
-    ) -> Tensor:
+    def _batch_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
+        """The penalty of the batch of all processes."""
         ranks = find_ranks(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
-            given = gathered(ranks, lambda: _columns_of(scores, groups, targets, weights), device)
-            self._check_dealt(len(given.scores), ranks.count)
-            scores, groups, targets, weights = given
+            batch = gather_batch(ranks, lambda: _read_columns(scores, groups, targets, weights), device)
+            self._check_parts(len(batch.scores), ranks.count)
+            scores, groups, targets, weights = batch
         _check_scores(scores)
         if isinstance(self.sampler, ProbabilityBatchSampler):
-            return self._of_drawn_rows(self.sampler, scores, groups, weights)
-        return self._of_groups(scores, groups, targets, weights)
+            return self._probability_penalty(self.sampler, scores, groups, weights)
+        return self._group_penalty(scores, groups, targets, weights)
 
-    def _of_groups(
-        self,
-        scores: Tensor,
-        groups: Tensor | ArrayLike,
-        targets: Tensor | ArrayLike | None,
-        weights: Tensor | ArrayLike | None,
-    ) -> Tensor:
+    def _group_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
         """The penalty of rows whose groups are known."""
-        compiled, sides, known = self._compiled, None, None
+        compiled, sides, numbers = self._compiled, None, None
         if self._strata is not None and weights is None:
             sides = self._strata.last_sides(scores, groups, targets)
         if compiled is None or sides is None:
-            compiled, sides, known = self._comparisons_of(scores, groups, targets, weights)
+            compiled, sides, numbers = self._make_sides(scores, groups, targets, weights)
         scheme, objective = compiled.scheme, compiled.objective
         if self.generator.device != scores.device:
             objective = self._moved(objective, scores.device)
             self._compiled = compiled._replace(objective=objective)
         try:
-            scaled = sides if known is None else with_scales(sides, known, self._scales)
+            scaled = sides if numbers is None else with_scales(sides, numbers, self._scales)
             scores = self._one_column(scores, scheme)
-            return objective.unfairness_of_scores(scores, scaled, known, vector=scores.ndim == 2)
+            return objective.unfairness_of_scores(scores, scaled, numbers, vector=scores.ndim == 2)
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
 
-    def _comparisons_of(
-        self,
-        scores: Tensor,
-        groups: Tensor | ArrayLike,
-        targets: Tensor | ArrayLike | None,
-        weights: Tensor | ArrayLike | None,
+    def _make_sides(
+        self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None
     ) -> tuple[_Compiled, tuple[Sides, ...], Tensor | None]:
-        """The comparisons, the rows of each, and the numbers that scores should not depend on."""
-        own = None if weights is None else numbers("weights", weights).to(scores.device)
-        known: Tensor | None = None
+        """The comparisons, the rows of each, and the values of numeric attributes."""
+        weight = None if weights is None else as_tensor("weights", weights).to(scores.device)
+        numbers: Tensor | None = None
         compiled = self._compiled
-        cell = None if compiled is None or own is not None else compiled.lookup.cells(groups, targets)
-        if compiled is None or cell is None or len(cell) != len(scores):  # something new, or something wrong
-            values = BatchValues(self.criterion, groups, targets, self.continuous, scores=scores, weights=own)
+        cell = None if compiled is None or weight is not None else compiled.lookup.cells(groups, targets)
+        if compiled is None or cell is None or len(cell) != len(scores):  # new values, or wrong ones
+            values = BatchValues(self.criterion, groups, targets, self.continuous, scores=scores, weights=weight)
             if isinstance(self.continuous, str):
                 self.continuous = list(values.numbers)
             compiled = self._compiled_with(values)
             problem = values.problem(compiled.scheme)
-            cell, found = problem.cell, problem.attribute_values
-            known = None if found is None else torch.as_tensor(found).to(scores.device)
+            cell, attributes = problem.cell, problem.attribute_values
+            numbers = None if attributes is None else torch.as_tensor(attributes).to(scores.device)
         scheme = compiled.scheme
         if self._strata is None:
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
-            sides = plain_sides(scheme.comparisons, rows, own, scores.device)
+            sides = plain_sides(scheme.comparisons, rows, weight, scores.device)
         elif weights is not None:
             raise DataError(_WEIGHTED_DRAWS)
         else:
             sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
-        return compiled, sides, known
+        return compiled, sides, numbers
 
-    def _check_dealt(self, rows: int, ranks: int) -> None:
-        """Raise a DataError where every rank has drawn a whole batch: the same rows, each counted so many times."""
+    def _check_parts(self, rows: int, ranks: int) -> None:
+        """Raise a DataError if every rank has drawn a whole batch, so that each row counts several times."""
         if self.sampler is not None and self.sampler.world_size == 1 and rows == ranks * self.sampler.size:
             raise DataError(
                 f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
@@ -375,13 +362,13 @@ class UnfairnessPenalty(torch.nn.Module):
                 numbers=values.numbers,
             )
             objective = self._objective(scheme.comparisons)
-            self._known_groups, self._known_labels = known, classes  # not where the scheme was refused
+            self._known_groups, self._known_labels = known, classes  # only if the scheme is valid
             self._compiled = _Compiled(scheme, CellLookup(scheme), objective)
         return self._compiled
 
     def _objective(self, comparisons: tuple[Comparison, ...]) -> Objective:
         return Objective(
-            regression(),  # of which the penalty makes no use
+            regression(),  # the penalty does not use it
             comparisons,
             self.criterion,
             self.metric,
@@ -396,18 +383,20 @@ class UnfairnessPenalty(torch.nn.Module):
         self.generator = torch.Generator(device).manual_seed(self.generator.initial_seed())
         return replace(objective, generator=self.generator)
 
-    def _of_drawn_rows(self, sampler: ProbabilityBatchSampler, scores: Tensor, groups: Any, weights: Any) -> Tensor:
+    def _probability_penalty(
+        self, sampler: ProbabilityBatchSampler, scores: Tensor, groups: Any, weights: Any
+    ) -> Tensor:
         """The penalty of rows, by number, whose groups have probabilities."""
         if weights is not None:
             raise DataError(_WEIGHTED_DRAWS)
-        given = numbers("groups", groups).detach().cpu().reshape(-1)
-        same_length(scores=scores, groups=given)
-        rows = given.long()
+        numbers = as_tensor("groups", groups).detach().cpu().reshape(-1)
+        same_length(scores=scores, groups=numbers)
+        rows = numbers.long()
         if len(rows) != sampler.size:
             raise DataError(
                 f"must be the rows of a whole batch of the sampler, {sampler.size}, got {len(rows)}", argument="groups"
             )
-        if bool((rows != given).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
+        if bool((rows != numbers).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
             raise DataError(
                 f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
             )
@@ -420,38 +409,40 @@ class UnfairnessPenalty(torch.nn.Module):
         return objective.unfairness_of_scores(scores, sides, None, vector=scores.ndim == 2)
 
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
-        """The positive class's probability, where the two columns are the probabilities of two classes."""
+        """The probability of the positive class, if two columns are the probabilities of two classes."""
         if scores.ndim != 2 or scores.shape[1] != 2:
             return scores
-        if self._two_classes is None:  # asked once: on another device the answer is waited for
+        if self._two_classes is None:  # decided once: on another device this waits for it
             self._two_classes = are_probabilities(scores.detach().cpu().numpy(), rounding=1e-3)
         return scores[:, 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1] if self._two_classes else scores
 
 
 def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:
     """The error with the group that the batch has the fewest samples of."""
-    one, side = min(zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts))
-    group = one.groups[side.counts.index(min(side.counts))]
+    comparison, side = min(zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts))
+    group = comparison.groups[side.counts.index(min(side.counts))]
     return TooFewSamples(
-        f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {one}): {error}; "
+        f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {comparison}): {error}; "
         "the batches of StratifiedBatchSampler hold enough of every group"
     )
 
 
-def _columns_of(scores: Any, groups: Any, targets: Any, weights: Any) -> BatchColumns:
+def _read_columns(scores: Any, groups: Any, targets: Any, weights: Any) -> BatchColumns:
     """This process's rows as they are sent; they are validated after gathering."""
     _check_kind(scores)
-    held = [None if one is None else numbers(name, one).detach() for name, one in
-            (("groups", groups), ("targets", targets), ("weights", weights))]  # fmt: skip
-    for name, one in zip(("groups", "targets", "weights"), held, strict=True):
-        if one is not None and one.ndim != 1 and (name != "groups" or one.ndim != 2):
-            raise DataError(f"{name} must have one entry for each row, got the shape {tuple(one.shape)}")
-    same_length(scores=scores, groups=held[0], targets=held[1], weights=held[2])
-    if held[0] is None:
+    columns: dict[str, Tensor] = {}
+    for name, values in {"groups": groups, "targets": targets, "weights": weights}.items():
+        if values is not None:
+            columns[name] = column = as_tensor(name, values).detach()
+            if column.ndim != 1 and (name != "groups" or column.ndim != 2):
+                raise DataError(f"{name} must have one entry for each row, got the shape {tuple(column.shape)}")
+    same_length(scores=scores, **columns)
+    if "groups" not in columns:
         raise DataError("groups is missing; pass the group of each row")
-    # Halves would be added up over ranks as halves.
+    # Half precision would be added up over ranks in half precision.
     precise = scores if scores.dtype == torch.float64 else scores.float()
-    return BatchColumns(precise, held[0].unsqueeze(1) if held[0].ndim == 1 else held[0], held[1], held[2])
+    table = columns["groups"] if columns["groups"].ndim == 2 else columns["groups"].unsqueeze(1)
+    return BatchColumns(precise, table, columns.get("targets"), columns.get("weights"))
 
 
 def _check_kind(scores: Tensor) -> None:
@@ -470,23 +461,23 @@ def _check_scores(scores: Tensor) -> None:
             f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the batch comes from a "
             "DataLoader, pass StratifiedBatchSampler as batch_sampler=, not as sampler="
         )
-    # On another device this would wait for all work that is under way there.
+    # On another device this would wait for all its work.
     if namespace_for(scores).is_host and not is_finite(scores):
-        found = scores[~scores.isfinite()][0]
-        raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")
+        wrong = scores[~scores.isfinite()][0]
+        raise DataError(f"scores must be finite, got {wrong}; has the training diverged, or is an input missing?")
 
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
-_beside = ThreadPoolExecutor(1, "metrifair-penalty")
+_thread = ThreadPoolExecutor(1, "metrifair-penalty")
 _numbers = count(1)
-_known: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_modules: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
-def number_of(module: torch.nn.Module) -> int:
-    """A number by which the operation finds the module, as long as it is alive."""
+def register_module(module: torch.nn.Module) -> int:
+    """A number by which the operation finds the module, as long as it exists."""
     number = next(_numbers)
-    _known[number] = module
+    _modules[number] = module
     return number
 
 
@@ -495,15 +486,15 @@ def value_and_slopes(
     number: int, scores: Tensor, groups: Tensor, targets: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The penalty of a batch, and its derivative by each score."""
-    module: Penalty = _known[number]
+    module: Penalty = _modules[number]
 
-    def found() -> tuple[Tensor, Tensor]:
-        own = scores.detach().requires_grad_()
-        value = module(own, groups, targets, weights)
-        (slopes,) = torch.autograd.grad(value, own)
+    def compute() -> tuple[Tensor, Tensor]:
+        leaf = scores.detach().requires_grad_()
+        value = module(leaf, groups, targets, weights)
+        (slopes,) = torch.autograd.grad(value, leaf)
         return value.detach().clone(), slopes.clone()
 
-    return _beside.submit(found).result()  # within an operation this thread has no autograd
+    return _thread.submit(compute).result()  # within an operation this thread has no autograd
 
 
 @value_and_slopes.register_fake
@@ -523,7 +514,7 @@ def _back(ctx: Any, of_value: Tensor, of_slopes: Tensor) -> tuple[None, Tensor, 
 value_and_slopes.register_autograd(_back, setup_context=_keep)
 
 
-_HIGHEST = 100  # group or label that is looked up
+_HIGHEST = 100  # group or label in the table
 _LARGEST = 100_000  # entries of the table
 
 
@@ -533,28 +524,28 @@ class CellLookup:
     >>> from metrifair.nn.samplers import make_scheme
     >>> from metrifair.problem.criteria import STATISTICAL_PARITY
     >>> scheme = make_scheme(STATISTICAL_PARITY, [{0, 1}], (), contrast="pairs", pos_label=None)
-    >>> CellLookup(scheme).cells(torch.tensor([1, 0, -1]), None)             # -1: not known
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, -1]), None)             # -1: missing
     array([1, 0, 2])
-    >>> CellLookup(scheme).cells(torch.tensor([1, 0, 2]), None) is None      # 2 was not met before
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, 2]), None) is None      # 2 is new
     True
     """
 
     def __init__(self, scheme: Scheme) -> None:
-        self.table: Integers | None = None  # by label and group of each attribute, from -2 upwards; -1: not met before
+        self.table: Integers | None = None  # by label and group of each attribute, from -2 upwards; -1: a new value
         self.by_label = scheme.criterion.needs_labels
         labels = list(scheme.classes) if self.by_label else [0]
         groups = [list(attribute.groups) for attribute in scheme.attributes]
-        small = all(-1 <= value <= _HIGHEST for own in (labels, *groups) for value in own)  # type: ignore[operator]
+        small = all(-1 <= value <= _HIGHEST for values in (labels, *groups) for value in values)  # type: ignore[operator]
         by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
         if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
             return
-        if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):  # whose values are needed too
+        if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):  # which needs the values
             return
-        shape = [4 + max(own) for own in (labels, *groups)]  # type: ignore[type-var, operator]
+        shape = [4 + max(values) for values in (labels, *groups)]  # type: ignore[type-var, operator]
         if np.prod(shape) > _LARGEST:
             return
-        places = [[2 + label for label in labels], *([2 + group for group in own] + [1] for own in groups)]  # type: ignore[operator]
-        codes = [range(len(labels)), *([*range(len(own)), len(own)] for own in groups)]  # the last one is "unknown"
+        places = [[2 + label for label in labels], *([2 + group for group in part] + [1] for part in groups)]  # type: ignore[operator]
+        codes = [range(len(labels)), *(range(len(part) + 1) for part in groups)]  # the last one is "missing"
         self.table = np.full(shape, -1, dtype=np.int64)
         self.table[np.ix_(*places)] = scheme.cells.table[:, 0][np.ix_(*codes)]
 
@@ -566,33 +557,33 @@ class CellLookup:
         if self.by_label and not isinstance(targets, Tensor):
             return None
         columns = [targets, *columns] if self.by_label else columns
-        table = self.table if self.by_label else self.table[2]  # of the one label that every row has
+        table = self.table if self.by_label else self.table[2]  # every row has the label 0
         if len(columns) != table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
             return None
         places = []
         for column, length in zip(columns, table.shape, strict=True):
             values: NDArray[Any] = column.detach().cpu().numpy()
             if values.dtype.kind == "f":
-                with np.errstate(invalid="ignore"):  # of what is not a number
-                    whole = values.astype(np.int64)
-                if not (whole == values).all():
+                with np.errstate(invalid="ignore"):  # of NaN
+                    integers = values.astype(np.int64)
+                if not (integers == values).all():
                     return None
-                values = whole
+                values = integers
             places.append(values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1))
-        # Both ends of the table were not met before.
-        found: Integers = table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
-        return None if not len(found) or found.min() < 0 else found
+        # Both ends of the table are new values.
+        cell: Integers = table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
+        return None if not len(cell) or cell.min() < 0 else cell
 
 
 class BatchRows:
-    """The rows of a batch by cell (or by any other number): in one piece where the batch is laid out that way."""
+    """The rows of a batch by cell (or by any other number): a slice if the batch is ordered by it."""
 
     def __init__(self, cell: Integers, cells: int) -> None:
         self.counts = np.bincount(cell, minlength=cells)
         self.starts = np.cumsum(self.counts) - self.counts
         self.order = None if (cell[1:] >= cell[:-1]).all() else np.argsort(cell, kind="stable")
 
-    def of(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
+    def select(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
         """The rows of these cells, one after the other."""
         ends = [(int(self.starts[cell]), int(self.starts[cell] + self.counts[cell])) for cell in cells]
         if self.order is None:
@@ -605,53 +596,53 @@ class BatchRows:
 def plain_sides(
     comparisons: Sequence[Comparison], rows: BatchRows, weights: Tensor | None, device: torch.device
 ) -> tuple[Sides, ...]:
-    """The sides of every comparison, each an ordinary sample; ``weights`` is one number per sample."""
-    found = []
+    """The sides of every comparison without strata; ``weights`` is one number per sample."""
+    sides = []
     for comparison in comparisons:
-        both = rows.of(comparison.left + comparison.right, device)
-        own = None if weights is None else weights[both]
+        both = rows.select(comparison.left + comparison.right, device)
+        weight = None if weights is None else weights[both]
         sizes = [(int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)]
         if isinstance(comparison, Dependence):
-            found.append(Sides(both, sizes[0], (), own, dependence=comparison))
+            sides.append(Sides(both, sizes[0], (), weight, dependence=comparison))
         else:
-            found.append(Sides(both, sizes[0], sizes[1], own))
-    return tuple(found)
+            sides.append(Sides(both, sizes[0], sizes[1], weight))
+    return tuple(sides)
 
 
 class _Layout(NamedTuple):
     """The groups and labels of a batch, and the sides of its comparisons."""
 
     groups: Tensor
-    targets: Tensor | None  # None: they make no difference
+    targets: Tensor | None  # None: not used
     device: torch.device  # of the scores
     sides: tuple[Sides, ...]
 
 
-def _are_equal(earlier: Tensor, given: Any) -> bool:
-    return isinstance(given, Tensor) and earlier.device == given.device and torch.equal(earlier, given)
+def _are_equal(earlier: Tensor, values: Any) -> bool:
+    return isinstance(values, Tensor) and earlier.device == values.device and torch.equal(earlier, values)
 
 
 class BatchStrata:
-    """The strata that a sampler's batches are drawn from, and how much of each comparison's sides each makes up."""
+    """The strata that a sampler draws batches from, and their shares in the sides of each comparison."""
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
-        self.drawn, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
-        self.by_label = any(scheme.criterion.needs_labels for scheme in (self.drawn, problem.scheme))
+        self.scheme, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
+        self.by_label = any(scheme.criterion.needs_labels for scheme in (self.scheme, problem.scheme))
         self._last: _Layout | None = None
-        compared, strata = problem.scheme.cells, self.drawn.cells
-        self.cells = compared.count if compared else 1
-        # Most samplers draw by the cells that are compared, which need not be computed twice then.
-        self.alike = bool(compared and strata and np.array_equal(compared.table, strata.table))
+        cells, strata = problem.scheme.cells, self.scheme.cells
+        self.cells = cells.count if cells else 1
+        # Most samplers draw by the cells that are compared, which are then computed once.
+        self.alike = bool(cells and strata and np.array_equal(cells.table, strata.table))
         weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
         block = sampler.problem.cell * self.cells + problem.cell
         self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
-        # How many rows the batches' are drawn from; where weights are odds, with replacement, as if without end.
+        # Number of rows that batches are drawn from; with weights, with replacement, as from infinitely many.
         counts = np.bincount(block, weight > 0).astype(np.float64)
         self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
         self.present = np.flatnonzero(self.mass).tolist()
 
     def last_sides(self, scores: Tensor, groups: Any, targets: Any) -> tuple[Sides, ...] | None:
-        """The sides of the last batch, if this one has the same groups and labels, as all of a sampler have."""
+        """The sides of the last batch, if this one has the same groups and labels, as those of a sampler."""
         last = self._last
         if last is None or len(last.groups) != len(scores) or last.device != scores.device:
             return None
@@ -661,40 +652,40 @@ class BatchStrata:
     def sides(
         self,
         cell: Integers,
-        groups: Tensor | ArrayLike,
-        targets: Tensor | ArrayLike | None,
+        groups: Values,
+        targets: Values | None,
         comparisons: Sequence[Comparison],
         device: torch.device,
     ) -> tuple[Sides, ...]:
-        """The rows of each comparison, block by block, with weights where a side mixes several."""
+        """The rows of each comparison, block by block, with weights if a side consists of several."""
         stratum = cell
         if not self.alike:
-            stratum = BatchValues(self.drawn.criterion, groups, targets, self.continuous).problem(self.drawn).cell
+            stratum = BatchValues(self.scheme.criterion, groups, targets, self.continuous).problem(self.scheme).cell
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
-        found = tuple(self._sides_of(comparison, rows, device) for comparison in comparisons)
+        sides = tuple(self._make_sides(comparison, rows, device) for comparison in comparisons)
         labels = targets if self.by_label else None
         if isinstance(groups, Tensor) and (labels is None or isinstance(labels, Tensor)) and not self.continuous:
-            self._last = _Layout(groups.clone(), None if labels is None else labels.clone(), device, found)
-        return found
+            self._last = _Layout(groups.clone(), None if labels is None else labels.clone(), device, sides)
+        return sides
 
-    def _sides_of(self, comparison: Comparison, rows: BatchRows, device: torch.device) -> Sides:
-        """The blocks of rows that make up either side."""
+    def _make_sides(self, comparison: Comparison, rows: BatchRows, device: torch.device) -> Sides:
+        """The blocks of rows of either side."""
         counts = rows.counts
         left, right = (
             [block for block in self.present if block % self.cells in side]
             for side in (comparison.left, comparison.right)
         )
-        for own in (left, right):
-            if len(own) > 1 and not counts[own].all():
+        for blocks in (left, right):
+            if len(blocks) > 1 and not counts[blocks].all():
                 raise TooFewSamples(
-                    f"comparing {comparison}: the batch lacks one of the {len(own)} kinds of rows that make up a side; "
-                    "pass batches of the sampler"
+                    f"comparing {comparison}: the batch lacks one of the {len(blocks)} kinds of rows that make up a "
+                    "side; pass batches of the sampler"
                 )
-        blocks, sizes = left + right, [tuple(counts[own].tolist()) for own in (left, right)]
+        blocks, sizes = left + right, [tuple(counts[side].tolist()) for side in (left, right)]
         weights = None
         if max(len(left), len(right)) > 1:
             share = self.mass[blocks] / np.maximum(1, counts[blocks])
             weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
         fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
         dependence = comparison if isinstance(comparison, Dependence) else None
-        return Sides(rows.of(blocks, device), sizes[0], sizes[1], weights, fraction, dependence)
+        return Sides(rows.select(blocks, device), sizes[0], sizes[1], weights, fraction, dependence)

@@ -37,8 +37,8 @@ from metrifair.support.checks import check_integer, check_known, check_switches,
 _FEWEST = 2  # expected rows of a group that is compared
 
 
-def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """The rank that was given, or this process's own, and of how many."""
+def _read_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """The rank and the number of processes; by default those of ``torch.distributed``."""
     if (rank is None) != (world_size is None):
         raise DataError(f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither")
     if rank is None or world_size is None:
@@ -51,12 +51,12 @@ def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 class EpochSampler(torch.utils.data.Sampler[list[int]]):
-    """Batches of rows by epoch: each rank has its part of every batch, and training can go on where it stopped."""
+    """Batches of rows by epoch: each rank gets its part of every batch, and training can be resumed."""
 
     size: int  # rows of a batch, of all ranks together
 
     def __init__(self, random_state: Any, rank: int | None, world_size: int | None) -> None:
-        self.rank, self.world_size = _rank_of(rank, world_size)
+        self.rank, self.world_size = _read_rank(rank, world_size)
         self.random_state = common_seed(random_state, several=self.world_size > 1)
         self.epoch, self._first = 0, 0  # the start of the next iteration
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
@@ -66,7 +66,7 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         raise NotImplementedError
 
     def _check_size(self) -> None:
-        """Raise a DataError where batches have too few rows for all ranks."""
+        """Raise a DataError if batches have too few rows for all ranks."""
         if self.size < self.world_size:
             raise DataError(
                 f"batches of {self.size} rows leave some of {self.world_size} ranks without any; raise batch_size"
@@ -84,7 +84,7 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
             yield rows
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw this epoch next; not needed where each iteration is to be the epoch after the last one.
+        """Draw this epoch next; not needed if epochs follow each other.
 
         Parameters
         ----------
@@ -101,24 +101,24 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         Returns
         -------
         dict
-            ``epoch`` and ``step`` of the next batch. A loader with workers has taken batches ahead of those that were
-            trained on: save the step of the loop instead of this one then.
+            ``epoch`` and ``step`` of the next batch. A loader with workers draws batches ahead of training: save the
+            step of the training loop instead of this one then.
         """
         epoch, step = self._under_way or (self.epoch, self._first)
         return {"epoch": epoch, "step": step}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on from there: the next iteration draws the rest of that epoch.
+        """Continue from a position: the next iteration draws the rest of its epoch.
 
         Parameters
         ----------
         state : dict
-            What ``state_dict`` returned.
+            The position that ``state_dict`` returned.
         """
         if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
             raise DataError(f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
-        whole, self._first = divmod(int(state["step"]), max(1, len(self)))
-        self.epoch, self._under_way = int(state["epoch"]) + whole, None
+        epochs, self._first = divmod(int(state["step"]), max(1, len(self)))
+        self.epoch, self._under_way = int(state["epoch"]) + epochs, None
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -215,9 +215,9 @@ class StratifiedBatchSampler(EpochSampler):
         )
         self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
         self.problem = self.values.problem(scheme, self.sample_weight)
-        counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
-        own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
-        self.rows = [rows[counted[rows] > 0] for rows in own]
+        weight = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
+        by_cell = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
+        self.rows = [rows[weight[rows] > 0] for rows in by_cell]
         self.layout = layout(
             [len(rows) for rows in self.rows],
             scheme.comparisons,
@@ -234,9 +234,9 @@ class StratifiedBatchSampler(EpochSampler):
             )
         self.size = self.layout.size
         self._check_size()
-        odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
+        odds = None if self.sample_weight is None else [[weight[rows] for rows in self.rows]]
         self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
-        shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
+        shares = torch.stack([weight[rows].sum() for rows in self.rows]) / weight.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
 
@@ -331,7 +331,7 @@ class ProbabilityBatchSampler(EpochSampler):
                 remedy="use StratifiedBatchSampler if groups are known",
             )
         kind = criterion_named(criterion)
-        labels = None if targets is None or not kind.needs_labels else numbers("targets", targets).cpu().numpy()
+        labels = None if targets is None or not kind.needs_labels else as_tensor("targets", targets).cpu().numpy()
         self.problem = problem_with_shares(
             Inputs(labels, groups, sample_weight=sample_weight, label="targets"),
             criterion=kind,
@@ -348,14 +348,14 @@ class ProbabilityBatchSampler(EpochSampler):
         shares = self.problem.shares
         if shares is None:  # all probabilities are 0 or 1
             shares = np.eye(1 + int(self.problem.cell.max()))[self.problem.cell] * weight[:, None]
-        way = Drawing.weighted if replacement else Drawing.uniform
+        draw = Drawing.weighted if replacement else Drawing.uniform
         sides = side_weights(self.problem.comparisons, torch.as_tensor(shares))
-        self.drawing = way(torch.as_tensor(weight), sides, size=self.size)
-        self.weights = self._of_all_rows(self.drawing.loss_weight).float()
-        self.signed, self.sides = map(self._of_all_rows, (self.drawing.signed, self.drawing.sides))
+        self.drawing = draw(torch.as_tensor(weight), sides, size=self.size)
+        self.weights = self._expand(self.drawing.loss_weight).float()
+        self.signed, self.sides = map(self._expand, (self.drawing.signed, self.drawing.sides))
 
     def _check_groups(self) -> None:
-        """Raise TooFewSamples where less than two rows are expected of a group that is compared."""
+        """Raise TooFewSamples if a group that is compared has less than two expected rows."""
         sizes = self.problem.cell_sizes
         for comparison in self.problem.comparisons:
             for cells, group in zip(comparison.sides, comparison.groups, strict=True):
@@ -365,8 +365,8 @@ class ProbabilityBatchSampler(EpochSampler):
                         f"{_FEWEST} are needed; merge small groups"
                     )
 
-    def _of_all_rows(self, values: Tensor) -> Tensor:
-        """Values (..., rows that count) at their places among all rows; 0 elsewhere."""
+    def _expand(self, values: Tensor) -> Tensor:
+        """The values of the rows of the problem among all rows of the data, (..., n); 0 for the others."""
         full = torch.zeros(*values.shape[:-1], self.length, dtype=values.dtype)
         full[..., self._rows] = values
         return full
@@ -382,38 +382,38 @@ class ProbabilityBatchSampler(EpochSampler):
 
 
 def drawn_sides(sampler: ProbabilityBatchSampler, rows: Tensor, like: Tensor, *, signed: bool) -> list[Sides]:
-    """What the rows of a batch weigh in each comparison: one signed weight each, or a weight on either side."""
+    """The weights of a batch's rows in each comparison: one signed weight each, or a weight on either side."""
     if signed:
-        everyone = Sides(slice(0, len(rows)), (len(rows),), (), signed=sampler.drawing.draws)
-        return [replace(everyone, weights=own.to(like)) for own in sampler.signed[:, rows]]
+        side = Sides(slice(0, len(rows)), (len(rows),), (), signed=sampler.drawing.draws)
+        return [replace(side, weights=weights.to(like)) for weights in sampler.signed[:, rows]]
     on_both = Sides(torch.arange(len(rows)).repeat(2).to(like.device), (len(rows),), (len(rows),))
-    return [replace(on_both, weights=own.flatten().to(like)) for own in sampler.sides[..., rows]]
+    return [replace(on_both, weights=weights.flatten().to(like)) for weights in sampler.sides[..., rows]]
 
 
-def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:
+def as_tensor(name: str, values: Tensor | ArrayLike) -> Tensor:
     """Numbers of any array type as a tensor."""
-    if isinstance(given, Tensor):
-        return given
-    if isinstance(given, Mapping):
+    if isinstance(values, Tensor):
+        return values
+    if isinstance(values, Mapping):
         raise DataError(
-            f"{name} must be one tensor, got a dict of {', '.join(map(repr, given))}; make columns of its values with "
+            f"{name} must be one tensor, got a dict of {', '.join(map(repr, values))}; make columns of its values with "
             "torch.stack([...], 1)"
         )
-    values = np.array(given)
-    if values.dtype.kind not in "biuf":
+    array = np.array(values)
+    if array.dtype.kind not in "biuf":
         raise DataError(
-            f"{name} must be numbers, got {values.ravel()[:1].tolist()} and the like; "
+            f"{name} must be numbers, got {array.ravel()[:1].tolist()} and the like; "
             "numpy.unique(..., return_inverse=True) numbers other values from 0 upwards"
         )
-    return torch.as_tensor(values)
+    return torch.as_tensor(array)
 
 
 ContinuousColumns: TypeAlias = "Literal['auto'] | bool | Sequence[int]"
-"""Which columns of groups are numbers: these, all or none; or those with numbers that are no integers."""
+"""The numeric attributes among the columns of groups: these, all, none, or those with numbers that are no integers."""
 
 
 class BatchValues:
-    """The groups and targets of samples, checked; -1 or NaN is a group that is not known, NaN such a number."""
+    """The groups and targets of samples, checked; -1 or NaN is a missing group, NaN a missing number."""
 
     def __init__(
         self,
@@ -423,30 +423,29 @@ class BatchValues:
         continuous: ContinuousColumns = False,
         **others: Any,
     ) -> None:
-        given = numbers("groups", groups).detach().cpu().numpy()
-        if given.ndim not in (1, 2):
-            raise DataError(f"groups must be (n,) or (n, attributes), got the shape {tuple(given.shape)}")
-        table = given[:, None] if given.ndim == 1 else given
+        table = as_tensor("groups", groups).detach().cpu().numpy()
+        if table.ndim not in (1, 2):
+            raise DataError(f"groups must be (n,) or (n, attributes), got the shape {tuple(table.shape)}")
+        self.table = table = table[:, None] if table.ndim == 1 else table  # numbers
         self.numbers = _number_columns(table, continuous)
-        self.given = table  # as numbers
-        whole = np.nan_to_num(table, nan=UNKNOWN) if given.dtype.kind == "f" else table
+        integers = np.nan_to_num(table, nan=UNKNOWN) if table.dtype.kind == "f" else table
         if self.numbers:
-            known = ~np.isnan(table) if given.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
+            known = ~np.isnan(table) if table.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
             is_number = np.isin(np.arange(table.shape[1]), list(self.numbers))
             if not np.isfinite(table[:, is_number][known[:, is_number]]).all():
                 raise DataError("groups contains infinite numbers; leave those rows out")
-            whole = np.where(is_number, np.where(known, 0, UNKNOWN), whole)
-        _check_integers("groups", whole)
-        self.groups: Integers = whole.astype(np.int64)
+            integers = np.where(is_number, np.where(known, 0, UNKNOWN), integers)
+        _check_integers("groups", integers)
+        self.groups: Integers = integers.astype(np.int64)
         if self.groups.min(initial=0) < UNKNOWN:
             raise DataError(
                 f"groups must be integers from 0 upwards, or {UNKNOWN} where not known, got {self.groups.min()}"
             )
         self.targets: NDArray[Any] | None = None
         if targets is not None:
-            self.targets = numbers("targets", targets).detach().cpu().numpy()
-        self.of_labels = criterion.labels is not None and criterion.bins is None
-        if self.targets is not None and self.of_labels:
+            self.targets = as_tensor("targets", targets).detach().cpu().numpy()
+        self.by_label = criterion.labels is not None and criterion.bins is None
+        if self.targets is not None and self.by_label:
             _check_integers("targets", self.targets)
             self.targets = self.targets.astype(np.int64)
         if criterion.needs_labels and self.targets is None:
@@ -456,7 +455,7 @@ class BatchValues:
     def seen(self) -> tuple[list[set[int]], set[int]]:
         """The groups of each attribute, and the labels, that occur here."""
         groups = [set(np.unique(column).tolist()) - {UNKNOWN} for column in self.groups.T]
-        labels = set(np.unique(self.targets).tolist()) if self.of_labels and self.targets is not None else set()
+        labels = set(np.unique(self.targets).tolist()) if self.by_label and self.targets is not None else set()
         return groups, labels
 
     def problem(self, scheme: Scheme, weight: NDArray[np.float64] | None = None) -> Problem:
@@ -466,14 +465,14 @@ class BatchValues:
             if attribute.is_number:
                 columns.append(column)
                 continue
-            found, known = np.full(len(column), UNKNOWN, dtype=np.int64), column != UNKNOWN
-            found[known] = codes(attribute.name, column[known], attribute.groups)
-            columns.append(found)
+            coded, known = np.full(len(column), UNKNOWN, dtype=np.int64), column != UNKNOWN
+            coded[known] = codes(attribute.name, column[known], attribute.groups)
+            columns.append(coded)
         labels = self.targets
-        if labels is not None and self.of_labels:
+        if labels is not None and self.by_label:
             labels = codes("targets", labels, scheme.classes)
-        known = np.nan_to_num(self.given.astype(np.float64)) if self.numbers else None
-        return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight, numbers=known)
+        values = np.nan_to_num(self.table.astype(np.float64)) if self.numbers else None
+        return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight, numbers=values)
 
 
 def make_scheme(
@@ -485,7 +484,7 @@ def make_scheme(
     pos_label: object,
     numbers: Collection[int] = (),
 ) -> Scheme:
-    """The scheme of these groups of each attribute, and of these labels; ``numbers`` are the columns without groups."""
+    """The scheme of these groups of each attribute and these labels; ``numbers`` are the numeric attributes."""
     names = [f"group {place}" for place in range(len(groups))] if len(groups) > 1 else ["group"]
     attributes = [
         Attribute(name, (), is_number=True) if place in numbers else Attribute(name, at_least_two(values))
@@ -498,7 +497,7 @@ def make_scheme(
 
 
 def at_least_two(values: Iterable[int]) -> tuple[int, ...]:
-    """The values in order, completed by the usual counterpart of a single one.
+    """The values in order; a single one is completed by its usual counterpart.
 
     >>> at_least_two({2, 1}), at_least_two({0}), at_least_two({-1})
     ((1, 2), (0, 1), (-1, 1))
@@ -511,10 +510,10 @@ def at_least_two(values: Iterable[int]) -> tuple[int, ...]:
 
 
 def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple[int, ...]:
-    """The places of the columns that are numbers."""
-    every = range(table.shape[1])
+    """The places of the columns that are numeric attributes."""
+    places = range(table.shape[1])
     if isinstance(continuous, bool):
-        return tuple(every) if continuous else ()
+        return tuple(places) if continuous else ()
     if isinstance(continuous, str):
         check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
         columns = []
@@ -529,17 +528,17 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
                     stacklevel=4,
                 )
         return tuple(columns)
-    strange = [place for place in continuous if place not in every]
-    if strange:
+    unknown = [place for place in continuous if place not in places]
+    if unknown:
         raise DataError(
-            f"continuous names column {strange[0]!r}; columns of groups have numbers here, 0 to {len(every) - 1}"
+            f"continuous names column {unknown[0]!r}; columns of groups have numbers here, 0 to {len(places) - 1}"
         )
     return tuple(continuous)
 
 
-def _check_integers(name: str, given: NDArray[Any]) -> None:
-    if given.dtype.kind == "f":
-        wrong = given[~(np.isfinite(given) & (np.rint(given) == given))]
+def _check_integers(name: str, values: NDArray[Any]) -> None:
+    if values.dtype.kind == "f":
+        wrong = values[~(np.isfinite(values) & (np.rint(values) == values))]
         if len(wrong):
             raise DataError(f"{name} must be integers, got {wrong.flat[0]}")
 
@@ -618,14 +617,14 @@ def covering(
     numbers_at = (0,) if continuous else ()
     scheme = make_scheme(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at)
     rule = Coverage(scheme.comparisons, size=batch_size, least=least)
-    cell_of = _CellOf(kind, scheme, rule, continuous=continuous)
+    lookup = _SampleLookup(kind, scheme, rule, continuous=continuous)
     pending: list[tuple[Tensor, Any, Any]] = []
     cells: list[int] = []
     needed = np.tile(rule.needs, 2).tolist()  # of every side
     missing, left = list(needed), sum(needed)
     for x, y, group in stream:
         pending.append((torch.as_tensor(x), y, group))
-        cell, sides = cell_of(y, group)
+        cell, sides = lookup(y, group)
         cells.append(cell)
         for side in sides:
             if missing[side] > 0:
@@ -635,13 +634,13 @@ def covering(
             continue
         member = rule.member(np.array(cells))
         check_patience(len(cells), member, rule)
-        features, targets, own = zip(*pending, strict=True)
+        features, labels, values = zip(*pending, strict=True)
         weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
-        yield CoveringBatch(torch.stack(features), together("y", targets), together("group", own), weight)
+        yield CoveringBatch(torch.stack(features), join_numbers("y", labels), join_numbers("group", values), weight)
         pending, cells, missing, left = [], [], list(needed), sum(needed)
 
 
-class _CellOf:
+class _SampleLookup:
     """The cell of a sample and the sides that it is on, looked up if its group and label occurred before."""
 
     def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage, *, continuous: bool = False) -> None:
@@ -652,21 +651,21 @@ class _CellOf:
         """Both, checked the first time."""
         label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
         value = group.item() if isinstance(group, Tensor) else group
-        if self.continuous and isinstance(value, int | float):  # all that are known lie in the same cells
+        if self.continuous and isinstance(value, int | float):  # all known numbers are in the same cells
             group = value = 0.0 if abs(value) < inf else value
         key = label, str(value) if self.continuous else value
-        found = self.known.get(key)
-        if found is None:
-            given = numbers("y", y).reshape(1), numbers("group", group).reshape(1, 1)
-            cell = BatchValues(self.criterion, given[1], given[0], self.continuous).problem(self.scheme).cell
-            found = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
-            if len(self.known) < _MOST_KNOWN:  # a number that is cut into bins is another one in every sample
-                self.known[key] = found
-        return found
+        place = self.known.get(key)
+        if place is None:
+            labels, groups = as_tensor("y", y).reshape(1), as_tensor("group", group).reshape(1, 1)
+            cell = BatchValues(self.criterion, groups, labels, self.continuous).problem(self.scheme).cell
+            place = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
+            if len(self.known) < _MOST_KNOWN:  # a target that is cut into bins differs in every sample
+                self.known[key] = place
+        return place
 
 
-def together(name: str, values: Sequence[Any]) -> Tensor:
+def join_numbers(name: str, values: Sequence[Any]) -> Tensor:
     """Numbers, or tensors of one, as one tensor (n,)."""
     if isinstance(values[0], Tensor):
-        return torch.stack([value if isinstance(value, Tensor) else numbers(name, value) for value in values])
-    return numbers(name, values)
+        return torch.stack([value if isinstance(value, Tensor) else as_tensor(name, value) for value in values])
+    return as_tensor(name, values)
