@@ -74,7 +74,7 @@ class Notebook:
         return NOTEBOOK.replace("SCRIPT", base64.b64encode(widget._esm.encode()).decode())
 
     def state(self):
-        names = ("content", "row", "said", "max_unfairness")
+        names = ("content", "row", "message", "max_unfairness")
         return json.loads(json.dumps({name: getattr(self.widget, name) for name in names}))
 
     def carry(self):
@@ -139,7 +139,7 @@ def test_a_limit_is_a_selection(opened):
     book.inside.locator("#limit").blur()
     book.carry()
     assert front.chosen is None
-    assert book.shown("#said") == book.widget.said != ""
+    assert book.shown("#message") == book.widget.message != ""
     assert book.inside.locator("#frontier .chosen").count() == 0
 
 

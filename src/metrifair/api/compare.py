@@ -22,7 +22,7 @@ from metrifair.wording.compare import difference_sentences
 
 _COLUMNS: FrameColumns = {
     **field_columns("String", "model", "attribute", "criterion", "within"),
-    "groups": ("String", lambda one: " / ".join(one.groups)),
+    "groups": ("String", lambda row: " / ".join(row.groups)),
     **field_columns("String", "metric"),
     **field_columns("Float64", "before", "after", "difference"),
     **interval_columns("interval", "interval"),

@@ -28,7 +28,7 @@ from metrifair.wording.compare import series_sentences
 
 _COLUMNS: FrameColumns = {
     **field_columns("String", "look", "attribute", "criterion", "within"),
-    "groups": ("String", lambda one: " / ".join(one.groups)),
+    "groups": ("String", lambda row: " / ".join(row.groups)),
     **field_columns("String", "metric"),
     **field_columns("Float64", "value"),
     **interval_columns("interval", "interval"),

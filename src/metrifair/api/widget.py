@@ -22,7 +22,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
 
     _esm = widget_script()
     content = traitlets.Dict().tag(sync=True)  # the content of the chart
-    said = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or a warning
+    message = traitlets.Unicode().tag(sync=True)  # why nothing was chosen, or a warning
     row = traitlets.Int().tag(sync=True)  # the position of the slider
     max_unfairness = traitlets.Float(None, allow_none=True).tag(sync=True)
     strength = traitlets.Float()
@@ -91,6 +91,6 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         view = self.frontier.view()
         self._rows = view.rows
         with self.hold_sync():
-            self.content, self.said = page_content(view), message
+            self.content, self.message = page_content(view), message
             if self.frontier.chosen is not None:
                 self.row = self.content["start"]

@@ -112,7 +112,7 @@ class Sinkhorn:
             x, y = (u - center) / self.epsilon, (v - center) / self.epsilon  # the unit of cost is now epsilon
             pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
-                solved(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
+                solve(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
                 for pair, begin in zip(pairs, start or (None, None, None), strict=True)
             )
             entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
@@ -196,7 +196,7 @@ class TransportProblem:
             step = acceleration.next(step, self.log_b - columns.log())
 
 
-class Solved(NamedTuple):
+class TransportSolution(NamedTuple):
     """One problem's value, the plain cost of its plan, and the slopes at both clouds."""
 
     entropic: Tensor
@@ -207,7 +207,7 @@ class Solved(NamedTuple):
     converged: Tensor
 
 
-def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> Solved:
+def solve(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> TransportSolution:
     """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
     f, g = start or problem.start()
     tol, max_iterations = max(solver.tol, _RESOLUTION[f.dtype]), solver.max_iterations
@@ -230,7 +230,7 @@ def solved(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn
         plans = problem.plans(f, g)
         left, right = torch.ones_like(f), torch.ones_like(g)
     slopes = _slopes(problem, plans, left, right, sharp=sharp)
-    return Solved((f * problem.a).sum(-1) + (g * problem.b).sum(-1), *slopes, (f, g), near)
+    return TransportSolution((f * problem.a).sum(-1) + (g * problem.b).sum(-1), *slopes, (f, g), near)
 
 
 def _moved(potential: Tensor, scaling: Tensor) -> Tensor:

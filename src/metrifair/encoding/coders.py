@@ -264,10 +264,10 @@ def _days(column: Column) -> Floats:
     """Days since 1970, in UTC if a time zone is known."""
     if column.dtype.kind == "M":
         return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")
-    return np.array([_days_of(value) for value in column.tolist()], dtype=np.float64)
+    return np.array([_to_days(value) for value in column.tolist()], dtype=np.float64)
 
 
-def _days_of(value: dt.date) -> float:
+def _to_days(value: dt.date) -> float:
     if not isinstance(value, dt.datetime):
         return float((value - _EPOCH.date()).days)
     naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)

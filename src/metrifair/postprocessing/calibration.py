@@ -63,10 +63,10 @@ class IntersectedGroups(NamedTuple):
     seen: Integers  # (groups, attributes): codes, in ascending order
 
     @classmethod
-    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> IntersectedGroups:
+    def from_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> IntersectedGroups:
         """Intersections with rows in each of the sets; others count as not seen. A group without rows is an error."""
         if problem.probabilities is not None:
-            return cls._of_probabilities(problem, problem.probabilities, sets)
+            return cls._from_probabilities(problem, problem.probabilities, sets)
         has_groups = (problem.groups != UNKNOWN).all(1)
         seen = np.unique(problem.groups[has_groups], axis=0)
         for name, member in sets.items():
@@ -81,7 +81,7 @@ class IntersectedGroups(NamedTuple):
         return cls(problem.scheme, seen)
 
     @classmethod
-    def _of_probabilities(
+    def _from_probabilities(
         cls, problem: Problem, probabilities: RowProbabilities, sets: Mapping[str, NDArray[np.bool_]]
     ) -> IntersectedGroups:
         """All groups; a group of which less than one row is expected in a set is an error."""
@@ -99,7 +99,7 @@ class IntersectedGroups(NamedTuple):
 
         >>> from metrifair.problem.problem import Inputs, make_problem
         >>> problem = make_problem(Inputs(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
-        >>> IntersectedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        >>> IntersectedGroups.from_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
         array([ 2,  1, -1, -1])
         """
         radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
@@ -248,7 +248,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         """Fit base and group model, store groups and classes, and score held-out rows."""
         self._check_parameters()
         problem, training = self._read(X, arguments)
-        self.crossed_ = IntersectedGroups.of_rows(problem, self._sets(problem))
+        self.crossed_ = IntersectedGroups.from_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
         seed = make_seed(self.random_state)
         self.generator_ = np.random.RandomState(seed)

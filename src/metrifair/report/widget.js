@@ -4,7 +4,7 @@ function render({ model, el }) {
   const page = el.appendChild(document.createElement("div")).attachShadow({ mode: "open" });
   page.innerHTML = `<style>${STYLE}</style><div class="widget">
     <p class="limit"><label>Choose by a limit: unfairness at most <input type="number" id="limit" min="0" step="0.01"></label>
-    <output id="said" role="status"></output></p>
+    <output id="message" role="status"></output></p>
     <div id="body"></div></div><svg id="blank" hidden></svg><script type="application/json" id="data"></script>`;
   const at = (id) => page.getElementById(id);
 
@@ -27,12 +27,12 @@ function render({ model, el }) {
     drawing = false;
     go();
   };
-  const say = () => { at("said").textContent = model.get("said"); };
+  const say = () => { at("message").textContent = model.get("message"); };
   const limit = () => { at("limit").value = model.get("max_unfairness") ?? ""; };
 
   page.addEventListener("row", (event) => tell("row", event.detail));
   at("limit").addEventListener("change", (event) => tell("max_unfairness", event.target.value === "" ? null : Number(event.target.value)));
-  const listeners = { "change:content": draw, "change:row": go, "change:said": say, "change:max_unfairness": limit };
+  const listeners = { "change:content": draw, "change:row": go, "change:message": say, "change:max_unfairness": limit };
   for (const [name, listener] of Object.entries(listeners)) model.on(name, listener);
   draw();
   say();

@@ -264,10 +264,10 @@ class FrontierView:
         places = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
         points = tuple(self.points[at] for at in places)
         usable = tuple(point for point in points if self._drawable(point))
-        figures = {key: _summary_of(key, usable) for key in self.keys}
+        figures = {key: _row_figure(key, usable) for key in self.keys}
         best = any(point in self.front for point in usable)
         parts = {
-            name: _summary_of(
+            name: _row_figure(
                 self.gap_key, (figure for at in places if (figure := part[at]) is not None and not figure.failed)
             )
             for name, part in (("training", self.training), ("validation", self.validation))
@@ -374,7 +374,7 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
     return texts
 
 
-def _summary_of(key: str, points: Iterable[Point]) -> RowFigure:
+def _row_figure(key: str, points: Iterable[Point]) -> RowFigure:
     """The figure over the seeds of one strength; a single model keeps its own interval."""
     known = [(point, value) for point in points if (value := point.figure(key)) is not None]
     values = [value for _, value in known]
