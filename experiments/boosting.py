@@ -111,11 +111,11 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
 
 def runs(arrays: Source, effort: Effort) -> list[Run]:
     """All methods on all data sets, one split per seed; where a split is prescribed there is one seed."""
-    code, found = inspect.getsource(sys.modules[__name__]), []
+    code, jobs = inspect.getsource(sys.modules[__name__]), []
     for name in ("compas", "student-math") if effort.quick else SETS:
         case = Case("boosting", EITHER, "raw", name, DATA[name])
-        found += baseline_runs(case, methods(name, quick=effort.quick), arrays, effort, code=code)
-    return found
+        jobs += baseline_runs(case, methods(name, quick=effort.quick), arrays, effort, code=code)
+    return jobs
 
 
 def methods(name: str, *, quick: bool) -> list[Baseline]:
@@ -150,7 +150,7 @@ def _network(case: Case, splits: Splits, effort: Effort, *, strengths: Sequence[
         X, y, group = splits.x[train], splits.y[train], splits.a[train]
         models = fit_stack(model, X, y, strengths=strengths, seeds=[seed], sensitive_features=group)
         seconds = (time.perf_counter() - start) / len(strengths)
-        scores = [one and _scores(one, case, splits, seed) for one in models]
+        scores = [fitted and _scores(fitted, case, splits, seed) for fitted in models]
         results += results_of(case, splits, NETWORK, seed, strengths=strengths, scores=scores, seconds=seconds)
     return results
 
@@ -166,18 +166,18 @@ def _boosted(
     blind: bool = False,
     expected_groups: bool = True,
 ) -> list[ModelResult]:
-    made = _maker(library, pace, classify=case.classify, expected_groups=expected_groups)
+    make_model = _maker(library, pace, classify=case.classify, expected_groups=expected_groups)
     name = library + pace.suffix + (BLIND if blind else "") + ("" if expected_groups else OWN_GROUPS)
     seen = replace(splits, x=splits.without_group) if blind else splits
     results = []
     for seed in effort.seeds:
         train = splits.train[seed]
         for strength in strengths:
-            model = made(strength, random_state=seed)
+            model = make_model(strength, random_state=seed)
             start = time.perf_counter()
             model.fit(seen.x[train], seen.y[train], sensitive_features=seen.a[train])
             seconds = time.perf_counter() - start
-            tested, trained = (
+            test, training = (
                 results_of(
                     case,
                     rows,
@@ -189,7 +189,7 @@ def _boosted(
                 )[0]
                 for rows in (seen, replace(seen, test=seen.train))
             )
-            results.append(replace(tested, training=trained.kolmogorov))
+            results.append(replace(test, training=training.kolmogorov))
     return results
 
 
@@ -208,7 +208,7 @@ def _chosen(case: Case, splits: Splits, effort: Effort, *, library: str, pace: P
     These models are of five folds; a model of all training rows is then judged on test rows. ``training`` is the
     distance that the choice was made by.
     """
-    made, grid = _maker(library, pace, classify=True), sorted({*FINE, 3.0})
+    make_model, grid = _maker(library, pace, classify=True), sorted({*FINE, 3.0})
     seen = replace(splits, x=splits.without_group) if blind else splits
     results = []
     for seed in effort.seeds:
@@ -216,26 +216,26 @@ def _chosen(case: Case, splits: Splits, effort: Effort, *, library: str, pace: P
         X, y, a = seen.x[rows], seen.y[rows], seen.a[rows]
         kind = 2 * y + a
         folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, kind))
-        begun, judged = time.perf_counter(), {}
+        start, distances = time.perf_counter(), {}
         for strength in grid:
             score = np.zeros(len(rows))
-            for own, aside in folds:
-                model = made(strength, random_state=seed).fit(X[own], y[own], sensitive_features=a[own])
-                score[aside] = model.predict_proba(X[aside])[:, 1]
-            judged[strength] = float(kolmogorov_distance(score[a == 0], score[a == 1]))
+            for inner, held_out in folds:
+                model = make_model(strength, random_state=seed).fit(X[inner], y[inner], sensitive_features=a[inner])
+                score[held_out] = model.predict_proba(X[held_out])[:, 1]
+            distances[strength] = float(kolmogorov_distance(score[a == 0], score[a == 1]))
         for bound in WITHIN:
-            fair = [strength for strength, distance in judged.items() if distance <= bound] or [max(judged)]
-            model = made(min(fair), random_state=seed).fit(X, y, sensitive_features=a)
-            (found,) = results_of(
+            fair = [strength for strength, distance in distances.items() if distance <= bound] or [max(distances)]
+            model = make_model(min(fair), random_state=seed).fit(X, y, sensitive_features=a)
+            (result,) = results_of(
                 case,
                 seen,
                 f"{library}{pace.suffix}{BLIND if blind else ''}{CHOSEN}{bound:g}",
                 seed,
                 strengths=[min(fair)],
                 scores=[_scores(model, case, seen, seed)],
-                seconds=time.perf_counter() - begun,
+                seconds=time.perf_counter() - start,
             )
-            results.append(replace(found, training=judged[min(fair)]))
+            results.append(replace(result, training=distances[min(fair)]))
     return results
 
 
@@ -261,11 +261,11 @@ def _reduction(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
                 model.fit(splits.x[train], splits.y[train], sensitive_features=splits.a[train])
                 seconds = time.perf_counter() - start
                 chance = model._pmf_predict(unseen)[:, 1]  # its decisions are drawn with these
-                drawn = model.predict(unseen, random_state=0)
+                decisions = model.predict(unseen, random_state=0)
             # Its decisions are judged as they were drawn, its scores by the chances.
-            both = [chance, drawn]
+            scores = [chance, decisions]
             scored, decided = results_of(
-                case, splits, REDUCTION, seed, strengths=[bound] * 2, scores=both, seconds=seconds
+                case, splits, REDUCTION, seed, strengths=[bound] * 2, scores=scores, seconds=seconds
             )
             results.append(replace(decided, kolmogorov=scored.kolmogorov))
     return results
@@ -276,11 +276,11 @@ def _reduction(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
 
 def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) -> Page:
     """Tables and figure; a model that diverged is in none."""
-    results = [one for one in results if not one.failed]
-    chosen = [one for one in results if CHOSEN in one.method]
-    penalized = [one for one in results if one.method != REDUCTION and one not in chosen]
-    tables = {"Boosters and network": means_table([one for one in penalized if one.strength in STRENGTHS])}
-    if finer := [one for one in penalized if one.strength in FINE]:
+    results = [result for result in results if not result.failed]
+    chosen = [result for result in results if CHOSEN in result.method]
+    penalized = [result for result in results if result.method != REDUCTION and result not in chosen]
+    tables = {"Boosters and network": means_table([result for result in penalized if result.strength in STRENGTHS])}
+    if finer := [result for result in penalized if result.strength in FINE]:
         tables["Further strengths"] = means_table(finer)
     if chosen:
         heading = ["method and distance", "strength", "Kolmogorov, training rows kept aside", "accuracy", "Kolmogorov"]
@@ -292,7 +292,7 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
             heading,
             *lines,
         ]
-    if reduced := [one for one in results if one.method == REDUCTION]:
+    if reduced := [result for result in results if result.method == REDUCTION]:
         title = f"{REDUCTION} (exponentiated gradient): a bound on the decisions' gap, not on the scores'"
         heading = ["bound", "accuracy", "Kolmogorov of the scores", "gap of the decisions", "s"]
         lines = [
@@ -300,18 +300,18 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
             for r in reduced
         ]
         tables[title] = [heading, *lines]
-    if known := [one for one in penalized if not isnan(one.training)]:
-        tables["Training rows against test rows: Kolmogorov distance of the scores"] = gaps_table(known)
-    sets = dict.fromkeys(one.data for one in results)
-    seeds = {name: len({one.seed for one in results if one.data == name}) for name in sets}
+    if with_training := [result for result in penalized if not isnan(result.training)]:
+        tables["Training rows against test rows: Kolmogorov distance of the scores"] = gaps_table(with_training)
+    sets = dict.fromkeys(result.data for result in results)
+    seeds = {name: len({result.seed for result in results if result.data == name}) for name in sets}
     most = max(seeds.values())
     fewer = [f"{name} {count}" for name, count in seeds.items() if count < most]
-    told = f"Seeds: {most}" + (f"; {', '.join(fewer)}, whose split is prescribed." if fewer else ".")
-    apart = (SLOWER.suffix, LONGER.suffix)
-    shown = [one for one in results if not any(suffix in one.method for suffix in apart)]
+    seeds_text = f"Seeds: {most}" + (f"; {', '.join(fewer)}, whose split is prescribed." if fewer else ".")
+    suffixes = (SLOWER.suffix, LONGER.suffix)
+    shown = [result for result in results if not any(suffix in result.method for suffix in suffixes)]
     return Page(
         title="Boosted trees",
-        notes=[_SETTINGS, *notes, told, _ENTRIES, _FLOOR],
+        notes=[_SETTINGS, *notes, seeds_text, _ENTRIES, _FLOOR],
         tables=tables,
         charts={"Accuracy against unfairness of the scores": tradeoff_chart(shown, on="scores")},
     )
@@ -325,38 +325,44 @@ def means_table(results: Sequence[ModelResult]) -> TextTable:
     >>> means_table([one, two])[1]
     ['adult', 'LightGBM', '0.860(10) / 0.150(50)', '3.00']
     """
-    strengths = sorted({one.strength for one in results})
+    strengths = sorted({result.strength for result in results})
     lines = []
-    for name, method in dict.fromkeys((one.data, one.method) for one in results):
-        own = [one for one in results if (one.data, one.method) == (name, method)]
+    for name, method in dict.fromkeys((result.data, result.method) for result in results):
+        group = [result for result in results if (result.data, result.method) == (name, method)]
         texts = []
         for strength in strengths:
-            part = [one for one in own if one.strength == strength]
+            part = [result for result in group if result.strength == strength]
             figures = (
-                [mean_text([one.accuracy for one in part]), mean_text([one.kolmogorov for one in part])]
+                [mean_text([result.accuracy for result in part]), mean_text([result.kolmogorov for result in part])]
                 if part
                 else ["–"]
             )
             texts.append(" / ".join(figures))
-        lines.append([name, method, *texts, f"{fmean(one.seconds for one in own):.2f}"])
+        lines.append([name, method, *texts, f"{fmean(result.seconds for result in group):.2f}"])
     return [["data", "method", *(f"strength {value:g}" for value in strengths), "s per fit"], *lines]
 
 
 def gaps_table(results: Sequence[ModelResult]) -> TextTable:
     """Means over seeds of the distance on training rows / on test rows, and how low the latter gets."""
     lines = []
-    for name, method in dict.fromkeys((one.data, one.method) for one in results):
-        own = [one for one in results if (one.data, one.method) == (name, method)]
-        at = {strength: [one for one in own if one.strength == strength] for strength in {one.strength for one in own}}
+    for name, method in dict.fromkeys((result.data, result.method) for result in results):
+        group = [result for result in results if (result.data, result.method) == (name, method)]
+        by_strength = {
+            strength: [result for result in group if result.strength == strength]
+            for strength in {result.strength for result in group}
+        }
         texts = [
-            " / ".join(mean_text([getattr(one, rows) for one in at[strength]]) for rows in ("training", "kolmogorov"))
-            if strength in at
+            " / ".join(
+                mean_text([getattr(result, rows) for result in by_strength[strength]])
+                for rows in ("training", "kolmogorov")
+            )
+            if strength in by_strength
             else "–"
             for strength in GAPS
         ]
-        lowest = min(at.values(), key=lambda part: fmean(one.kolmogorov for one in part))
+        lowest = min(by_strength.values(), key=lambda part: fmean(result.kolmogorov for result in part))
         floor = sampling_floor(*DATA[name].test_groups)
-        lines.append([name, method, *texts, mean_text([one.kolmogorov for one in lowest]), f"{floor:.3f}"])
+        lines.append([name, method, *texts, mean_text([result.kolmogorov for result in lowest]), f"{floor:.3f}"])
     return [["data", "method", *(f"strength {value:g}" for value in GAPS), "lowest", "floor"], *lines]
 
 

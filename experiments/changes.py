@@ -32,12 +32,15 @@ _NOTES = [
 ]
 
 
-def replaced(folder: Path, new: Sequence[Path]) -> None:
-    """Put new points of our method in the place of those of the corrected protocol, which are kept apart."""
-    kept = folder / "raw" / "mfl.csv.gz"
-    known = read_csv([kept])
-    write_csv(folder / "raw" / "before" / "mfl-corrected.csv.gz", [one for one in known if one.protocol == "corrected"])
-    write_csv(kept, [one for one in known if one.protocol != "corrected"] + read_csv(new))
+def replace_results(folder: Path, new: Sequence[Path]) -> None:
+    """Replace our points of the corrected protocol by new ones, and keep the old ones in a file."""
+    file = folder / "raw" / "mfl.csv.gz"
+    results = read_csv([file])
+    write_csv(
+        folder / "raw" / "before" / "mfl-corrected.csv.gz",
+        [result for result in results if result.protocol == "corrected"],
+    )
+    write_csv(file, [result for result in results if result.protocol != "corrected"] + read_csv(new))
 
 
 def changes_page(folder: Path) -> Page:
@@ -49,13 +52,13 @@ def changes_page(folder: Path) -> Page:
     for key, curve in now.items():
         if key not in before:
             continue
-        rivals = [one for own, one in now.items() if own[:3] == key[:3] and _compares(one, curve)]
+        rivals = [other for place, other in now.items() if place[:3] == key[:3] and _compares(other, curve)]
         for on in ("scores",) if curve.experiment == "regression" else ("scores", "labels"):
             texts = []
             for constant in (False,) if curve.experiment == "regression" else (False, True):
-                areas = [one.exact(on, constant=constant) for one in (before[key], curve)]
-                others = [one.exact(on, constant=constant) for one in rivals]
-                texts += [*map(str, areas), str(max(others, key=lambda one: one.value)) if others else ""]
+                areas = [version.exact(on, constant=constant) for version in (before[key], curve)]
+                others = [other.exact(on, constant=constant) for other in rivals]
+                texts += [*map(str, areas), str(max(others, key=lambda area: area.value)) if others else ""]
             texts += [""] * (len(kinds) - len(texts))
             lines.append([curve.experiment, DATA[curve.data].title, curve.input, METHODS[curve.method], on, *texts])
     return Page(title="What changed in the corrected tables", notes=_NOTES, tables={"Areas": lines}, charts={})
@@ -67,12 +70,12 @@ def _compares(other: Curve, ours: Curve) -> bool:
 
 
 def _corrected(results: Sequence[ModelResult]) -> dict[tuple[str, str, str, str], Curve]:
-    found = curves(one for one in results if one.protocol == "corrected")
-    return {(one.experiment, one.input, one.data, one.method): one for one in found}
+    corrected = curves(result for result in results if result.protocol == "corrected")
+    return {(result.experiment, result.input, result.data, result.method): result for result in corrected}
 
 
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     if sys.argv[2:]:
-        replaced(place, [Path(name) for name in sys.argv[2:]])
+        replace_results(place, [Path(name) for name in sys.argv[2:]])
     write_page(changes_page(place), place, "changes", html=False)

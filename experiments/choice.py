@@ -76,41 +76,43 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     seeds = [FIRST_SEED + seed for seed in effort.seeds]
     jobs = [(name, seed, family) for seed in seeds for name in SETS for family in FAMILIES]
     work = partial(sweep, sets=source(effort), strengths=effort.some(STRENGTHS))
-    found = list(run_parallel(work, jobs, n_jobs, threads=1))
-    write_file(folder / "points.json", json.dumps([vars(one) for one in found]).encode())
+    sweeps = list(run_parallel(work, jobs, n_jobs, threads=1))
+    write_file(folder / "points.json", json.dumps([vars(result) for result in sweeps]).encode())
     write_page(choice_page(folder / "points.json", notes=circumstances(effort, processes=n_jobs)), folder, "choice")
 
 
 def sweep(job: tuple[str, int, str], *, sets: Source, strengths: Sequence[float]) -> Sweep:
     """The figures of one family on one split of a data set."""
     name, seed, family = job
-    whole = sets(name, "standard")
-    train, test, fold = drawn(whole, seed)
-    features, label = whole.without_group, (whole.y > 0).astype(int)
+    splits = sets(name, "standard")
+    train, test, fold = draw_rows(splits, seed)
+    features, label = splits.without_group, (splits.y > 0).astype(int)
     spread_out = features.std(0)
     features = (features - features.mean(0)) / np.where(spread_out > 0, spread_out, 1)
-    found: dict[str, list[float]] = {"auc": [], "gap": [], "test_auc": [], "test_gap": []}
+    figures: dict[str, list[float]] = {"auc": [], "gap": [], "test_auc": [], "test_gap": []}
     for strength in strengths:
-        fitted = partial(_scores, FAMILIES[family](strength), (features, label, whole.a))
-        inside = np.empty(len(train))
+        score_rows = partial(_scores, FAMILIES[family](strength), (features, label, splits.a))
+        validated = np.empty(len(train))
         for place in range(FOLDS):
-            inside[fold == place] = fitted(train[fold != place], train[fold == place])
-        for key, rows, score in (("", train, inside), ("test_", test, fitted(train, test))):
-            found[f"{key}auc"].append(float(roc_auc_score(label[rows], score)))
-            found[f"{key}gap"].append(float(kolmogorov_distance(*(score[whole.a[rows] == own] for own in (0, 1)))))
-    floors = tuple(sampling_floor(*np.bincount(whole.a[rows], minlength=2)) for rows in (train, test))
-    return Sweep(name, seed, family, (floors[0], floors[1]), **found)
+            validated[fold == place] = score_rows(train[fold != place], train[fold == place])
+        for key, rows, score in (("", train, validated), ("test_", test, score_rows(train, test))):
+            figures[f"{key}auc"].append(float(roc_auc_score(label[rows], score)))
+            figures[f"{key}gap"].append(
+                float(kolmogorov_distance(*(score[splits.a[rows] == group] for group in (0, 1))))
+            )
+    floors = tuple(sampling_floor(*np.bincount(splits.a[rows], minlength=2)) for rows in (train, test))
+    return Sweep(name, seed, family, (floors[0], floors[1]), **figures)
 
 
-def drawn(whole: Splits, seed: int) -> tuple[Any, Any, Any]:
+def draw_rows(splits: Splits, seed: int) -> tuple[Any, Any, Any]:
     """Training rows, test rows, and the fold of each training row, stratified by group and label."""
     generator = np.random.default_rng(seed)
-    rows = generator.permutation(len(whole.y))[:ROWS]
+    rows = generator.permutation(len(splits.y))[:ROWS]
     half = len(rows) // 2
     train, fold = rows[:half], np.empty(half, dtype=np.int64)
-    cell = 2 * whole.a[train] + (whole.y[train] > 0)
-    for own in np.unique(cell):
-        places = np.flatnonzero(cell == own)
+    cell = 2 * splits.a[train] + (splits.y[train] > 0)
+    for value in np.unique(cell):
+        places = np.flatnonzero(cell == value)
         fold[generator.permutation(places)] = np.arange(len(places)) % FOLDS
     return train, rows[half:], fold
 
@@ -126,23 +128,23 @@ def _scores(model: Any, data: tuple[Any, Any, Any], fit: Any, predict: Any) -> A
 
 def choice_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
     """The tables of all rules, made of the points in a file."""
-    found = [Sweep(**{**one, "floors": tuple(one["floors"])}) for one in json.loads(path.read_text("utf-8"))]
+    sweeps = [Sweep(**{**record, "floors": tuple(record["floors"])}) for record in json.loads(path.read_text("utf-8"))]
     rules: dict[str, Callable[[float, float], float]] = {
         "on validation rows": lambda gap, _: gap,
-        **{f"confidence {own:g}": partial(approximate_bound, confidence=own) for own in (0.5, 0.9, 0.95)},
+        **{f"confidence {value:g}": partial(approximate_bound, confidence=value) for value in (0.5, 0.9, 0.95)},
     }
     tables: dict[str, TextTable] = {
         "All data sets": [
             _HEADING,
-            *(_line(found, limit, name, rule) for limit in LIMITS for name, rule in rules.items()),
+            *(_line(sweeps, limit, name, rule) for limit in LIMITS for name, rule in rules.items()),
         ]
     }
     chosen = rules["confidence 0.9"]
     for name in SETS:
-        own = [one for one in found if one.data == name]
+        of_set = [sweep for sweep in sweeps if sweep.data == name]
         tables[f"{name}, confidence 0.9"] = [
             _HEADING,
-            *(_line(own, limit, "confidence 0.9", chosen) for limit in LIMITS),
+            *(_line(of_set, limit, "confidence 0.9", chosen) for limit in LIMITS),
         ]
     return Page(
         title="How often a chosen model keeps its limit",
@@ -155,18 +157,18 @@ def choice_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
 _HEADING = ("limit", "rule", "kept", "no model", "AUC", "best")
 
 
-def _line(found: Sequence[Sweep], limit: float, name: str, rule: Callable[[float, float], float]) -> list[str]:
+def _line(sweeps: Sequence[Sweep], limit: float, name: str, rule: Callable[[float, float], float]) -> list[str]:
     kept, auc, best = [], [], []
-    for one in found:
-        accepted = [at for at, gap in enumerate(one.gap) if rule(gap, one.floors[0]) <= limit]
+    for result in sweeps:
+        accepted = [at for at, gap in enumerate(result.gap) if rule(gap, result.floors[0]) <= limit]
         if not accepted:
             continue
-        chosen = max(accepted, key=one.auc.__getitem__)
-        true = [without_chance(gap, one.floors[1])[0] for gap in one.test_gap]
+        chosen = max(accepted, key=result.auc.__getitem__)
+        true = [without_chance(gap, result.floors[1])[0] for gap in result.test_gap]
         kept.append(true[chosen] <= limit)
-        auc.append(one.test_auc[chosen])
-        best.append(max((value for value, gap in zip(one.test_auc, true, strict=True) if gap <= limit), default=0.5))
-    none = 1 - len(kept) / len(found)
+        auc.append(result.test_auc[chosen])
+        best.append(max((value for value, gap in zip(result.test_auc, true, strict=True) if gap <= limit), default=0.5))
+    none = 1 - len(kept) / len(sweeps)
     texts = (
         [f"{100 * fmean(kept):.0f}%", f"{100 * none:.0f}%", f"{fmean(auc):.3f}", f"{fmean(best):.3f}"] if kept else []
     )

@@ -73,31 +73,31 @@ def run(name: str, protocol: Protocol, effort: Effort, out: Path, *, n_jobs: int
 
 def runs(experiment: str, protocol: Protocol, arrays: Source, effort: Effort) -> list[Run]:
     """Our method, then the others, on all cases."""
-    found = mfl_runs(experiment, protocol, arrays, effort)
+    jobs = mfl_runs(experiment, protocol, arrays, effort)
     for case in cases(experiment, protocol, effort):
-        found += baseline_runs(case, BASELINES[experiment], arrays, effort)
-    return found
+        jobs += baseline_runs(case, BASELINES[experiment], arrays, effort)
+    return jobs
 
 
 def completed(results: Iterable[ModelResult]) -> list[ModelResult]:
     """The results, and copies of those that serve another protocol or input as well and were not run for it."""
-    known = list(results)
-    flags = {one.method: one for methods in BASELINES.values() for one in methods}
+    originals = list(results)
+    flags = {result.method: result for methods in BASELINES.values() for result in methods}
 
-    def place(one: ModelResult) -> tuple[object, ...]:
-        return one.experiment, one.protocol, one.input, one.data, one.method, one.seed
+    def place(result: ModelResult) -> tuple[object, ...]:
+        return result.experiment, result.protocol, result.input, result.data, result.method, result.seed
 
-    present = {place(one) for one in known}
-    found = list(known)
-    for one in known:
-        method = flags.get(one.method)
-        if method is None or one.input != "raw":
+    present = {place(result) for result in originals}
+    extended = list(originals)
+    for result in originals:
+        method = flags.get(result.method)
+        if method is None or result.input != "raw":
             continue
-        copies = [replace(one, protocol="corrected")] if method.either and one.protocol == "published" else []
-        if method.unscaled and one.protocol == "corrected" and one.data != "adult":
-            copies.append(replace(one, input="standard"))
-        found += [copy for copy in copies if place(copy) not in present]
-    return found
+        copies = [replace(result, protocol="corrected")] if method.either and result.protocol == "published" else []
+        if method.unscaled and result.protocol == "corrected" and result.data != "adult":
+            copies.append(replace(result, input="standard"))
+        extended += [copy for copy in copies if place(copy) not in present]
+    return extended
 
 
 def comparison_page(
@@ -105,51 +105,53 @@ def comparison_page(
 ) -> Page:
     """Table and figures of the results of one experiment and protocol."""
     wanted = (experiment, SHOWN_IN.get(experiment))
-    found = [
+    all_curves = [
         curve
-        for curve in curves(one for one in results if one.protocol == protocol and one.experiment in wanted)
+        for curve in curves(result for result in results if result.protocol == protocol and result.experiment in wanted)
         if curve.experiment == experiment or (curve.method == "mfl-nn" and curve.data in CLASSIFICATION)
     ]
     charts = {}
-    for inputs in dict.fromkeys(curve.input for curve in found):
+    for inputs in dict.fromkeys(curve.input for curve in all_curves):
         for on in ("scores",) if experiment == "regression" else ("labels", "scores"):
             hidden = ("-decay", *LABELS_ONLY) if on == "scores" else ("-decay",)
-            shown = [one for one in found if one.input == inputs and not one.method.endswith(hidden)]
+            shown = [curve for curve in all_curves if curve.input == inputs and not curve.method.endswith(hidden)]
             caption = f"Mean over seeds, input {inputs}, unfairness of {on}"
-            own, floors = [one for curve in shown for one in curve.results], _floors(experiment)
-            charts[caption] = tradeoff_chart(own, on=on, floors=floors if on == "scores" else None, title=caption)
+            points, floors = [result for curve in shown for result in curve.results], _floors(experiment)
+            charts[caption] = tradeoff_chart(points, on=on, floors=floors if on == "scores" else None, title=caption)
     sketch = SKETCH in notes  # which has no winners
-    table = published_table(found) if protocol == "published" else corrected_table(found, marked=not sketch)
+    table = published_table(all_curves) if protocol == "published" else corrected_table(all_curves, marked=not sketch)
     return Page(
         title=f"{_TITLES[experiment]} ({protocol})",
         notes=[
             _SETTINGS[protocol],
             _WORDS,
             *_DEPARTURES.get((experiment, protocol), []),
-            _seeds(found),
-            *_solvers(found),
+            _seeds(all_curves),
+            *_solvers(all_curves),
             *notes,
-            *_summary(found),
+            *_summary(all_curves),
         ],
         tables={"Areas": table},
         charts=charts,
     )
 
 
-def _seeds(found: Sequence[Curve]) -> str:
+def _seeds(all_curves: Sequence[Curve]) -> str:
     """How many seeds each method ran; fewer than others where a fit is deterministic or dear."""
-    counts = {METHODS[curve.method]: len(curve.seeds) for curve in sorted(found, key=lambda curve: len(curve.seeds))}
+    counts = {
+        METHODS[curve.method]: len(curve.seeds) for curve in sorted(all_curves, key=lambda curve: len(curve.seeds))
+    }
     most = max(counts.values())
-    fewer = [f"{name} {min(len(c.seeds) for c in found if METHODS[c.method] == name)}" for name in counts]
+    fewer = [f"{name} {min(len(c.seeds) for c in all_curves if METHODS[c.method] == name)}" for name in counts]
     fewer = [text for text in fewer if not text.endswith(f" {most}")]
     return f"Seeds: {most}" + (f"; at least once fewer: {', '.join(fewer)}." if fewer else ".")
 
 
-def _solvers(found: Sequence[Curve]) -> list[str]:
+def _solvers(all_curves: Sequence[Curve]) -> list[str]:
     """For how many models of each method a solver stopped short of its tolerance, where that was noted."""
     short: dict[str, list[float]] = {}
-    for curve in found:
-        noted = [one.unconverged for one in curve.results if not isnan(one.unconverged)]
+    for curve in all_curves:
+        noted = [result.unconverged for result in curve.results if not isnan(result.unconverged)]
         short.setdefault(METHODS[curve.method], []).extend(noted)
     texts = [f"{name}: {sum(flags):.0f} of {len(flags)} models" for name, flags in short.items() if any(flags)]
     if not texts:
@@ -166,15 +168,15 @@ def _floors(experiment: str) -> dict[str, float]:
     return {name: sampling_floor(*size) for name, size in sizes.items() if size is not None}
 
 
-def _summary(found: Sequence[Curve]) -> list[str]:
+def _summary(all_curves: Sequence[Curve]) -> list[str]:
     """How many cells of our method are close to the printed ones."""
-    ours = [curve for curve in found if curve.protocol == "published" and curve.method in ("mfl-linear", "mfl-nn")]
+    ours = [curve for curve in all_curves if curve.protocol == "published" and curve.method in ("mfl-linear", "mfl-nn")]
     pairs = [(curve, printed(curve.experiment, curve.data, curve.method)) for curve in ours]
-    known = [(curve, target) for curve, target in pairs if target is not None]
-    if not known:
+    with_target = [(curve, target) for curve, target in pairs if target is not None]
+    if not with_target:
         return []
-    near = sum(close(curve.as_printed().value, target) for curve, target in known)
-    return [f"Our method is close (two printed standard errors, at least 0.01) in {near} of {len(known)} cells."]
+    near = sum(close(curve.as_printed().value, target) for curve, target in with_target)
+    return [f"Our method is close (two printed standard errors, at least 0.01) in {near} of {len(with_target)} cells."]
 
 
 def sampling_floor(left: int, right: int) -> float:

@@ -84,25 +84,25 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
 
 def runs(effort: Effort) -> list[Run]:
     """All methods on all data sets, one run for each seed."""
-    code, found, known = inspect.getsource(sys.modules[__name__]), [], _source(effort)
+    code, jobs, arrays = inspect.getsource(sys.modules[__name__]), [], _source(effort)
     for name in ("communities-regression",) if effort.quick else SETS:
         case = Case("continuous", _EITHER, "raw", name, DATA[name])
-        own = replace(effort, seeds=effort.seeds[:_ADULT_SEEDS]) if name == "adult" else effort
-        some = (NUMBER, "4 groups", HSIC, PARITY) if effort.quick else METHODS
-        methods = [Baseline(one, partial(_trained, method=one), one_by_one=True) for one in some]
-        found += baseline_runs(case, methods, known, own, code=code)
-    return found
+        case_effort = replace(effort, seeds=effort.seeds[:_ADULT_SEEDS]) if name == "adult" else effort
+        names = (NUMBER, "4 groups", HSIC, PARITY) if effort.quick else METHODS
+        methods = [Baseline(method, partial(_train, method=method), one_by_one=True) for method in names]
+        jobs += baseline_runs(case, methods, arrays, case_effort, code=code)
+    return jobs
 
 
 def _source(effort: Effort) -> Source:
     @cache
     def splits(name: str, inputs: Input) -> Splits:
-        found = load(name, inputs, seeds=len(effort.seeds))
+        loaded = load(name, inputs, seeds=len(effort.seeds))
         data: Any = datasets.load(DATA[name].source, **DATA[name].options)
         number = np.asarray(data.number if name not in AGE else data.X[AGE[name]], dtype=np.float64)
-        above = (number > np.median(number)).astype(np.int64) if name in AGE else found.a
+        above = (number > np.median(number)).astype(np.int64) if name in AGE else loaded.a
         rows = slice(0, 400 if effort.quick else None)
-        return NumberSplits(found.x, found.y, above, found.train[:, rows], found.test[:, rows], number)
+        return NumberSplits(loaded.x, loaded.y, above, loaded.train[:, rows], loaded.test[:, rows], number)
 
     return splits
 
@@ -110,7 +110,7 @@ def _source(effort: Effort) -> Source:
 # --- training ---------------------------------------------------------------------------------------------------
 
 
-def _trained(case: Case, splits: Splits, effort: Effort, *, method: str) -> list[ModelResult]:
+def _train(case: Case, splits: Splits, effort: Effort, *, method: str) -> list[ModelResult]:
     """All strengths at once, seed by seed."""
     if not isinstance(splits, NumberSplits):
         raise TypeError("the experiment needs the number")
@@ -133,21 +133,22 @@ def _trained(case: Case, splits: Splits, effort: Effort, *, method: str) -> list
                 group = splits.a[rows]
             models = fit_stack(model, x, y, strengths=strengths, seeds=[seed], sensitive_features=group)
             scores = [
-                one and (one.predict_proba(splits.x[test])[:, 1] if case.classify else one.predict(splits.x[test]))
-                for one in models
+                fitted
+                and (fitted.predict_proba(splits.x[test])[:, 1] if case.classify else fitted.predict(splits.x[test]))
+                for fitted in models
             ]
         seconds = (time.perf_counter() - start) / len(strengths)
-        found = results_of(case, splits, method, seed, strengths=strengths, scores=scores, seconds=seconds)
+        tested = results_of(case, splits, method, seed, strengths=strengths, scores=scores, seconds=seconds)
         results += [
-            one if one.failed else _judged(one, np.asarray(score), splits.number[test])
-            for one, score in zip(found, scores, strict=True)
+            result if result.failed else _with_dependence(result, np.asarray(score), splits.number[test])
+            for result, score in zip(tested, scores, strict=True)
         ]
     return results
 
 
-def _judged(one: ModelResult, score: NDArray[np.float64], number: NDArray[np.float64]) -> ModelResult:
+def _with_dependence(result: ModelResult, score: NDArray[np.float64], number: NDArray[np.float64]) -> ModelResult:
     worst = max(kolmogorov_distance(score[number <= cut], score[number > cut]) for cut in candidate_cuts(number))
-    return replace(one, dependence=energy_dependence(score, number), worst_cut=float(worst))
+    return replace(result, dependence=energy_dependence(score, number), worst_cut=float(worst))
 
 
 def kernel_scores(
@@ -169,7 +170,7 @@ def kernel_scores(
     arrays = x, problem.targets().astype(np.float64), problem.cell, np.ones(len(x)), problem.attribute_values
     data = Samples(*(torch.as_tensor(array) for array in arrays))
     objective = KernelPenalty(BINARY if classify else regression(), problem.comparisons, estimate="batch", kind=penalty)
-    found = train(
+    stack = train(
         data,
         model_for(model, x.shape[1], 1),
         objective,
@@ -179,9 +180,12 @@ def kernel_scores(
         device="cpu",
     )
     outputs = [
-        None if bool(found.failed[0, k]) else found.predictor(0, k).output(unseen) for k in range(len(strengths))
+        None if bool(stack.failed[0, k]) else stack.predictor(0, k).output(unseen) for k in range(len(strengths))
     ]
-    return [one if one is None else 1 / (1 + np.exp(-one)) if classify else one * spread + center for one in outputs]
+    return [
+        output if output is None else 1 / (1 + np.exp(-output)) if classify else output * spread + center
+        for output in outputs
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,10 +239,10 @@ def generalized_parity(score: Tensor, number: Tensor) -> Tensor:
 
 def continuous_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) -> Page:
     """Tables and figures; a model that diverged is in none."""
-    results = [one for one in results if not one.failed]
-    seeds = {one.data: max(other.seed for other in results if other.data == one.data) + 1 for one in results}
-    told = "Seeds: " + ", ".join(f"{name} {count}" for name, count in seeds.items())
-    told += (
+    results = [result for result in results if not result.failed]
+    seeds = {result.data: max(other.seed for other in results if other.data == result.data) + 1 for result in results}
+    seeds_text = "Seeds: " + ", ".join(f"{name} {count}" for name, count in seeds.items())
+    seeds_text += (
         ". Each splits the rows anew, but on Adult, whose split is prescribed, where it changes weights and batches."
     )
     tables = {
@@ -251,7 +255,7 @@ def continuous_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()
         f"Accuracy against {words}": tradeoff_chart(results, on=on)
         for on, words in (("dependence", "dependence on the number"), ("worst cut", "the worst cut"))
     }
-    return Page("Attributes that are numbers", [_ABOUT, _TRAINED, *notes, told, _JUDGED], tables, charts)
+    return Page("Attributes that are numbers", [_ABOUT, _TRAINED, *notes, seeds_text, _JUDGED], tables, charts)
 
 
 def fall_table(results: Sequence[ModelResult]) -> TextTable:
@@ -261,15 +265,21 @@ def fall_table(results: Sequence[ModelResult]) -> TextTable:
     >>> fall_table([one, replace(one, strength=1.0, dependence=0.0625)])
     [['strength', 'adult'], ['0', '0.2500'], ['1', '0.0625']]
     """
-    own = [one for one in results if one.method == NUMBER]
-    names, strengths = dict.fromkeys(one.data for one in own), sorted({one.strength for one in own})
-    found: dict[tuple[str, float], list[float]] = {}
-    for one in own:
-        found.setdefault((one.data, one.strength), []).append(one.dependence)
+    of_number = [result for result in results if result.method == NUMBER]
+    names, strengths = (
+        dict.fromkeys(result.data for result in of_number),
+        sorted({result.strength for result in of_number}),
+    )
+    dependences: dict[tuple[str, float], list[float]] = {}
+    for result in of_number:
+        dependences.setdefault((result.data, result.strength), []).append(result.dependence)
     lines = [
         [
             f"{strength:g}",
-            *(f"{fmean(found[name, strength]):.4f}" if (name, strength) in found else "–" for name in names),
+            *(
+                f"{fmean(dependences[name, strength]):.4f}" if (name, strength) in dependences else "–"
+                for name in names
+            ),
         ]
         for strength in strengths
     ]
@@ -287,19 +297,22 @@ def best_table(results: Sequence[ModelResult], on: str) -> TextTable:
     ['adult', 'HSIC', '0.900 / 0.400', '0.833', '–', '–', '0.100']
     """
     lines = []
-    for name, method in dict.fromkeys((one.data, one.method) for one in results):
-        own = sorted((one for one in results if (one.data, one.method) == (name, method)), key=lambda one: one.strength)
-        by_strength = [list(part) for _, part in groupby(own, key=lambda one: one.strength)]
-        gaps = [fmean(one.gap(on) for one in part) for part in by_strength]
-        reached = [np.array([one.accuracy for one in part]) for part in by_strength]
+    for name, method in dict.fromkeys((result.data, result.method) for result in results):
+        group = sorted(
+            (result for result in results if (result.data, result.method) == (name, method)),
+            key=lambda result: result.strength,
+        )
+        by_strength = [list(part) for _, part in groupby(group, key=lambda result: result.strength)]
+        gaps = [fmean(result.gap(on) for result in part) for part in by_strength]
+        accuracies = [np.array([result.accuracy for result in part]) for part in by_strength]
         texts = []
         for limit in (share * gaps[0] for share in SHARES):
-            kept = [value for value, gap in zip(reached, gaps, strict=True) if gap <= limit]
-            for (gap, value), (other, lower) in pairwise(zip(gaps, reached, strict=True)):
+            within_limit = [value for value, gap in zip(accuracies, gaps, strict=True) if gap <= limit]
+            for (gap, value), (other, lower) in pairwise(zip(gaps, accuracies, strict=True)):
                 if min(gap, other) <= limit < max(gap, other) and len(value) == len(lower):
-                    kept.append(value + (lower - value) * (limit - gap) / (other - gap))
-            best = max(kept, key=lambda value: float(value.mean()), default=None)
+                    within_limit.append(value + (lower - value) * (limit - gap) / (other - gap))
+            best = max(within_limit, key=lambda value: float(value.mean()), default=None)
             texts.append("–" if best is None else mean_text(best.tolist()))
-        plain = mean_text(reached[0].tolist())
+        plain = mean_text(accuracies[0].tolist())
         lines.append([name, method, f"{plain} / {gaps[0]:.3f}", *texts, f"{min(gaps):.3f}"])
     return [["data", "trained on", "no penalty", *(f"at {share:g} of it" for share in SHARES), "lowest"], *lines]

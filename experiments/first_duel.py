@@ -52,62 +52,68 @@ Reached = dict[tuple[str, str], dict[str, dict[int, Judged]]]
 
 def first_duel_tables(path: Path) -> dict[str, TextTable]:
     """Tables of both contests, and who won, made of the entries in a file."""
-    found, reached = read_entries(path)
-    tables: dict[str, TextTable] = {contest.title: contest_table(found, contest) for contest in CONTESTS}
-    tables["Who won: our best against the best other, in points of a hundredth"] = winners_table(found)
-    tables["Who would win if strengths were chosen by the test rows"] = winners_table(best_strengths(found, reached))
+    entries, figures = read_entries(path)
+    tables: dict[str, TextTable] = {contest.title: contest_table(entries, contest) for contest in CONTESTS}
+    tables["Who won: our best against the best other, in points of a hundredth"] = winners_table(entries)
+    tables["Who would win if strengths were chosen by the test rows"] = winners_table(best_strengths(entries, figures))
     return tables
 
 
 def read_entries(path: Path) -> tuple[list[Entry], Reached]:
     """The entries of chosen strengths, and figures of all strengths."""
     content = json.loads(path.read_bytes())
-    reached: Reached = {}
+    by_method: Reached = {}
     for place, strengths in content["tried"].items():
         data, method = place.split("/")
-        reached[data, method] = {
-            strength: {int(seed): Judged(*figures) for seed, figures in own.items()}
-            for strength, own in strengths.items()
+        by_method[data, method] = {
+            strength: {int(seed): Judged(*figures) for seed, figures in by_seed.items()}
+            for strength, by_seed in strengths.items()
         }
-    found = [
+    entries = [
         Entry(data, seed, method, CONTESTS[contest], Judged(*figures), most)
         for data, seed, method, contest, *figures, most in content["entries"]
     ]
-    return found, reached
+    return entries, by_method
 
 
-def contest_table(found: Sequence[Entry], contest: Contest) -> TextTable:
+def contest_table(entries: Sequence[Entry], contest: Contest) -> TextTable:
     """A line for each method, a column for each set; the best of each column that keeps to the bound in bold."""
-    own = [one for one in found if one.contest == contest]
-    sets = list(dict.fromkeys(one.data for one in own))
+    in_contest = [entry for entry in entries if entry.contest == contest]
+    sets = list(dict.fromkeys(entry.data for entry in in_contest))
     lines = []
-    for method in dict.fromkeys(one.method for one in own):
+    for method in dict.fromkeys(entry.method for entry in in_contest):
         texts = []
         for name in sets:
-            tests = [one.test for one in own if (one.method, one.data) == (method, name)]
+            tests = [entry.test for entry in in_contest if (entry.method, entry.data) == (method, name)]
             figures = [_mean([getattr(test, key) for test in tests]) for key in (contest.utility, contest.gap)]
             texts.append(" / ".join(figures) if tests else "–")
         lines.append([method, "needed" if method in NEEDS_GROUP else "", *texts])
     return [["method", "group at prediction", *sets], *sorted(lines, key=lambda line: line[1])]
 
 
-def best_strengths(found: Sequence[Entry], reached: Reached) -> list[Entry]:
+def best_strengths(entries: Sequence[Entry], figures: Reached) -> list[Entry]:
     """The entries of the strengths that are best on test rows, among those that keep to the bound there on average."""
     best = []
     for contest in CONTESTS:
-        most = {(one.data, one.seed): one.most for one in found if one.contest == contest}
-        for (data, method), strengths in reached.items():
+        most = {(entry.data, entry.seed): entry.most for entry in entries if entry.contest == contest}
+        for (data, method), strengths in figures.items():
             seeds = [seed for name, seed in most if name == data]
             bound = fmean(most[data, seed] for seed in seeds)
-            whole = [own for own in strengths.values() if set(own) == set(seeds)]
-            keep = [own for own in whole if fmean(getattr(test, contest.gap) for test in own.values()) <= bound]
+            complete = [by_seed for by_seed in strengths.values() if set(by_seed) == set(seeds)]
+            keep = [
+                by_seed
+                for by_seed in complete
+                if fmean(getattr(test, contest.gap) for test in by_seed.values()) <= bound
+            ]
             if keep:
-                own = max(keep, key=lambda own: fmean(getattr(test, contest.utility) for test in own.values()))
-                best += [Entry(data, seed, method, contest, test, most[data, seed]) for seed, test in own.items()]
+                by_seed = max(
+                    keep, key=lambda by_seed: fmean(getattr(test, contest.utility) for test in by_seed.values())
+                )
+                best += [Entry(data, seed, method, contest, test, most[data, seed]) for seed, test in by_seed.items()]
     return best
 
 
-def winners_table(found: Sequence[Entry]) -> TextTable:
+def winners_table(entries: Sequence[Entry]) -> TextTable:
     """For each contest and set, and for models with and without the group: both bests, and how far they are apart.
 
     Best is who has the highest mean utility among those whose gap on test rows keeps to the bound on average; the
@@ -115,17 +121,19 @@ def winners_table(found: Sequence[Entry]) -> TextTable:
     """
     lines = []
     for contest in CONTESTS:
-        for name in dict.fromkeys(one.data for one in found):
+        for name in dict.fromkeys(entry.data for entry in entries):
             for asks in (False, True):
-                own = [one for one in found if (one.data, one.contest) == (name, contest)]
-                by = _by_method([one for one in own if (one.method in NEEDS_GROUP) == asks], contest)
-                most = fmean(one.most for one in own)
+                in_contest = [entry for entry in entries if (entry.data, entry.contest) == (name, contest)]
+                by = _by_method([entry for entry in in_contest if (entry.method in NEEDS_GROUP) == asks], contest)
+                most = fmean(entry.most for entry in in_contest)
                 keep = {method: utility for method, (utility, gap) in by.items() if fmean(gap.values()) <= most}
                 ours = {method: value for method, value in keep.items() if method.startswith("ours")}
                 theirs = {method: value for method, value in keep.items() if method not in ours and method != PLAIN}
                 if not ours or not theirs:
                     continue
-                means = [{method: fmean(one.values()) for method, one in part.items()} for part in (ours, theirs)]
+                means = [
+                    {method: fmean(utility.values()) for method, utility in part.items()} for part in (ours, theirs)
+                ]
                 first, second = (max(part, key=part.__getitem__) for part in means)
                 apart = [
                     100 * (ours[first][seed] - theirs[second][seed]) for seed in ours[first] if seed in theirs[second]
@@ -140,12 +148,12 @@ def winners_table(found: Sequence[Entry]) -> TextTable:
     return [["gap", "data", "group at prediction", "our best", "best other", "difference", "won by"], *lines]
 
 
-def _by_method(found: Sequence[Entry], contest: Contest) -> Mapping[str, tuple[dict[int, float], dict[int, float]]]:
+def _by_method(entries: Sequence[Entry], contest: Contest) -> Mapping[str, tuple[dict[int, float], dict[int, float]]]:
     """By method: utility and gap, each by seed."""
     by: dict[str, tuple[dict[int, float], dict[int, float]]] = {}
-    for one in found:
-        utility, gap = by.setdefault(one.method, ({}, {}))
-        utility[one.seed], gap[one.seed] = (getattr(one.test, key) for key in (contest.utility, contest.gap))
+    for entry in entries:
+        utility, gap = by.setdefault(entry.method, ({}, {}))
+        utility[entry.seed], gap[entry.seed] = (getattr(entry.test, key) for key in (contest.utility, contest.gap))
     return by
 
 

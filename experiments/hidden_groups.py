@@ -20,7 +20,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from experiments.boosting import mean_text
-from experiments.choice import FOLDS, drawn
+from experiments.choice import FOLDS, draw_rows
 from experiments.comparisons import sampling_floor
 from experiments.data import Splits, dataset, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
@@ -107,7 +107,7 @@ def trial(
     """The figures of the proxies and of all models on one split of a data set."""
     name, split = job
     whole = sets(name)
-    train, test, fold = drawn(whole, split)
+    train, test, fold = draw_rows(whole, split)
     features, label = whole.without_group, (whole.y > 0).astype(int)
     proxies = {
         own: probabilities(features[:, columns], whole.a, (train, test, fold))

@@ -63,8 +63,8 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [(name, FIRST_SEED + seed) for name in datasets.names() for seed in effort.seeds]
     work = partial(choices, rows=300 if effort.quick else ROWS, strengths=effort.some(STRENGTHS))
-    found = [one for own in run_parallel(work, jobs, n_jobs, threads=1) for one in own]
-    write_file(folder / "points.json", json.dumps(found).encode())
+    records = [choice for part in run_parallel(work, jobs, n_jobs, threads=1) for choice in part]
+    write_file(folder / "points.json", json.dumps(records).encode())
     notes = circumstances(effort, processes=n_jobs)
     write_page(hindsight_page(folder / "points.json", notes=notes), folder, "hindsight")
 
@@ -73,16 +73,18 @@ def choices(job: tuple[str, int], *, rows: int, strengths: Sequence[float]) -> l
     """The models that are chosen on one split of a data set: among all families, and in each family."""
     name, seed = job
     data = datasets.load(name)
-    drawn = np.random.default_rng(seed).permutation(len(data.y))[:rows]
-    parts = np.sort(drawn[round(TEST * len(drawn)) :]), np.sort(drawn[: round(TEST * len(drawn))])
-    known, unseen = (Rows(data.X.iloc[part], data.y.iloc[part], data.sensitive_features.iloc[part]) for part in parts)
+    sampled = np.random.default_rng(seed).permutation(len(data.y))[:rows]
+    parts = np.sort(sampled[round(TEST * len(sampled)) :]), np.sort(sampled[: round(TEST * len(sampled))])
+    training, unseen = (
+        Rows(data.X.iloc[part], data.y.iloc[part], data.sensitive_features.iloc[part]) for part in parts
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model that comes out constant is one of the results
         front = frontier(
             AUTO,
-            known.X,
-            known.y,
-            sensitive_features=known.groups,
+            training.X,
+            training.y,
+            sensitive_features=training.groups,
             strengths=list(strengths),
             utility="r2" if data.task == "regression" else "auc",
             random_state=seed,
@@ -105,7 +107,7 @@ class Rows(NamedTuple):
 
 def _figures(front: Frontier, among: str, limit: float, unseen: Rows) -> tuple[str, float, float, float]:
     """Family, utility and unfairness of the choice among all families or in one, on test rows."""
-    part = replace(front, outcomes=[one for one in front.outcomes if among in (AUTO, one.job.family)])
+    part = replace(front, outcomes=[outcome for outcome in front.outcomes if among in (AUTO, outcome.job.family)])
     try:
         model = part.select(max_unfairness=limit, confidence=CONFIDENCE)
     except DataError:  # no model is within the limit
@@ -124,13 +126,16 @@ def _figures(front: Frontier, among: str, limit: float, unseen: Rows) -> tuple[s
 
 def hindsight_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
     """The table of all data sets, made of the choices in a file."""
-    found = [Chosen(*one) for one in json.loads(path.read_text("utf-8"))]
+    records = [Chosen(*record) for record in json.loads(path.read_text("utf-8"))]
     splits = {
-        name: len({one.seed for one in found if one.data == name}) for name in dict.fromkeys(c.data for c in found)
+        name: len({record.seed for record in records if record.data == name})
+        for name in dict.fromkeys(c.data for c in records)
     }
     done = "; ".join(f"{name}: {count}" for name, count in splits.items())
     lines = [
-        _line([one for one in found if (one.data, one.limit) == (name, limit)]) for name in splits for limit in LIMITS
+        _line([record for record in records if (record.data, record.limit) == (name, limit)])
+        for name in splits
+        for limit in LIMITS
     ]
     heading = ["data", "limit", "auto", "chosen families", "best family", "its figures", "difference"]
     table: TextTable = [heading, *lines]
@@ -142,30 +147,36 @@ def hindsight_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
     )
 
 
-def _line(found: Sequence[Chosen]) -> list[str]:
+def _line(records: Sequence[Chosen]) -> list[str]:
     """One data set and limit."""
     by_name: dict[str, dict[int, Chosen]] = {}
-    for one in found:
-        by_name.setdefault(one.among, {})[one.seed] = one
+    for record in records:
+        by_name.setdefault(record.among, {})[record.seed] = record
     auto = by_name.pop(AUTO)
-    able = {name: own for name, own in by_name.items() if fmean(one.excess for one in own.values()) <= found[0].limit}
-    first = [found[0].data, f"{found[0].limit:g}", _text(auto), _families(auto)]
-    missed = "missed" if fmean(one.excess for one in auto.values()) > found[0].limit else ""
+    able = {
+        name: by_seed
+        for name, by_seed in by_name.items()
+        if fmean(record.excess for record in by_seed.values()) <= records[0].limit
+    }
+    first = [records[0].data, f"{records[0].limit:g}", _text(auto), _families(auto)]
+    missed = "missed" if fmean(record.excess for record in auto.values()) > records[0].limit else ""
     if not able:
         return [*first, "none keeps the limit", "", missed]
-    best = max(able, key=lambda name: fmean(one.utility for one in able[name].values()))
-    apart = [100 * (one.utility - able[best][seed].utility) for seed, one in auto.items()]
+    best = max(able, key=lambda name: fmean(record.utility for record in able[name].values()))
+    apart = [100 * (record.utility - able[best][seed].utility) for seed, record in auto.items()]
     error = f" ± {stdev(apart) / len(apart) ** 0.5:.1f}" if len(apart) > 1 else ""
     return [*first, best, _text(able[best]), f"{fmean(apart):+.1f}{error} {missed}".rstrip()]
 
 
 def _text(chosen: dict[int, Chosen]) -> str:
-    return " / ".join(f"{fmean(getattr(one, name) for one in chosen.values()):.3f}" for name in ("utility", "excess"))
+    return " / ".join(
+        f"{fmean(getattr(record, name) for record in chosen.values()):.3f}" for name in ("utility", "excess")
+    )
 
 
 def _families(chosen: dict[int, Chosen]) -> str:
     """The families that were chosen, the most frequent first, with the number of splits."""
-    names = [one.family or "constant" for one in chosen.values()]
+    names = [record.family or "constant" for record in chosen.values()]
     return ", ".join(
         f"{name} {names.count(name)}" for name in sorted(set(names), key=lambda name: (-names.count(name), name))
     )

@@ -47,25 +47,27 @@ class Curve(NamedTuple):
     @property
     def seconds(self) -> float:
         """Of one fit, on average."""
-        return fmean(one.seconds for one in self.results)
+        return fmean(result.seconds for result in self.results)
 
     @property
     def seeds(self) -> list[tuple[ModelResult, ...]]:
         """The results of each seed that has at least one model."""
-        parts = groupby(sorted(self.results, key=lambda one: one.seed), key=lambda one: one.seed)
-        found = [tuple(one for one in part if not one.failed) for _, part in parts]
-        return [part for part in found if part]
+        parts = groupby(sorted(self.results, key=lambda result: result.seed), key=lambda result: result.seed)
+        by_seed = [tuple(result for result in part if not result.failed) for _, part in parts]
+        return [part for part in by_seed if part]
 
     def exact(self, on: str, *, constant: bool = False) -> Mean:
         """The dominated area; ``constant`` gives every method the best constant model, which is fair."""
-        own = DATA[self.data].majority if constant else 0.0
-        return Mean.of([dominated_area(part, on=on, constant=own) for part in self.seeds])
+        utility = DATA[self.data].majority if constant else 0.0
+        return Mean.of([dominated_area(part, on=on, constant=utility) for part in self.seeds])
 
     def published(self, on: str = "labels", *, anchor_last: bool = False) -> Mean:
         """The area as the authors computed it."""
         return Mean.of(
             [
-                trapezoid([one.gap(on) for one in part], [one.accuracy for one in part], anchor_last=anchor_last)
+                trapezoid(
+                    [result.gap(on) for result in part], [result.accuracy for result in part], anchor_last=anchor_last
+                )
                 for part in self.seeds
             ]
         )
@@ -84,13 +86,19 @@ def curves(results: Iterable[ModelResult]) -> list[Curve]:
     """Results by case and method, in the order of the paper's tables; experiments that share a figure are mixed."""
     names, methods = [*CLASSIFICATION, *REGRESSION, "drug-heroin"], list(METHODS)
 
-    def key(one: ModelResult) -> tuple[str, str, str, str, str]:
-        return (one.experiment, one.protocol, one.input, one.data, one.method)
+    def key(result: ModelResult) -> tuple[str, str, str, str, str]:
+        return (result.experiment, result.protocol, result.input, result.data, result.method)
 
-    def place(one: ModelResult) -> tuple[object, ...]:
-        return (one.protocol, one.input, names.index(one.data), methods.index(one.method), one.experiment)
+    def place(result: ModelResult) -> tuple[object, ...]:
+        return (
+            result.protocol,
+            result.input,
+            names.index(result.data),
+            methods.index(result.method),
+            result.experiment,
+        )
 
-    return [Curve(*found, tuple(part)) for found, part in groupby(sorted(results, key=place), key=key)]
+    return [Curve(*case, tuple(part)) for case, part in groupby(sorted(results, key=place), key=key)]
 
 
 def close(value: float, target: Printed) -> bool:
@@ -98,11 +106,11 @@ def close(value: float, target: Printed) -> bool:
     return abs(value - target.area) <= max(2 * target.error, 0.01)
 
 
-def published_table(found: Sequence[Curve]) -> TextTable:
+def published_table(all_curves: Sequence[Curve]) -> TextTable:
     """Areas as the authors computed them, with theirs beside."""
     heading = ["data", "method", "printed", "ours", "difference", "close", "s per fit, printed", "s per fit, ours"]
     lines = []
-    for curve in found:
+    for curve in all_curves:
         target = printed(curve.experiment, curve.data, curve.method)
         areas = [("", curve.as_printed())]
         if curve.experiment == "regression":
@@ -136,10 +144,10 @@ def without_empty(table: TextTable) -> TextTable:
     [['data', 'area'], ['Drug', '0.8']]
     """
     full = [any(cells) for cells in zip(*table[1:], strict=True)] or [True] * len(table[0])
-    return [[text for text, kept in zip(line, full, strict=True) if kept] for line in table]
+    return [[text for text, is_full in zip(line, full, strict=True) if is_full] for line in table]
 
 
-def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> TextTable:
+def corrected_table(all_curves: Sequence[Curve], *, marked: bool = True) -> TextTable:
     """Exact areas of scores and of labels, and the printed ones, which are other areas of other models.
 
     ``marked``: in bold the best of each data set and input, of the most seeds.
@@ -147,11 +155,11 @@ def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> TextTable
     kinds = ["area, scores", "scores, constant allowed", "area, labels", "labels, constant allowed"]
     heading = ["data", "input", "method", *kinds, "printed (published protocol)", "s per fit"]
     lines = []
-    for (inputs, data), part in groupby(found, key=lambda curve: (curve.input, curve.data)):
-        own = list(part)
-        areas = [_corrected_areas(curve) for curve in own]
+    for (inputs, data), part in groupby(all_curves, key=lambda curve: (curve.input, curve.data)):
+        group = list(part)
+        areas = [_corrected_areas(curve) for curve in group]
         best = [_best(column) if marked else nan for column in zip(*areas, strict=True)]
-        for curve, line in zip(own, areas, strict=True):
+        for curve, line in zip(group, areas, strict=True):
             texts = [
                 "" if area is None else f"**{area}**" if area.value == top else str(area)
                 for area, top in zip(line, best, strict=True)
@@ -166,11 +174,11 @@ def _corrected_areas(curve: Curve) -> list[Mean | None]:
     if DATA[curve.data].task == "regression":
         return [curve.exact("scores"), None, None, None]
     on = {"scores": curve.method not in LABELS_ONLY, "labels": True}
-    return [curve.exact(name, constant=c) if known else None for name, known in on.items() for c in (False, True)]
+    return [curve.exact(name, constant=c) if has_area else None for name, has_area in on.items() for c in (False, True)]
 
 
 def _best(areas: Sequence[Mean | None]) -> float:
     """The largest area among those of the most seeds: means over other splits do not compare."""
-    known = [area for area in areas if area]
-    most = max((area.seeds for area in known), default=0)
-    return max((area.value for area in known if area.seeds == most), default=nan)
+    present = [area for area in areas if area]
+    most = max((area.seeds for area in present), default=0)
+    return max((area.value for area in present if area.seeds == most), default=nan)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.choice import FAMILIES, FOLDS, choice_page, drawn, sweep
+from experiments.choice import FAMILIES, FOLDS, choice_page, draw_rows, sweep
 from experiments.data import Splits
 
 RESULTS = Path(__file__).parents[2] / "docs/results/choice"
@@ -38,7 +38,7 @@ def test_a_sweep_has_figures_of_both_parts_at_every_strength(family: str) -> Non
 
 def test_parts_share_no_row_and_folds_are_stratified() -> None:
     whole = people()
-    train, test, fold = drawn(whole, 440)
+    train, test, fold = draw_rows(whole, 440)
     assert sorted([*train, *test]) == list(range(300))
     for own in (0, 1):
         counts = np.bincount(fold[whole.a[train] == own], minlength=FOLDS)

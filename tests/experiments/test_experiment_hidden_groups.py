@@ -9,7 +9,7 @@ import pytest
 
 from experiments import hidden_groups as experiment
 from experiments import reproduce
-from experiments.choice import FOLDS, drawn
+from experiments.choice import FOLDS, draw_rows
 from experiments.hidden_groups import (
     FEATURES,
     FEW,
@@ -117,7 +117,7 @@ def test_certain_probabilities_are_groups() -> None:
 
 def test_a_row_is_not_used_for_its_own_probability() -> None:
     whole = people(400)
-    train, test, fold = drawn(whole, 465)
+    train, test, fold = draw_rows(whole, 465)
     first, unseen = probabilities(whole.x, whole.a, (train, test, fold))
     assert len(unseen) == len(test)
     other = whole.a.copy()
