@@ -64,31 +64,38 @@ def baseline_runs(
     changes.
     """
     code = code or inspect.getsource(sys.modules[__name__])
-    found = []
-    for one in methods:
-        if one.dear and case.name == "adult" and as_device("auto").type != "cuda":
+    jobs = []
+    for method in methods:
+        if method.dear and case.name == "adult" and as_device("auto").type != "cuda":
             continue
         served = case
-        if one.either and case.input == "raw":
+        if method.either and case.input == "raw":
             served = replace(case, protocol=PUBLISHED)
-        elif one.unscaled and case.name != "adult":
+        elif method.unscaled and case.name != "adult":
             served = replace(case, input="raw")
-        fixed = one.seedless and source(served.name, served.input).prescribed
+        fixed = method.seedless and source(served.name, served.input).prescribed
         seeds = effort.seeds[:1] if fixed else effort.seeds
-        for part in [(seed,) for seed in seeds] if one.one_by_one else [seeds]:
-            own = replace(effort, seeds=part)
-            run = run_of(served, one.method, partial(_noting_solvers, one.work, served, own), source, own, code=code)
-            found.append(run._replace(shown={"protocol": case.protocol.name, "input": case.input}))
-    return found
+        for part in [(seed,) for seed in seeds] if method.one_by_one else [seeds]:
+            part_effort = replace(effort, seeds=part)
+            run = run_of(
+                served,
+                method.method,
+                partial(_noting_solvers, method.work, served, part_effort),
+                source,
+                part_effort,
+                code=code,
+            )
+            jobs.append(run._replace(shown={"protocol": case.protocol.name, "input": case.input}))
+    return jobs
 
 
 def _noting_solvers(work: Work, case: Case, effort: Effort, splits: Splits) -> list[ModelResult]:
     """The results, which say whether a solver stopped short; methods that train a stack do so for all of it."""
     results, short = _watched(work, case, splits, effort)
-    return [replace(one, unconverged=float(short)) if isnan(one.unconverged) else one for one in results]
+    return [replace(result, unconverged=float(short)) if isnan(result.unconverged) else result for result in results]
 
 
-def _watched(work: Callable[..., _Returned], *given: Any, **named: Any) -> tuple[_Returned, bool]:
+def _watched(work: Callable[..., _Returned], *arguments: Any, **named: Any) -> tuple[_Returned, bool]:
     """What some work returns, and whether a solver stopped short on the way.
 
     Only strengths above 1 pass in silence: the published settings ask for them. All other warnings go on.
@@ -96,11 +103,11 @@ def _watched(work: Callable[..., _Returned], *given: Any, **named: Any) -> tuple
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.filterwarnings("ignore", "strength .* is above 1")
-        result = work(*given, **named)
-    short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
-    for one in caught:
-        if one not in short:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        result = work(*arguments, **named)
+    short = [warning for warning in caught if issubclass(warning.category, ConvergenceWarning)]
+    for warning in caught:
+        if warning not in short:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return result, bool(short)
 
 
@@ -121,9 +128,9 @@ def _by_seed(
     results = []
     for seed in effort.seeds:
         start = time.perf_counter()
-        own = scores(splits.train[seed], splits.test[seed])
+        seed_scores = scores(splits.train[seed], splits.test[seed])
         seconds = (time.perf_counter() - start) / len(strengths)
-        results += results_of(case, splits, method, seed, strengths=strengths, scores=own, seconds=seconds)
+        results += results_of(case, splits, method, seed, strengths=strengths, scores=seed_scores, seconds=seconds)
     return results
 
 
@@ -133,7 +140,7 @@ def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> li
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
         models = fit_stack(model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths)
-        return [one.predict(splits.x[test]) for one in models]
+        return [fitted.predict(splits.x[test]) for fitted in models]
 
     return _by_seed(case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores)
 
@@ -152,12 +159,12 @@ def _zafar(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
         models = [ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(case)) for gamma in strengths]
-        known = (x[train], splits.y[train])
-        short.extend(_watched(model.fit, *known, sensitive_features=splits.a[train])[1] for model in models)
+        training = (x[train], splits.y[train])
+        short.extend(_watched(model.fit, *training, sensitive_features=splits.a[train])[1] for model in models)
         return [model.predict_proba(x[test])[:, 1] for model in models]
 
     results = _by_seed(case, splits, effort, method="zafar", strengths=strengths, scores=scores)
-    return [replace(one, unconverged=float(stopped)) for one, stopped in zip(results, short, strict=True)]
+    return [replace(result, unconverged=float(stopped)) for result, stopped in zip(results, short, strict=True)]
 
 
 def _network(case: Case, splits: Splits) -> dict[str, Any]:
@@ -184,15 +191,17 @@ def _stack(
     """A method that trains all its seeds, and strengths where it has any, at once."""
     start = time.perf_counter()
     grid = {"strengths": strengths} if strengths else {}
-    own = [splits.train[seed] for seed in effort.seeds]
+    rows = [splits.train[seed] for seed in effort.seeds]
     labels = splits.y.astype(np.int64)
-    models = fit_stack(model, splits.x, labels, splits.a, seeds=effort.seeds, rows=own, **grid)
+    models = fit_stack(model, splits.x, labels, splits.a, seeds=effort.seeds, rows=rows, **grid)
     seconds = (time.perf_counter() - start) / len(models)
     results: list[ModelResult] = []
     each = len(models) // len(effort.seeds)
     for at, seed in enumerate(effort.seeds):
         x = splits.x[splits.test[seed]]
-        scores = [None if one is None else one.predict_proba(x)[:, 1] for one in models[at * each : (at + 1) * each]]
+        scores = [
+            None if fitted is None else fitted.predict_proba(x)[:, 1] for fitted in models[at * each : (at + 1) * each]
+        ]
         results += results_of(case, splits, method, seed, strengths=strengths or [0.0], scores=scores, seconds=seconds)
     return results
 
@@ -212,9 +221,9 @@ _CHO_ADULT_TEXT = _Descent(512, 200, 1e-1, 0.98)
 def _fair_kde(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     settings = _network(case, splits)
     if not case.standardize:
-        own = _CHO.get(case.name, _CHO_OTHERS)
-        own = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else own
-        settings |= own._replace(epochs=effort.epochs(own.epochs))._asdict()
+        descent = _CHO.get(case.name, _CHO_OTHERS)
+        descent = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else descent
+        settings |= descent._replace(epochs=effort.epochs(descent.epochs))._asdict()
     model = FairKDEClassifier(
         criterion=case.criterion.name, variant=_variant(case), warm_start_path=case.published, **settings
     )

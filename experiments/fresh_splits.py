@@ -61,18 +61,18 @@ _FEWER = 0.002  # accuracy that counts as less, where it is also two standard er
 
 
 def once(file: Path, jobs: Sequence[dict[str, Any]], work: Callable[..., Any]) -> list[dict[str, Any]]:
-    """What ``work`` found of each job, beside the job; what the same sources have written into the file stays."""
-    made = fingerprint([sources(), inspect.getsource(sys.modules[__name__])])[:16]
+    """Each job with the result of ``work``; results that the same sources have written into the file are reused."""
+    version = fingerprint([sources(), inspect.getsource(sys.modules[__name__])])[:16]
     lines = file.read_text().splitlines() if file.exists() else []
-    known = {json.dumps(one["job"]): one for one in map(json.loads, lines) if one["sources"] == made}
-    with file.open("a") as kept:
+    records = {json.dumps(record["job"]): record for record in map(json.loads, lines) if record["sources"] == version}
+    with file.open("a") as output:
         for place, job in enumerate(jobs, 1):
-            if (key := json.dumps(job)) not in known:
-                known[key] = {"sources": made, "job": job, "found": work(**job)}
-                kept.write(json.dumps(known[key]) + "\n")
-                kept.flush()
+            if (key := json.dumps(job)) not in records:
+                records[key] = {"sources": version, "job": job, "found": work(**job)}
+                output.write(json.dumps(records[key]) + "\n")
+                output.flush()
                 sys.stderr.write(f"{place} of {len(jobs)}: {key}\n")
-    return [{**job, "found": known[json.dumps(job)]["found"]} for job in jobs]
+    return [{**job, "found": records[json.dumps(job)]["found"]} for job in jobs]
 
 
 # --- networks -------------------------------------------------------------------------------------------------------
@@ -91,35 +91,38 @@ def network_jobs(sets: Sequence[str], splits: Sequence[int]) -> list[dict[str, A
 
 def networks(data: str, input: Input, criterion: str, split: int, epochs: int) -> list[list[list[float]]]:  # noqa: A002
     """The figures of training rows and of test rows for each strength."""
-    own, classify = load(data, input, seeds=1), DATA[data].task == "classification"
-    rows = own.train[0] if data == "adult" else np.arange(len(own.y))  # its test rows are not looked at
+    splits, classify = load(data, input, seeds=1), DATA[data].task == "classification"
+    rows = splits.train[0] if data == "adult" else np.arange(len(splits.y))  # its test rows are not looked at
     train, test = train_test_split(rows, test_size=0.25, random_state=split)
     model = (FairClassifier if classify else FairRegressor)(criterion=criterion, standardize=input == "standard")
     if epochs != 1:
         model = clone(model).set_params(epochs=epochs * schedule_for(model, len(train)).epochs)
-    y = own.y.astype(int) if classify else own.y
-    found = fit_stack(
-        model, own.x[train], y[train], strengths=STRENGTHS, seeds=[split], sensitive_features=own.a[train]
+    y = splits.y.astype(int) if classify else splits.y
+    models = fit_stack(
+        model, splits.x[train], y[train], strengths=STRENGTHS, seeds=[split], sensitive_features=splits.a[train]
     )
-    return [[_figures(one, own, part, train, criterion, classify=classify) for part in (train, test)] for one in found]
+    return [
+        [_figures(fitted, splits, part, train, criterion, classify=classify) for part in (train, test)]
+        for fitted in models
+    ]
 
 
 def _figures(
-    model: Any, own: Splits, rows: NDArray[Any], train: NDArray[Any], criterion: str, *, classify: bool
+    model: Any, splits: Splits, rows: NDArray[Any], train: NDArray[Any], criterion: str, *, classify: bool
 ) -> list[float]:
     """Risk and energy distance as training sees them; accuracy or R2, and the Kolmogorov distance."""
-    y, a = own.y[rows], own.a[rows]
+    y, a = splits.y[rows], splits.a[rows]
     if classify:
-        score = model.predict_proba(own.x[rows])[:, 1]
+        score = model.predict_proba(splits.x[rows])[:, 1]
         chance = np.clip(np.where(y == 1, score, 1 - score), 1e-12, None)
         risk, accuracy = -np.log(chance).mean(), ((score > 0.5) == y).mean()
     else:
-        center, spread = own.y[train].mean(), own.y[train].std()
-        score, target = ((part - center) / spread for part in (model.predict(own.x[rows]), y))
+        center, spread = splits.y[train].mean(), splits.y[train].std()
+        score, target = ((part - center) / spread for part in (model.predict(splits.x[rows]), y))
         risk = ((score - target) ** 2).mean()
         accuracy = 1 - risk / target.var()
-    meant = (y == 1) if criterion == "equal_opportunity" else np.ones(len(y), dtype=bool)
-    sides = [score[meant & (a == group)] for group in (0, 1)]
+    compared = (y == 1) if criterion == "equal_opportunity" else np.ones(len(y), dtype=bool)
+    sides = [score[compared & (a == group)] for group in (0, 1)]
     return [float(risk), float(energy_distance(*sides)), float(accuracy), float(kolmogorov_distance(*sides))]
 
 
@@ -131,43 +134,44 @@ def falls(accuracy: Floats, distance: Floats) -> list[float]:
     >>> [round(one, 2) for one in falls(np.array([[0.8, 0.9, 0.7]] * 2), np.array([[0.3, 0.2, 0.2]] * 2))]
     [0.0, 0.2]
     """
-    found = [0.0] * (accuracy.shape[1] - 1)
+    largest = [0.0] * (accuracy.shape[1] - 1)
     for larger in range(1, accuracy.shape[1]):
         for smaller in range(larger):
             less = accuracy[:, smaller] - accuracy[:, larger]
             error = less.std(ddof=1) / len(less) ** 0.5
             closer = (distance[:, smaller] - distance[:, larger]).mean() > 0
             if not closer and less.mean() > max(2 * error, _FEWER):
-                found[larger - 1] = max(found[larger - 1], float(less.mean()))
-    return found
+                largest[larger - 1] = max(largest[larger - 1], float(less.mean()))
+    return largest
 
 
 def falls_table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """How often a larger strength is worse, by either distance of the test rows; as trained, and chosen afterwards."""
-    cases = dict.fromkeys((one["data"], one["input"], one["criterion"]) for one in records)
+    cases = dict.fromkeys((record["data"], record["input"], record["criterion"]) for record in records)
     yield "| | task | falls by Kolmogorov | by energy | of | largest fall by either |\n|---|---|---|---|---|---|"
     for (name, epochs), lowest, task in product(EPOCHS.items(), (False, True), ("classification", "regression")):
         by: dict[str, list[float]] = {"kolmogorov": [], "energy": []}
         for case in cases:
-            own = [
-                np.array(one["found"])
-                for one in records
-                if (one["data"], one["input"], one["criterion"], one["epochs"]) == (*case, epochs)
+            figures = [
+                np.array(record["found"])
+                for record in records
+                if (record["data"], record["input"], record["criterion"], record["epochs"]) == (*case, epochs)
             ]
-            if DATA[case[0]].task == task and len(own) > 1:
-                test = np.stack([(_lowest(one) if lowest else one)[:, 1] for one in own])  # splits, strengths, figures
+            if DATA[case[0]].task == task and len(figures) > 1:
+                # axes: splits, strengths, figures
+                test = np.stack([(_lowest(part) if lowest else part)[:, 1] for part in figures])
                 for metric in by:
                     by[metric] += falls(test[..., FIGURES.index("accuracy")], test[..., FIGURES.index(metric)])
-        counts = [sum(one > 0 for one in found) for found in by.values()]
-        most = " / ".join(f"{max(found, default=0.0):.3f}" for found in by.values())
+        counts = [sum(loss > 0 for loss in losses) for losses in by.values()]
+        most = " / ".join(f"{max(losses, default=0.0):.3f}" for losses in by.values())
         how = f"{name}, the lowest of all strengths" if lowest else name
         yield f"| {how} | {task} | {counts[0]} | {counts[1]} | {len(by['energy'])} | {most} |"
 
 
-def _lowest(found: Floats) -> Floats:
+def _lowest(figures: Floats) -> Floats:
     """For each strength the model of any strength whose objective on the training rows is the lowest."""
-    risk, energy = found[:, 0, FIGURES.index("risk")], found[:, 0, FIGURES.index("energy")]
-    chosen: Floats = found[(risk + np.array(STRENGTHS)[:, None] * energy).argmin(1)]
+    risk, energy = figures[:, 0, FIGURES.index("risk")], figures[:, 0, FIGURES.index("energy")]
+    chosen: Floats = figures[(risk + np.array(STRENGTHS)[:, None] * energy).argmin(1)]
     return chosen
 
 
@@ -176,18 +180,18 @@ def _lowest(found: Floats) -> Floats:
 
 def boosters(booster: str, strength: float, split: int, folds: int) -> list[float]:
     """Accuracy and Kolmogorov distance of the rows kept aside or, with folds, of the others by models without them."""
-    own = load("adult", "raw", seeds=1)
-    rows, (kind, options) = own.train[0], BOOSTERS[booster]
-    x, y, a = own.x[rows], own.y[rows].astype(int), own.a[rows]
+    splits = load("adult", "raw", seeds=1)
+    rows, (kind, options) = splits.train[0], BOOSTERS[booster]
+    x, y, a = splits.x[rows], splits.y[rows].astype(int), splits.a[rows]
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=split)
     parts = [(train, test)]
     if folds:
         cut = StratifiedKFold(folds, shuffle=True, random_state=split).split(train, 2 * y[train] + a[train])
-        parts, test = [(train[one], train[other]) for one, other in cut], train
+        parts, test = [(train[inner], train[outer]) for inner, outer in cut], train
     score = np.empty(len(y))
-    for known, unseen in parts:
+    for fit_rows, unseen in parts:
         model = kind(strength, random_state=split, n_jobs=1, **options)
-        model.fit(x[known], y[known], sensitive_features=a[known])
+        model.fit(x[fit_rows], y[fit_rows], sensitive_features=a[fit_rows])
         score[unseen] = model.predict_proba(x[unseen])[:, 1]
     sides = [score[test][a[test] == group] for group in (0, 1)]
     return [float(((score > 0.5) == y)[test].mean()), float(kolmogorov_distance(*sides))]
@@ -195,13 +199,16 @@ def boosters(booster: str, strength: float, split: int, folds: int) -> list[floa
 
 def boosters_table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Means of rows kept aside and, in brackets, of the folds."""
-    strengths = sorted({one["strength"] for one in records})
-    yield "| | " + " | ".join(f"strength {one:g}" for one in strengths) + " |\n|---|" + "---|" * len(strengths)
-    for name in dict.fromkeys(one["booster"] for one in records):
+    strengths = sorted({record["strength"] for record in records})
+    yield "| | " + " | ".join(f"strength {value:g}" for value in strengths) + " |\n|---|" + "---|" * len(strengths)
+    for name in dict.fromkeys(record["booster"] for record in records):
         cells = []
         for strength in strengths:
-            own = [one for one in records if (one["booster"], one["strength"]) == (name, strength)]
-            aside, folds = ([one["found"] for one in own if (one["folds"] > 0) == kept] for kept in (False, True))
+            part_records = [record for record in records if (record["booster"], record["strength"]) == (name, strength)]
+            aside, folds = (
+                [record["found"] for record in part_records if (record["folds"] > 0) == is_fold]
+                for is_fold in (False, True)
+            )
             means = ["{:.4f} / {:.4f}".format(*np.mean(part, 0)) for part in (aside, folds) if part]
             cells.append(means[0] + (f" ({means[1]})" if len(means) > 1 else ""))
         yield f"| {name} | " + " | ".join(cells) + " |"
@@ -218,14 +225,14 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--sets", default=",".join(SETS), help="of networks, with commas between")
     parser.add_argument("--boosters", type=int, default=len(BOOSTERS), help="the first so many")
     parser.add_argument("--folds", type=int, default=5, help="of the other rows (5; 0: none)")
-    given = parser.parse_args(arguments)
-    splits = range(FIRST, FIRST + (given.splits or {"networks": 10, "boosters": 4}[given.what]))
-    if given.what == "networks":
-        lines = falls_table(once(given.file, network_jobs(given.sets.split(","), splits), networks))
+    options = parser.parse_args(arguments)
+    splits = range(FIRST, FIRST + (options.splits or {"networks": 10, "boosters": 4}[options.what]))
+    if options.what == "networks":
+        lines = falls_table(once(options.file, network_jobs(options.sets.split(","), splits), networks))
     else:
-        parts = product(splits, (2.0, 3.0), list(BOOSTERS)[: given.boosters], dict.fromkeys((0, given.folds)))
+        parts = product(splits, (2.0, 3.0), list(BOOSTERS)[: options.boosters], dict.fromkeys((0, options.folds)))
         jobs = [{"booster": name, "strength": at, "split": split, "folds": folds} for split, at, name, folds in parts]
-        lines = boosters_table(once(given.file, jobs, boosters))
+        lines = boosters_table(once(options.file, jobs, boosters))
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -87,15 +87,15 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     work = partial(trial, sets=hidden_groups, strengths=effort.some(STRENGTHS))
     done = list(run_parallel(work, jobs, n_jobs, threads=1))
     for part, name in enumerate(("proxies", "models")):
-        write_csv(folder / f"{name}.csv", [record for one in done for record in one[part]])
+        write_csv(folder / f"{name}.csv", [record for trial_records in done for record in trial_records[part]])
     write_page(hidden_groups_page(folder, notes=circumstances(effort, processes=n_jobs)), folder, "hidden-groups")
 
 
 def hidden_groups(name: str) -> HiddenGroups:
     """A data set of the experiment."""
-    found = load(name, "standard", seeds=1)
+    splits = load(name, "standard", seeds=1)
     few = np.array([column.startswith(FEW[name]) for column in dataset(name, "standard").X.columns])
-    return HiddenGroups(**vars(found), few=few[~(found.x == found.a[:, None]).all(0)])
+    return HiddenGroups(**vars(splits), few=few[~(splits.x == splits.a[:, None]).all(0)])
 
 
 # --- training and audits --------------------------------------------------------------------------------------------
@@ -106,29 +106,29 @@ def trial(
 ) -> tuple[Records, Records]:
     """The figures of the proxies and of all models on one split of a data set."""
     name, split = job
-    whole = sets(name)
-    train, test, fold = draw_rows(whole, split)
-    features, label = whole.without_group, (whole.y > 0).astype(int)
+    splits = sets(name)
+    train, test, fold = draw_rows(splits, split)
+    features, label = splits.without_group, (splits.y > 0).astype(int)
     proxies = {
-        own: probabilities(features[:, columns], whole.a, (train, test, fold))
-        for own, columns in zip(FEATURES, (np.ones(len(whole.few), dtype=bool), whole.few), strict=True)
+        inputs: probabilities(features[:, columns], splits.a, (train, test, fold))
+        for inputs, columns in zip(FEATURES, (np.ones(len(splits.few), dtype=bool), splits.few), strict=True)
     }
-    known, unseen = (
-        groupings(whole.a[rows], {own: both[part] for own, both in proxies.items()})
+    training, testing = (
+        groupings(splits.a[rows], {inputs: chances[part] for inputs, chances in proxies.items()})
         for part, rows in enumerate((train, test))
     )
     models = []
-    for trained_with, groups in known.items():
+    for trained_with, groups in training.items():
         for strength, score in _scores(features, label, (train, test), groups=groups, strengths=strengths):
             models.append(
                 {"data": name, "split": split, "trained_with": trained_with, "strength": strength}
-                | _figures(score, label[test], unseen)
+                | _figures(score, label[test], testing)
             )
     [(_, plain)] = _scores(features, label, (train, test), groups=None, strengths=[0.0])
     return [
-        {"data": name, "split": split, "features": own}
-        | _proxy_figures(both[1], whole.a[test], plain, unseen[WEIGHTED[own]], split)
-        for own, both in proxies.items()
+        {"data": name, "split": split, "features": inputs}
+        | _proxy_figures(chances[1], splits.a[test], plain, testing[WEIGHTED[inputs]], split)
+        for inputs, chances in proxies.items()
     ], models
 
 
@@ -149,11 +149,11 @@ def probabilities(features: Floats, group: NDArray[np.int64], rows: tuple[Any, A
 
 def groupings(group: NDArray[np.int64], proxies: Mapping[str, Floats]) -> dict[str, Any]:
     """The groups of some rows in every way: true, by probabilities, and as the more probable group."""
-    found: dict[str, Any] = {TRUE: group}
-    for own, chance in proxies.items():
-        found[WEIGHTED[own]] = GroupProbabilities({"0": 1 - chance, "1": chance}, attribute="group")
-        found[THRESHOLDED[own]] = (chance >= 0.5).astype(np.int64)
-    return found
+    ways: dict[str, Any] = {TRUE: group}
+    for inputs, chance in proxies.items():
+        ways[WEIGHTED[inputs]] = GroupProbabilities({"0": 1 - chance, "1": chance}, attribute="group")
+        ways[THRESHOLDED[inputs]] = (chance >= 0.5).astype(np.int64)
+    return ways
 
 
 def _scores(
@@ -168,18 +168,18 @@ def _scores(
             model, features[train], label[train], strengths=strengths, seeds=[0], sensitive_features=groups
         )
     return [
-        (strength, own.predict_proba(features[test])[:, 1])
-        for strength, own in zip(strengths, models, strict=True)
-        if own is not None
+        (strength, fitted.predict_proba(features[test])[:, 1])
+        for strength, fitted in zip(strengths, models, strict=True)
+        if fitted is not None
     ]
 
 
 def _figures(score: Floats, label: NDArray[Any], groups: Mapping[str, Any]) -> dict[str, float]:
     """Utility, and the distance between the groups by every grouping."""
     distances = {
-        f"{metric}, {grouping}": unfairness(None, score, sensitive_features=own, metric=metric)
+        f"{metric}, {grouping}": unfairness(None, score, sensitive_features=values, metric=metric)
         for metric in ("kolmogorov", "energy")
-        for grouping, own in groups.items()
+        for grouping, values in groups.items()
     }
     utility = {"auc": roc_auc_score(label, score), "accuracy": ((score >= 0.5) == label).mean()}
     return {name: round(float(value), 6) for name, value in (utility | distances).items()}
@@ -190,10 +190,10 @@ def _proxy_figures(
 ) -> dict[str, float]:
     """How well the group is predicted, whether the assumption holds for a score, and its corrected energy distance."""
     sampled = np.random.default_rng(seed).uniform(size=len(group)) < KNOWN
-    known: Any = [str(code) if kept else None for code, kept in zip(group, sampled, strict=True)]
+    known: Any = [str(code) if is_sampled else None for code, is_sampled in zip(group, sampled, strict=True)]
     checked = GroupProbabilities(proxy.table, attribute="group", known_groups=known)
     record: Any = audit(None, score, sensitive_features=checked, metrics=["energy"], random_state=seed).record
-    [corrected] = (own.corrected.value for own in record.proxy.estimates if own.figure == "energy")
+    [corrected] = (estimate.corrected.value for estimate in record.proxy.estimates if estimate.figure == "energy")
     figures = {
         "auc": roc_auc_score(group, chance),
         "correlation": np.corrcoef(group - chance, score)[0, 1],
@@ -267,8 +267,8 @@ def audit_answer(models: Records) -> str:
 def assumption_answer(models: Records, proxies: Records) -> str:
     """When the assumption of the probabilities holds here."""
 
-    def correlation(own: str) -> str:
-        return _by_data(lambda name: _text(figures(proxies, "correlation", data=name, features=own)))
+    def correlation(inputs: str) -> str:
+        return _by_data(lambda name: _text(figures(proxies, "correlation", data=name, features=inputs)))
 
     def energy(name: str) -> str:
         corrected = figures(proxies, "corrected_energy", data=name, features="few features")
@@ -310,15 +310,15 @@ def read_records(path: Path) -> Records:
 
 def figures(records: Records, name: str, **where: Any) -> Floats:
     """One figure of every split, in the order of the file."""
-    return np.array([one[name] for one in records if all(one[key] == value for key, value in where.items())])
+    return np.array([record[name] for record in records if all(record[key] == value for key, value in where.items())])
 
 
 def strength_line(models: Records, **where: Any) -> list[tuple[Floats, Floats]]:
     """Kolmogorov distances between the true groups and AUC of every split, one pair for each strength."""
     return [
-        (figures(own, _TRUE_DISTANCE, **where), figures(own, "auc", **where))
-        for strength in sorted({one["strength"] for one in models})
-        for own in [[one for one in models if one["strength"] == strength]]
+        (figures(part, _TRUE_DISTANCE, **where), figures(part, "auc", **where))
+        for strength in sorted({record["strength"] for record in models})
+        for part in [[record for record in models if record["strength"] == strength]]
     ]
 
 
@@ -349,10 +349,10 @@ def loss_table(models: Records) -> TextTable:
 
 def _loss(models: Records, name: str, grouping: str) -> tuple[str, str]:
     """AUC at half of the distance without penalty, and how much less it is than with true groups."""
-    best, own = (strength_line(models, data=name, trained_with=groups) for groups in (TRUE, grouping))
+    best, line = (strength_line(models, data=name, trained_with=groups) for groups in (TRUE, grouping))
     half = best[0][0].mean() / 2
-    most, reached = at_distance(best, half), at_distance(own, half)
-    return ("–", "–") if most is None or reached is None else (_text(reached), _text(most - reached))
+    best_auc, auc = at_distance(best, half), at_distance(line, half)
+    return ("–", "–") if best_auc is None or auc is None else (_text(auc), _text(best_auc - auc))
 
 
 def _lowest(line: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
@@ -371,49 +371,51 @@ def strength_table(models: Records, name: str) -> TextTable:
     for strength in SHOWN:
         best = [figures(models, column, data=name, trained_with=TRUE, strength=strength) for column in columns]
         for grouping in GROUPINGS:
-            own = [figures(models, column, data=name, trained_with=grouping, strength=strength) for column in columns]
-            change = ["", ""] if grouping == TRUE else [_text(best[0] - own[0]), _text(own[2] - best[2])]
-            lines.append([f"{strength:g}", grouping, *_row_texts(own), *change])
+            row = [figures(models, column, data=name, trained_with=grouping, strength=strength) for column in columns]
+            change = ["", ""] if grouping == TRUE else [_text(best[0] - row[0]), _text(row[2] - best[2])]
+            lines.append([f"{strength:g}", grouping, *_row_texts(row), *change])
     return lines
 
 
 def _row_texts(values: Sequence[Floats]) -> list[str]:
     """AUC, accuracy and Kolmogorov distance, and with one digit more the energy distance."""
-    return [_text(own, digits) for own, digits in zip(values, (3, 3, 3, 4), strict=True)]
+    return [_text(column, digits) for column, digits in zip(values, (3, 3, 3, 4), strict=True)]
 
 
 def audit_table(models: Records, *, strength: float) -> TextTable:
     """Kolmogorov distances by true groups, probabilities and the more probable group; errors are paired."""
     lines = [["data", "proxy", TRUE, "probabilities", "error", "thresholded", "error"]]
-    for name, own in _CASES:
-        where = {"data": name, "trained_with": WEIGHTED[own], "strength": strength}
+    for name, inputs in _CASES:
+        where = {"data": name, "trained_with": WEIGHTED[inputs], "strength": strength}
         true, *others = (
-            figures(models, f"kolmogorov, {grouping}", **where) for grouping in (TRUE, WEIGHTED[own], THRESHOLDED[own])
+            figures(models, f"kolmogorov, {grouping}", **where)
+            for grouping in (TRUE, WEIGHTED[inputs], THRESHOLDED[inputs])
         )
         texts = [_text(part) for other in others for part in (other, other - true)]
-        lines.append([DATA[name].title, own, _text(true), *texts])
+        lines.append([DATA[name].title, inputs, _text(true), *texts])
     return lines
 
 
 def energy_table(models: Records, proxies: Records) -> TextTable:
     """Energy distances of the model without penalty, among them those corrected by known groups."""
     lines = [["data", "proxy", TRUE, "probabilities", "corrected by known groups", "thresholded"]]
-    for name, own in _CASES:
+    for name, inputs in _CASES:
         where = {"data": name, "trained_with": TRUE, "strength": 0.0}
         true, weighted, thresholded = (
-            figures(models, f"energy, {grouping}", **where) for grouping in (TRUE, WEIGHTED[own], THRESHOLDED[own])
+            figures(models, f"energy, {grouping}", **where)
+            for grouping in (TRUE, WEIGHTED[inputs], THRESHOLDED[inputs])
         )
-        corrected = figures(proxies, "corrected_energy", data=name, features=own)
-        lines.append([DATA[name].title, own, *map(_text, (true, weighted, corrected, thresholded))])
+        corrected = figures(proxies, "corrected_energy", data=name, features=inputs)
+        lines.append([DATA[name].title, inputs, *map(_text, (true, weighted, corrected, thresholded))])
     return lines
 
 
 def proxy_table(proxies: Records) -> TextTable:
     """How well the group is predicted, and how its errors depend on the score."""
     lines = [["data", "proxy", "AUC of the group", "correlation of error and score"]]
-    for name, own in _CASES:
-        columns = (figures(proxies, column, data=name, features=own) for column in ("auc", "correlation"))
-        lines.append([DATA[name].title, own, *map(_text, columns)])
+    for name, inputs in _CASES:
+        columns = (figures(proxies, column, data=name, features=inputs) for column in ("auc", "correlation"))
+        lines.append([DATA[name].title, inputs, *map(_text, columns)])
     return lines
 
 

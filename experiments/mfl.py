@@ -48,13 +48,13 @@ DECAYING = (Variant("mfl-linear-decay", network=False, decay=0.99), Variant("mfl
 
 def mfl_runs(experiment: str, protocol: Protocol, source: Source, effort: Effort, *, device: str = "auto") -> list[Run]:
     """Our method on all cases of a table: all seeds and strengths of a case and a variant are one run."""
-    code, found = inspect.getsource(sys.modules[__name__]), []
+    code, jobs = inspect.getsource(sys.modules[__name__]), []
     for case in cases(SHOWN_IN.get(experiment, experiment), protocol, effort):
         strengths = effort.strengths(*case.data.strengths) if case.published else effort.some(DEFAULT_STRENGTHS)
         for variant in (NETWORK,) if experiment in SHOWN_IN else variants(case):
             work = partial(sweep, case, variant=variant, strengths=strengths, seeds=effort.seeds, device=device)
-            found.append(run_of(case, variant.method, work, source, effort, code=code))
-    return found
+            jobs.append(run_of(case, variant.method, work, source, effort, code=code))
+    return jobs
 
 
 def variants(case: Case) -> Sequence[Variant]:
@@ -95,28 +95,28 @@ def sweep(
         penalize=penalize,
     )
     results: list[ModelResult] = []
-    for plan, together in _stacks(case, splits, samples, seeds):
-        own = [torch.as_tensor(splits.train[seed]) for seed in together]
+    for plan, stack_seeds in _stacks(case, splits, samples, seeds):
+        rows = [torch.as_tensor(splits.train[seed]) for seed in stack_seeds]
         start = time.perf_counter()
         if not variant.network and not case.published and case.standardize:
-            stacks = _solved(samples, network, objective, strengths=strengths, rows=own, same=splits.prescribed)
+            stacks = _solve(samples, network, objective, strengths=strengths, rows=rows, same=splits.prescribed)
         else:
-            trained = train(
+            trained_stack = train(
                 samples,
                 network,
                 objective,
                 strengths=strengths,
-                seeds=together,
+                seeds=stack_seeds,
                 schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
-                rows=own,
-                source=plan and floored_epochs(samples, own, plan, cells.comparisons, as_device(device)),
+                rows=rows,
+                source=plan and floored_epochs(samples, rows, plan, cells.comparisons, as_device(device)),
                 standardize=case.standardize,
                 device=as_device(device),
             )
-            stacks = [(trained, place) for place in range(len(together))]
+            stacks = [(trained_stack, place) for place in range(len(stack_seeds))]
         failed = [stack.failed[place].cpu().numpy() for stack, place in stacks]  # waits for the device
-        seconds = (time.perf_counter() - start) / (len(together) * len(strengths))
-        for (stack, place), seed, lost in zip(stacks, together, failed, strict=True):
+        seconds = (time.perf_counter() - start) / (len(stack_seeds) * len(strengths))
+        for (stack, place), seed, lost in zip(stacks, stack_seeds, failed, strict=True):
             output = outputs(stack, samples.x[torch.as_tensor(splits.test[seed])], place)
             predicted = (center + unit * task.prediction(output)).numpy()
             scores = [None if bad else score for bad, score in zip(lost, predicted, strict=True)]
@@ -126,7 +126,7 @@ def sweep(
     return results
 
 
-def _solved(
+def _solve(
     samples: Samples,
     model: Network,
     objective: Objective,
@@ -136,21 +136,21 @@ def _solved(
     same: bool,
 ) -> list[tuple[TrainedStack, int]]:
     """Linear models by the solver for the rows of every seed; once for all where all have the same rows."""
-    found = [
+    solutions = [
         solve_linear(samples.take(part), model, objective, strengths=strengths).stack
         for part in rows[: 1 if same else None]
     ]
-    return [(found[0 if same else place], 0) for place in range(len(rows))]
+    return [(solutions[0 if same else place], 0) for place in range(len(rows))]
 
 
 @torch.no_grad()
-def outputs(trained: TrainedStack, x: Tensor, seed: int) -> Tensor:
+def outputs(stack: TrainedStack, x: Tensor, seed: int) -> Tensor:
     """Outputs (strengths, n) of all models of one seed, in double precision on the CPU."""
-    own = {name: value[seed : seed + 1] for name, value in trained.parameters.items()}
-    scaling = type(trained.scaling)(*(part[seed : seed + 1] for part in trained.scaling))
-    some = trained.scaling.mean
-    features = scaling.apply(x.to(some.device, some.dtype).unsqueeze(0))
-    return trained.model(own, features)[0].double().cpu()
+    parameters = {name: value[seed : seed + 1] for name, value in stack.parameters.items()}
+    scaling = type(stack.scaling)(*(part[seed : seed + 1] for part in stack.scaling))
+    mean = stack.scaling.mean
+    features = scaling.apply(x.to(mean.device, mean.dtype).unsqueeze(0))
+    return stack.model(parameters, features)[0].double().cpu()
 
 
 def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0) -> Schedule:
@@ -173,14 +173,14 @@ def floored_epochs(
     device: torch.device | str = "cpu",
 ) -> EpochSource:
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
-    own = rows_by_seed(samples.cell, rows, len(plan.counts))
+    seed_cells = rows_by_seed(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    shares, passes = torch.tensor(plan.counts) / plan.size, StratifiedPasses(own, plan, steps, device=device)
+    shares, passes = torch.tensor(plan.counts) / plan.size, StratifiedPasses(seed_cells, plan, steps, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        return Epoch(passes(generators), torch.ones(len(own), 1, plan.size))
+        return Epoch(passes(generators), torch.ones(len(seed_cells), 1, plan.size))
 
-    return EpochSource(plan.size, tuple(plan.sides(one, shares) for one in comparisons), draw)
+    return EpochSource(plan.size, tuple(plan.sides(pair, shares) for pair in comparisons), draw)
 
 
 def _stacks(

@@ -30,16 +30,18 @@ _TEMPLATE = Path(__file__).with_name("summary.md")
 
 
 class Figures:
-    """What the text may ask for; every method returns the words that stand there."""
+    """The figures of the text; every method returns the words of one placeholder."""
 
     def __init__(self, folder: Path) -> None:
         self.raw = folder / "raw"
 
     @cached_property
-    def known(self) -> dict[tuple[str, ...], Curve]:
+    def by_case(self) -> dict[tuple[str, ...], Curve]:
         """Curves by protocol, experiment, input, data and method."""
-        found = curves(completed(read_csv(sorted(self.raw.glob("*.csv.gz")))))
-        return {(one.protocol, one.experiment, one.input, one.data, one.method): one for one in found}
+        all_curves = curves(completed(read_csv(sorted(self.raw.glob("*.csv.gz")))))
+        return {
+            (curve.protocol, curve.experiment, curve.input, curve.data, curve.method): curve for curve in all_curves
+        }
 
     def area(self, *what: str) -> str:
         """The exact area of the curve: protocol, experiment, input, data, method, labels or scores[, constant]."""
@@ -47,12 +49,12 @@ class Figures:
 
     def mean(self, *what: str) -> str:
         """The same with its standard error."""
-        found = self._area(*what)
-        return f"{found.value:.3f} ± {found.error:.3f}"
+        area = self._area(*what)
+        return f"{area.value:.3f} ± {area.error:.3f}"
 
     def _area(self, *what: str) -> Mean:
-        protocol, experiment, given, data, method, on, *more = what
-        return self.known[protocol, experiment, given, data, method].exact(on, constant="constant" in more)
+        protocol, experiment, inputs, data, method, on, *more = what
+        return self.by_case[protocol, experiment, inputs, data, method].exact(on, constant="constant" in more)
 
     def ours(self, experiment: str, data: str, method: str) -> str:
         """The area as the authors computed it, of our run of the published protocol."""
@@ -66,7 +68,7 @@ class Figures:
         target = printed(experiment, data, method)
         if target is None:
             raise KeyError((experiment, data, method))
-        return self.known["published", experiment, "raw", data, method].as_printed().value, target
+        return self.by_case["published", experiment, "raw", data, method].as_printed().value, target
 
     def _cells(self, methods: Sequence[str], experiments: Sequence[str]) -> list[tuple[float, Printed]]:
         names = {"regression": REGRESSION, "classification": CLASSIFICATION, "equal-opportunity": CLASSIFICATION}
@@ -86,7 +88,7 @@ class Figures:
     def close_by_error(self, *experiments: str) -> str:
         """The same by two standard errors alone."""
         cells = self._cells(OURS, experiments)
-        return f"{sum(abs(value - one.area) <= 2 * one.error for value, one in cells)} of {len(cells)}"
+        return f"{sum(abs(value - target.area) <= 2 * target.error for value, target in cells)} of {len(cells)}"
 
     def within(self, method: str, count: str, *experiments: str) -> str:
         """By how much, rounded up, so many of a method's printed cells differ at most, and of how many."""
@@ -94,11 +96,11 @@ class Figures:
         off = sorted(abs(value - target.area) for value, target in cells)
         return f"{ceil(off[int(count) - 1] * 1000 - 1e-9) / 1000:.3f} in {count} of {len(cells)} cells"
 
-    def ahead(self, experiment: str, given: str, data: str, method: str, on: str) -> str:
+    def ahead(self, experiment: str, inputs: str, data: str, method: str, on: str) -> str:
         """By how much a method is ahead of the better of ours, with the constant granted to all; below 0: behind."""
         areas = [
-            self.known["corrected", experiment, given, data, one].exact(on, constant=True).value
-            for one in (method, *OURS)
+            self.by_case["corrected", experiment, inputs, data, name].exact(on, constant=True).value
+            for name in (method, *OURS)
         ]
         return f"{areas[0] - max(areas[1:]):.3f}"
 
@@ -111,56 +113,56 @@ class Figures:
 
     def _places(self, experiment: str) -> list[tuple[str, str]]:
         """Inputs and data of a corrected table."""
-        return sorted({(key[2], key[3]) for key in self.known if key[:2] == ("corrected", experiment)})
+        return sorted({(key[2], key[3]) for key in self.by_case if key[:2] == ("corrected", experiment)})
 
     def behind(self, *experiments: str) -> str:
         """The cells in which both of ours are behind the first by more than a standard error, with the constant."""
-        found = []
+        cells = []
         for experiment, on in product(experiments, ("scores", "labels")):
-            for given, data in self._places(experiment):
-                ours, best = self._rivals(experiment, given, data, on)
+            for inputs, data in self._places(experiment):
+                ours, best = self._rivals(experiment, inputs, data, on)
                 if best.value > ours.value + ours.error:
                     by = f"{best.value - ours.value:.3f}, standard error {ours.error:.3f}"
-                    found.append(f"{data} ({given}, {experiment}, {on}: by {by})")
-        return "; ".join(found) or "none"
+                    cells.append(f"{data} ({inputs}, {experiment}, {on}: by {by})")
+        return "; ".join(cells) or "none"
 
     def plain(self, experiment: str, method: str) -> str:
         """In how many cells the plain area of scores of the better of ours is at least that of a method."""
-        found = []
-        for given, data in self._places(experiment):
-            known = {
+        leads = []
+        for inputs, data in self._places(experiment):
+            areas = {
                 key[4]: curve.exact("scores")
-                for key, curve in self.known.items()
-                if key[:4] == ("corrected", experiment, given, data)
+                for key, curve in self.by_case.items()
+                if key[:4] == ("corrected", experiment, inputs, data)
             }
-            ours = max((known[one] for one in OURS), key=lambda one: one.value)
-            if method in known and known[method].seeds == ours.seeds:
-                found.append((f"{data} ({given})", ours.value - known[method].value))
-        lower = [f"{cell} by {-lead:.3f}" for cell, lead in found if lead < 0]
-        return f"{len(found) - len(lower)} of {len(found)} cells" + (f" (lower: {', '.join(lower)})" if lower else "")
+            ours = max((areas[name] for name in OURS), key=lambda area: area.value)
+            if method in areas and areas[method].seeds == ours.seeds:
+                leads.append((f"{data} ({inputs})", ours.value - areas[method].value))
+        lower = [f"{cell} by {-lead:.3f}" for cell, lead in leads if lead < 0]
+        return f"{len(leads) - len(lower)} of {len(leads)} cells" + (f" (lower: {', '.join(lower)})" if lower else "")
 
     def lead(self, data: str) -> str:
         """By how much the better of ours leads on a data set, least and most over tables, inputs and figures."""
-        tables = {key[1:3] for key in self.known if key[0] == "corrected" and key[3] == data and key[1] in _TABLES}
-        pairs = [self._rivals(table, given, data, on) for table, given in tables for on in ("scores", "labels")]
+        tables = {key[1:3] for key in self.by_case if key[0] == "corrected" and key[3] == data and key[1] in _TABLES}
+        pairs = [self._rivals(table, inputs, data, on) for table, inputs in tables for on in ("scores", "labels")]
         leads = [ours.value - best.value for ours, best in pairs]
         return f"{min(leads):.3f} to {max(leads):.3f}"
 
-    def _rivals(self, experiment: str, given: str, data: str, on: str) -> tuple[Mean, Mean]:
+    def _rivals(self, experiment: str, inputs: str, data: str, on: str) -> tuple[Mean, Mean]:
         """The better of ours, and the best of the others that ran as many seeds: other splits do not compare."""
-        own = {
+        areas = {
             key[4]: curve.exact(on, constant=experiment != "regression")
-            for key, curve in self.known.items()
-            if key[:4] == ("corrected", experiment, given, data) and not key[4].endswith("-decay")
+            for key, curve in self.by_case.items()
+            if key[:4] == ("corrected", experiment, inputs, data) and not key[4].endswith("-decay")
         }
-        ours = max((own[method] for method in OURS), key=lambda one: one.value)
-        others = [one for method, one in own.items() if method not in OURS and one.seeds == ours.seeds]
-        return ours, max(others, key=lambda one: one.value)
+        ours = max((areas[method] for method in OURS), key=lambda area: area.value)
+        others = [area for method, area in areas.items() if method not in OURS and area.seeds == ours.seeds]
+        return ours, max(others, key=lambda area: area.value)
 
     def costs(self, experiment: str, data: str, method: str) -> str:
         """By how much the decay of the learning rate lowers the published area."""
         areas = [
-            self.known["published", experiment, "raw", data, name].as_printed().value
+            self.by_case["published", experiment, "raw", data, name].as_printed().value
             for name in (method, f"{method}-decay")
         ]
         return f"{areas[0] - areas[1]:.3f}"
@@ -172,26 +174,28 @@ class Figures:
     def online(self, protocol: str, size: str, kind: str, when: str) -> str:
         """Test objective of online regression: at the end of the stream, or before its law changes."""
         means = mean_curves(kept_records(self.raw / "online" / f"regression-{protocol}.csv.gz"))
-        own = [one for one in means if (one["size"], one["kind"]) == (int(size), kind.replace("_", " "))]
-        last = own[-1] if when == "end" else [one for one in own if one["seen"] < own[-1]["seen"] // 2][-1]
+        curve = [record for record in means if (record["size"], record["kind"]) == (int(size), kind.replace("_", " "))]
+        last = (
+            curve[-1] if when == "end" else [record for record in curve if record["seen"] < curve[-1]["seen"] // 2][-1]
+        )
         return f"{last['objective']:.2f} ± {last['high'] - last['objective']:.2f}"
 
     def stream(self, protocol: str, size: str, kind: str, figure: str) -> str:
         """Accuracy or label gap of online classification."""
         records = kept_records(self.raw / "online" / f"classification-{protocol}.csv.gz")
-        own = [float(one[figure]) for one in records if (one["size"], one["kind"]) == (int(size), kind)]
-        return f"{Mean.of(own).value:.3f}"
+        values = [float(record[figure]) for record in records if (record["size"], record["kind"]) == (int(size), kind)]
+        return f"{Mean.of(values).value:.3f}"
 
 
 def summary(folder: Path) -> str:
     """The text, its figures filled in and its lines broken anew."""
     figures = Figures(folder)
 
-    def filled(found: re.Match[str]) -> str:
-        name, *what = found[1].split()
+    def fill_in(match: re.Match[str]) -> str:
+        name, *what = match[1].split()
         return str(getattr(figures, name)(*what))
 
-    text = re.sub(r"\{\{([^}]*)\}\}", filled, _TEMPLATE.read_text())
+    text = re.sub(r"\{\{([^}]*)\}\}", fill_in, _TEMPLATE.read_text())
     return "\n\n".join(_broken(part) for part in text.rstrip().split("\n\n")) + "\n"
 
 
