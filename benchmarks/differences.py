@@ -102,7 +102,7 @@ def truth(setting: Setting, model: int) -> Figures:
     return figures
 
 
-def drawn(setting: Setting, generator: np.random.Generator) -> tuple[list[str], NDArray[np.int64], list[Floats]]:
+def draw_rows(setting: Setting, generator: np.random.Generator) -> tuple[list[str], NDArray[np.int64], list[Floats]]:
     """Groups and labels of rows, and the scores of both models."""
     first, total = setting.rows[0], sum(setting.rows)
     shared = generator.normal(size=total)
@@ -115,14 +115,14 @@ def drawn(setting: Setting, generator: np.random.Generator) -> tuple[list[str], 
     return ["a"] * first + ["b"] * setting.rows[1], label, scores
 
 
-def held(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
+def count_coverage(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
     """How often intervals held the truth, by figure and whether rows are the same; and of how many, under "of"."""
     torch.set_num_threads(1)
     setting, counts = SETTINGS[name], Counter[tuple[str, ...]]()
     before, after = (truth(setting, model) for model in range(2))
     for number in range(pairs):
         generator = np.random.default_rng([seed, number, 11])
-        (group, label, scores), (_, later, then) = drawn(setting, generator), drawn(setting, generator)
+        (group, label, scores), (_, later, then) = draw_rows(setting, generator), draw_rows(setting, generator)
         options: dict[str, Any] = {
             "sensitive_features": group,
             "threshold": setting.threshold,
@@ -145,7 +145,7 @@ def main(pairs: int = 2000) -> None:
     torch.set_num_threads(1)
     work = [(name, seed, PIECE) for name in SETTINGS for seed in range(max(1, pairs // PIECE))]
     found = Counter[tuple[str, ...]]()
-    for piece in run_parallel(lambda item: held(*item), work, -1):
+    for piece in run_parallel(lambda item: count_coverage(*item), work, -1):
         found.update(piece)
     print("| what changed | " + " | ".join(FIGURES) + " |\n|---|" + "---|" * len(FIGURES))
     for name in SETTINGS:

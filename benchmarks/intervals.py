@@ -45,7 +45,7 @@ class Law(NamedTuple):
     decimals: int | None = None
     at_zero: float = 0.0
 
-    def drawn(self, size: int, generator: np.random.Generator) -> Floats:
+    def draw(self, size: int, generator: np.random.Generator) -> Floats:
         """A sample."""
         values = self.continuous.rvs(size, random_state=generator)
         values = values if self.decimals is None else np.round(values, self.decimals)
@@ -72,7 +72,7 @@ POPULATIONS: dict[str, tuple[Law, Law]] = {
 
 
 @cache
-def truth_of(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str, float]:
+def true_distances(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str, float]:
     """The distances of the populations: exact where scores are few, of many narrow cells where they are continuous."""
     left, right = population
     if left.decimals is not None:
@@ -94,7 +94,7 @@ def truth_of(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str,
     return {name: float(value) for name, value in plug_in_distances(values, *masses, metrics).items()}
 
 
-def weights_of(kind: str, size: int, generator: np.random.Generator) -> Floats | None:
+def draw_weights(kind: str, size: int, generator: np.random.Generator) -> Floats | None:
     """Weights that say nothing of the score; heavy ones leave about 37 in 100 samples."""
     if kind == "none":
         return None
@@ -158,9 +158,9 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
     for _ in range(PIECE):
         laws = zip(POPULATIONS[scenario.population], scenario.sizes, strict=True)
         values, place = np.unique(
-            np.concatenate([law.drawn(size, generator) for law, size in laws]), return_inverse=True
+            np.concatenate([law.draw(size, generator) for law, size in laws]), return_inverse=True
         )
-        weight = weights_of(scenario.weights, len(place), generator)
+        weight = draw_weights(scenario.weights, len(place), generator)
         amount = np.ones(len(place)) if weight is None else weight
         sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
         rows = None if weight is None else Rows.single(place, weight * on_left, weight * ~on_left)
@@ -170,7 +170,7 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
         )
         for metric, ends in intervals.items():
             ends.append(resampled.alone.get(metric))
-    truth = truth_of(POPULATIONS[scenario.population], scenario.shown)
+    truth = true_distances(POPULATIONS[scenario.population], scenario.shown)
     return {metric: tally(ends, truth[metric]) for metric, ends in intervals.items()}
 
 

@@ -189,7 +189,7 @@ class _Change(NamedTuple):
         return Mutant(self.file, self.node.lineno, self.node.end_lineno, self.kind, before, after, source)
 
 
-def _changes_of(file: Path, root: Path, most: int | None, seed: int) -> list[_Change]:
+def _list_changes(file: Path, root: Path, most: int | None, seed: int) -> list[_Change]:
     tree = ast.parse((root / file).read_text())
     every = [_Change(file, tree, way, node, *change) for way, node in _expressions(tree) for change in changes(node)]
     return every if most is None or len(every) <= most else random.Random(f"{seed} {file}").sample(every, most)
@@ -197,12 +197,12 @@ def _changes_of(file: Path, root: Path, most: int | None, seed: int) -> list[_Ch
 
 def mutants(file: Path, root: Path, most: int | None = None, seed: int = 0) -> list[Mutant]:
     """The mutants of a file, or a seeded sample of them."""
-    return [change.mutant() for change in _changes_of(file, root, most, seed)]
+    return [change.mutant() for change in _list_changes(file, root, most, seed)]
 
 
 def sampled(files: Sequence[Path], root: Path, most: int, seed: int) -> list[Mutant]:
     """A seeded sample of the mutants of several files."""
-    every = [change for file in files for change in _changes_of(file, root, most, seed)]
+    every = [change for file in files for change in _list_changes(file, root, most, seed)]
     return [one.mutant() for one in (every if len(every) <= most else random.Random(seed).sample(every, most))]
 
 

@@ -60,18 +60,18 @@ POPULATIONS: dict[str, Callable[[int, np.random.Generator], Drawn]] = {
 
 
 @cache
-def truth_of(name: str) -> float:
+def true_dependence(name: str) -> float:
     """The dependence of a population.
 
-    >>> truth_of("ages, no fall"), round(truth_of("normal, correlation 0.5"), 3)
-    (0.0, 0.734)
+    >>> true_dependence("ages, no fall"), round(true_dependence("normal, correlation 0.5"), 3)
+    (0.0, 0.731)
     """
-    made = POPULATIONS[name]
-    if not next(iter(made.keywords.values())):  # type: ignore[attr-defined]
+    draw = POPULATIONS[name]
+    if not next(iter(draw.keywords.values())):  # type: ignore[attr-defined]
         return 0.0
     if name.startswith("normal"):
-        return normal_dependence(made.keywords["r"])  # type: ignore[attr-defined]
-    return float(energy_dependence(*made(_MANY, np.random.default_rng(0))))
+        return normal_dependence(draw.keywords["r"])  # type: ignore[attr-defined]
+    return float(energy_dependence(*draw(_MANY, np.random.default_rng(0))))
 
 
 def normal_dependence(r: float) -> float:
@@ -95,7 +95,7 @@ class Tally(NamedTuple):
 def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
     """One piece of work: data sets drawn from a seed of their own."""
     generator = np.random.default_rng([list(POPULATIONS).index(name), size, piece])
-    truth, intervals, covered, small = truth_of(name), 0, 0, [0, 0]
+    truth, intervals, covered, small = true_dependence(name), 0, 0, [0, 0]
     for _ in range(sets):
         score, number = POPULATIONS[name](size, generator)
         result = audit(

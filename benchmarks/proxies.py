@@ -92,7 +92,7 @@ def truth(setting: Setting) -> dict[str, float]:
     }
 
 
-def drawn(setting: Setting, generator: np.random.Generator) -> dict[str, Any]:
+def draw_rows(setting: Setting, generator: np.random.Generator) -> dict[str, Any]:
     """Arguments of an audit."""
     values = generator.normal(size=setting.rows)
     share = probabilities(setting, values)
@@ -119,7 +119,7 @@ def audit_counts(arguments: dict[str, Any], seed: int) -> Audit:
     return AuditState().add(None, **rounded).audit(options=_OPTIONS, random_state=seed)
 
 
-def held(setting: Setting, sets: int, *, counted: bool = False) -> dict[str, float]:
+def count_coverage(setting: Setting, sets: int, *, counted: bool = False) -> dict[str, float]:
     """The share of intervals that hold the truth; under "size", that of p-values up to 0.05 where there is no gap."""
     true, counts, of = truth(setting), Counter[str](), Counter[str]()
     ends = "g0", f"g{setting.groups - 1}"
@@ -130,7 +130,7 @@ def held(setting: Setting, sets: int, *, counted: bool = False) -> dict[str, flo
             counts[figure] += interval.low - _ROUNDING <= value <= interval.high + _ROUNDING
 
     for seed in range(sets):
-        result = (audit_counts if counted else audit_rows)(drawn(setting, np.random.default_rng(seed)), seed)
+        result = (audit_counts if counted else audit_rows)(draw_rows(setting, np.random.default_rng(seed)), seed)
         assert result.record.proxy is not None
         for finding in result.findings:
             if finding.groups == ends:
@@ -155,10 +155,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=2000, help="data sets of each setting")
     parser.add_argument("--counted", action="store_true", help="audit counts in place of rows")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"| setting | {' | '.join(FIGURES)} |\n|---|{'---|' * len(FIGURES)}")
     for name, setting in SETTINGS.items():
-        shares = held(setting, asked.sets, counted=asked.counted)
+        shares = count_coverage(setting, options.sets, counted=options.counted)
         cells = (f"{100 * shares[figure]:.1f}" if figure in shares else "–" for figure in FIGURES)
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

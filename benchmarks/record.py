@@ -92,10 +92,10 @@ PAGES: dict[Path, tuple[int, ...]] = {
 """Pages with a table, and the rows that each shows."""
 
 
-def ratio_of(text: str) -> float | None:
+def read_ratio(text: str) -> float | None:
     """Return the ratio in a measured text.
 
-    >>> ratio_of("1,100x (3 s)"), ratio_of("8.1 ms against 6.0 ms plain: 1.35x"), ratio_of("85 MB")
+    >>> read_ratio("1,100x (3 s)"), read_ratio("8.1 ms against 6.0 ms plain: 1.35x"), read_ratio("85 MB")
     (1100.0, 1.35, None)
     """
     match = re.search(r"([\d,]+(?:\.\d+)?)x", text)
@@ -105,7 +105,7 @@ def ratio_of(text: str) -> float | None:
 def add(path: Path) -> None:
     """Append the printed ratios, with the machine and the day."""
     where = {"machine": platform.machine(), "day": f"{datetime.now(UTC):%Y-%m-%d}"}
-    ratios = [(one.claim, ratio_of(one.measured)) for one in timing.printed]
+    ratios = [(claim.claim, read_ratio(claim.measured)) for claim in timing.printed]
     with path.open("a") as file:
         for claim, ratio in ratios:
             if ratio is not None:

@@ -105,7 +105,7 @@ def command_seconds(source: Path, arguments: tuple[str, ...], folder: Path) -> f
     return used.ru_utime + used.ru_stime
 
 
-def compared(name: str, times: list[list[float]]) -> Claim:
+def make_claim(name: str, times: list[list[float]]) -> Claim:
     """From the times (old, new) of each round."""
     before, after = map(min, zip(*times, strict=True))
     measured = f"{before:.2f} s before, {after:.2f} s now: {before / after:.2f}x"
@@ -123,12 +123,12 @@ def main(old: Path, rounds: int, size: int) -> None:
         _, names = (ready(process) for process in workers)
         for name in names:
             times = [[ask(process, name) for process in workers] for _ in range(rounds)]
-            claims.append(compared(name, times))
+            claims.append(make_claim(name, times))
         for process in workers:
             process.communicate()
         for arguments in (("audit", "scores.csv", *COLUMNS), ("count", "scores.csv", *COLUMNS, "--output", "c.state")):
             times = [[command_seconds(source, arguments, folder) for source in (old, HERE)] for _ in range(rounds)]
-            claims.append(compared(f"metrifair {arguments[0]}, 1,000 rows", times))
+            claims.append(make_claim(f"metrifair {arguments[0]}, 1,000 rows", times))
     print_table("This code against an earlier one, processor time", claims)
 
 

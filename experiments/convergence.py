@@ -90,8 +90,8 @@ def estimate(w: Floats, x: Floats, *, unbiased: bool) -> Floats:
     coefficient = np.where(same, -1 / within, 1 / EACH**2)
     slopes = coefficient * np.sign(h[:, :, None] - h[:, None, :])  # (replications, n, n)
     pairs = np.einsum("rij,rik->rk", slopes, features) - np.einsum("rij,rjk->rk", slopes, features)
-    found: Floats = risk + STRENGTH * pairs
-    return found
+    slope: Floats = risk + STRENGTH * pairs
+    return slope
 
 
 def norms(length: int, *, unbiased: bool) -> Records:
@@ -111,11 +111,11 @@ def norms(length: int, *, unbiased: bool) -> Records:
 def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
     """Figure and tables."""
     means = mean_norms(records)
-    steps, first = [one["steps"] for one in means["unbiased"]], means["unbiased"][0]
+    steps, first = [mean["steps"] for mean in means["unbiased"]], means["unbiased"][0]
     guide = [{"steps": t, "norm": first["norm"] * sqrt(steps[0] / t), "kind": "1/sqrt(T)"} for t in steps]
-    drawn = [{"steps": one["steps"], "norm": one["norm"], "kind": kind} for kind in means for one in means[kind]]
+    points = [{"steps": mean["steps"], "norm": mean["norm"], "kind": kind} for kind in means for mean in means[kind]]
     axes = {"x": "steps", "y": "norm", "x_title": "steps T", "y_title": "mean squared gradient norm"}
-    texts = {kind: [f"{one['norm']:.4f} ± {one['error']:.4f}" for one in means[kind]] for kind in means}
+    texts = {kind: [f"{mean['norm']:.4f} ± {mean['error']:.4f}" for mean in means[kind]] for kind in means}
     lines = [[str(t), *both] for t, *both in zip(steps, texts["unbiased"], texts["biased"], strict=True)]
     return Page(
         title="Convergence: the rate of the theorem",
@@ -126,7 +126,7 @@ def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
         },
         charts={
             "Mean squared gradient norm against the number of steps": line_chart(
-                drawn + guide, color="kind", log=True, **axes
+                points + guide, color="kind", log=True, **axes
             )
         },
     )
@@ -134,13 +134,15 @@ def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
 
 def mean_norms(records: Records) -> dict[str, Records]:
     """Mean and standard error over replications of each number of steps, by the kind of estimate."""
-    found: dict[str, Records] = {"unbiased": [], "biased": []}
-    for kind, own in found.items():
+    means: dict[str, Records] = {"unbiased": [], "biased": []}
+    for kind, kind_means in means.items():
         for steps in sorted({record["steps"] for record in records}):
-            known = [one for one in records if one["unbiased"] == (kind == "unbiased") and one["steps"] == steps]
-            mean = Mean.of([one["norm"] for one in known])
-            own.append({"steps": steps, "norm": mean.value, "error": mean.error})
-    return found
+            part = [
+                record for record in records if record["unbiased"] == (kind == "unbiased") and record["steps"] == steps
+            ]
+            mean = Mean.of([record["norm"] for record in part])
+            kind_means.append({"steps": steps, "norm": mean.value, "error": mean.error})
+    return means
 
 
 def rate_table(means: dict[str, Records]) -> TextTable:
@@ -152,7 +154,7 @@ def rate_table(means: dict[str, Records]) -> TextTable:
     """
     lines = []
     for kind, stated in (("unbiased", "-0.50"), ("biased", "none")):
-        steps, norm = (np.log([one[name] for one in means[kind]]) for name in ("steps", "norm"))
+        steps, norm = (np.log([mean[name] for mean in means[kind]]) for name in ("steps", "norm"))
         slope = np.polyfit(steps, norm, 1)[0]
         lines.append([kind, stated, f"{slope:.2f}"])
     return [["estimate", "theorem", "ours"], *lines]

@@ -51,8 +51,8 @@ class OnlineRun:
 def _finished(name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], Records], out: Path) -> Records:
     """The records of all runs, also written as csv; none is done twice."""
     code = "".join(map(inspect.getsource, (sys.modules[__name__], streams)))
-    done = [remembered(out / "ledger.db", f"{name} {one}", partial(work, one), code=code) for one in runs]
-    records = [record for one in done for record in one["records"]]
+    done = [remembered(out / "ledger.db", f"{name} {run}", partial(work, run), code=code) for run in runs]
+    records = [record for part in done for record in part["records"]]
     write_csv(out / f"{name}.csv", records)
     return records
 
@@ -130,11 +130,11 @@ def curve(run: OnlineRun) -> Records:
     records: Records = []
 
     def look(which: list[int], seen: list[int]) -> None:
-        found = [objectives(learners, test) for test in tests]
+        values = [objectives(learners, test) for test in tests]
         for at in which:
-            objective = found[int(seen[at] > run.length // 2)][at]
-            own = {"seen": seen[at] // _EVERY * _EVERY, "objective": objective}
-            records.append({"size": run.size, "kind": kind, "replication": at, **own})
+            objective = values[int(seen[at] > run.length // 2)][at]
+            figures = {"seen": seen[at] // _EVERY * _EVERY, "objective": objective}
+            records.append({"size": run.size, "kind": kind, "replication": at, **figures})
 
     seen = torch.zeros(run.replications, dtype=torch.long)
     for batch in learners.follow(
@@ -164,7 +164,7 @@ def regression_page(records: Records, protocol: str, *, notes: Sequence[str] = (
     means = mean_curves(records)
     charts = [
         line_chart(
-            [one for one in means if one["size"] == size],
+            [mean for mean in means if mean["size"] == size],
             x="seen",
             y="objective",
             color="kind",
@@ -189,25 +189,25 @@ def mean_curves(records: Records) -> Records:
     def key(record: dict[str, Any]) -> tuple[Any, ...]:
         return record["size"], REGRESSION_KINDS.index(record["kind"]), record["seen"]
 
-    replications, found = len({record["replication"] for record in records}), []
+    replications, means = len({record["replication"] for record in records}), []
     for (size, kind, seen), part in groupby(sorted(records, key=key), key=key):
         mean = Mean.of([record["objective"] for record in part])
         if mean.seeds == replications:
             band = {"low": mean.value - mean.error, "high": mean.value + mean.error}
             about = {"size": size, "kind": REGRESSION_KINDS[kind], "seen": seen}
-            found.append({**about, "objective": mean.value, **band})
-    return found
+            means.append({**about, "objective": mean.value, **band})
+    return means
 
 
 def end_table(means: Records) -> TextTable:
     """What is reached before the law changes, and when all samples of the stream are seen."""
-    end, lines = max(int(one["seen"]) for one in means), []
+    end, lines = max(int(mean["seen"]) for mean in means), []
     for size in REGRESSION_SIZES:
         for kind in REGRESSION_KINDS:
-            own = [one for one in means if one["size"] == size and one["kind"] == kind]
-            before = [one for one in own if one["seen"] < end // 2]  # later looks may be after the change
-            looks = [before[-1], own[-1]]
-            figures = [f"{one['objective']:.3f} ± {one['high'] - one['objective']:.3f}" for one in looks]
+            curve = [mean for mean in means if mean["size"] == size and mean["kind"] == kind]
+            before = [mean for mean in curve if mean["seen"] < end // 2]  # later looks may be after the change
+            looks = [before[-1], curve[-1]]
+            figures = [f"{mean['objective']:.3f} ± {mean['high'] - mean['objective']:.3f}" for mean in looks]
             lines.append([str(size), kind, *figures])
     return [["batch size", "penalty", f"before {end // 2:,} samples", f"after all {end:,}"], *lines]
 
@@ -285,7 +285,7 @@ def classification_page(records: Records, protocol: str, *, notes: Sequence[str]
     """Figure and table."""
     charts = [
         line_chart(
-            sorted((one for one in records if one["kind"] == kind), key=lambda one: int(one["size"])),
+            sorted((record for record in records if record["kind"] == kind), key=lambda record: int(record["size"])),
             x="label_gap",
             y="accuracy",
             color="size",
@@ -311,7 +311,7 @@ def means_table(records: Records) -> TextTable:
 
     lines = []
     for (size, place), part in groupby(sorted(records, key=key), key=key):
-        own = list(part)
-        means = [Mean.of([one[name] for one in own]) for name in ("accuracy", "label_gap", "kolmogorov")]
+        group = list(part)
+        means = [Mean.of([record[name] for record in group]) for name in ("accuracy", "label_gap", "kolmogorov")]
         lines.append([str(size), KINDS[place], *(f"{mean.value:.3f} ± {mean.error:.3f}" for mean in means)])
     return [["batch size", "penalty", "accuracy", "gap of labels", "Kolmogorov of scores"], *lines]

@@ -63,7 +63,7 @@ def run(protocol: Protocol, effort: Effort, out: Path) -> None:
     start, name = time.perf_counter(), f"theory-{protocol.name}"
     figures = exact_values(9 if effort.quick else 49)
     seconds = time.perf_counter() - start
-    write_csv(out / f"{name}.csv", [{"figure": name} | one for name, part in figures.items() for one in part])
+    write_csv(out / f"{name}.csv", [{"figure": name} | record for name, part in figures.items() for record in part])
     notes = [f"All values took {seconds:.1f} s.", *circumstances(effort)]
     write_page(theory_page(figures, notes=notes), out, name)
 
@@ -87,12 +87,12 @@ def exact_values(count: int) -> dict[str, Records]:
         regressor = table_distances(BiasedRegression("shift", delta=delta, m=51).optimal_table).kolmogorov
         add("proposition", delta, classification=classifier, regression=regressor)
         # True risks of the unpenalized optimum and of the best fair hypothesis, both found on the biased target.
-        for name, one in (
+        for name, population in (
             ("theorem, shift", BiasedRegression("shift", delta=delta, sigma=0.0)),
             ("theorem, shrink", BiasedRegression("shrink", delta=delta, sigma=0.0)),
             ("theorem, classification", BiasedClassification(delta=delta)),
         ):
-            add(name, delta, unpenalized=one.optimal_true_risk, fair=one.fair_true_risk)
+            add(name, delta, unpenalized=population.optimal_true_risk, fair=population.fair_true_risk)
         add("other losses", delta, **{name: _gain(**case, bias=delta, p1=0.6) for name, case in _LOSSES.items()})
     for weight in np.linspace(0.0, 4.0, count).tolist():
         add("tikhonov", weight, gain=_gain(bias=0.5, tikhonov=weight))
@@ -111,8 +111,8 @@ _LOSSES: dict[str, dict[str, Any]] = {
 
 def _gain(**case: Any) -> float:
     """By how much the fair hypothesis, trained on a shifted target, is closer to the truth than the unpenalized one."""
-    one = ShiftedTarget(**case)
-    return one.optimal_true_risk - one.fair_true_risk
+    population = ShiftedTarget(**case)
+    return population.optimal_true_risk - population.fair_true_risk
 
 
 def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Page:
@@ -177,20 +177,22 @@ def values_table(figures: dict[str, Records]) -> TextTable:
 
 def _target_is_group() -> list[float]:
     """Kolmogorov distance of the optimum for Y = A if two atoms are independent of the group, and if they equal it."""
-    found = []
+    distances = []
     for masses, optimum in ((((0.2, 0.2), (0.3, 0.3)), (0.5, 0.5)), (((0.5, 0.0), (0.0, 0.5)), (0.0, 1.0))):
         space = FiniteSpace(masses, optimum)
         groups = 2 * np.array(space.masses)
         distance = atomic_distances(optimum, groups[:, 0].tolist(), optimum, groups[:, 1].tolist()).kolmogorov
-        found.append(distance)
-    return found
+        distances.append(distance)
+    return distances
 
 
 def _least_worst() -> float:
     """Over all hypotheses of up to four values on four atoms: how fair the fairest is to the worst attribute."""
     space = FiniteSpace([(0.1, 0.2), (0.25, 0.05), (0.1, 0.1), (0.15, 0.05)], [0.0, 1.0, 2.0, 3.0])
-    values = (np.array(one, dtype=np.float64) for one in product(range(4), repeat=4) if len(set(one)) > 1)
-    return min(space.worst_attribute(one)[1] for one in values)
+    values = (
+        np.array(hypothesis, dtype=np.float64) for hypothesis in product(range(4), repeat=4) if len(set(hypothesis)) > 1
+    )
+    return min(space.worst_attribute(hypothesis)[1] for hypothesis in values)
 
 
 def _no_worse(records: Records) -> tuple[str, bool]:
@@ -199,8 +201,8 @@ def _no_worse(records: Records) -> tuple[str, bool]:
     for record in records:
         risks.setdefault(record["x"], {})[record["what"]] = record["value"]
     worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalized"] + 1e-12]
-    found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all tested biases"
-    return found, not worse or min(worse) > sorted(risks)[1]
+    text = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all tested biases"
+    return text, not worse or min(worse) > sorted(risks)[1]
 
 
 def covering_bias(share: float, size: int) -> float:

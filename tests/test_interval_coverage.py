@@ -23,7 +23,7 @@ def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
         "rare": (0.25, 0.25, 0.125),
     }
     for name, told in closed.items():
-        found = intervals.truth_of(intervals.POPULATIONS[name], intervals.USUAL)
+        found = intervals.true_distances(intervals.POPULATIONS[name], intervals.USUAL)
         for value, exact in zip(found.values(), told, strict=True):
             assert exact is None or value == pytest.approx(exact, rel=1e-5, abs=1e-9), name
 

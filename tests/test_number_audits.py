@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import number_audits
-from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, table, tally, truth_of
+from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, table, tally, true_dependence
 from metrifair import energy_dependence
 from metrifair.auditing import numbers
 
@@ -23,7 +23,7 @@ def test_the_truth_of_normal_variables_is_that_of_many_of_them(r: float) -> None
 
 
 def test_intervals_hold_the_truth_and_p_values_find_what_is_there() -> None:
-    assert truth_of("ages, no fall") == 0.0
+    assert true_dependence("ages, no fall") == 0.0
     found = tally("normal, correlation 0.5", 100, 0, sets=12)
     assert found.intervals == found.dependence == 12
     assert found.held >= 10

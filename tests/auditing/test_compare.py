@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from scipy.stats import norm
 
-from benchmarks.differences import SETTINGS, drawn, held, truth
+from benchmarks.differences import SETTINGS, count_coverage, draw_rows, truth
 from metrifair import (
     Audit,
     AuditDifference,
@@ -158,7 +158,7 @@ def test_the_interval_of_a_paired_difference_is_as_wide_as_resampled_rows_say(we
 @pytest.mark.parametrize("name", ["beta", "half of the scores 0"])
 def test_what_the_benchmark_takes_for_the_truth_is_that_of_many_rows(name: str) -> None:
     setting = SETTINGS[name]._replace(rows=(30_000, 20_000))
-    group, label, scores = drawn(setting, np.random.default_rng(0))
+    group, label, scores = draw_rows(setting, np.random.default_rng(0))
     options: dict[str, Any] = {"threshold": setting.threshold, "resamples": 0, "permutations": 0, "random_state": 0}
     found = audit(label, scores[1], sensitive_features=group, criteria="statistical_parity", **flat(**options))
     true = truth(setting, 1)
@@ -172,7 +172,7 @@ def test_what_the_benchmark_takes_for_the_truth_is_that_of_many_rows(name: str) 
 def test_intervals_of_differences_cover(names: list[str]) -> None:
     found = Counter[tuple[str, ...]]()
     for seed in range(10):  # 1,000 pairs of audits
-        for key, times in held(names[seed % len(names)], seed, 100).items():
+        for key, times in count_coverage(names[seed % len(names)], seed, 100).items():
             found[key[1:]] += times
     figures = [key for key in found if key[-1] != "of" and key[0] != "calibration_error"]
     assert len(figures) == 14

@@ -16,7 +16,7 @@ from forging import described, hostile, load_hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.proxies import SETTINGS, held
+from benchmarks.proxies import SETTINGS, count_coverage
 from metrifair import AuditOptions, AuditState, DataError, GroupProbabilities, audit, audit_file, compare, load, monitor
 from metrifair.auditing import bins, state_file
 from metrifair.auditing.columns import Roles
@@ -108,7 +108,7 @@ def test_planted_fault_independent_groups_give_other_intervals() -> None:
 @pytest.mark.parametrize("name", ["strong, weights", "strong, few rows (200)"])
 def test_intervals_of_counts_cover_about_as_often_as_they_say(name: str) -> None:
     """Three standard errors of 150 data sets are 5 %. With half of the products, 83 % would be covered."""
-    for figure, share in held(SETTINGS[name], 150, counted=True).items():
+    for figure, share in count_coverage(SETTINGS[name], 150, counted=True).items():
         assert share >= 0.9, figure
 
 
