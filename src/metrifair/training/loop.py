@@ -188,15 +188,7 @@ def train(
     rounds = [[value] for value in strengths] if path else [list(strengths)]
     target = torch.device(device)
     stack = make_stack(
-        data,
-        model,
-        objective,
-        scaling,
-        source,
-        schedule=schedule,
-        strengths=rounds[0],
-        seeds=seeds,
-        device=target,
+        data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=target
     )
     validator = None
     if validation is not None:  # fresh rows of the population
