@@ -18,7 +18,7 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.samples import Layout, Samples, StratifiedPasses
+from metrifair.batches.samples import Layout, Samples, make_passes
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import as_device, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, compile_cells
@@ -175,7 +175,7 @@ def floored_epochs(
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
     seed_cells = rows_by_seed(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    shares, passes = torch.tensor(plan.counts) / plan.size, StratifiedPasses(seed_cells, plan, steps, device=device)
+    shares, passes = torch.tensor(plan.counts) / plan.size, make_passes(seed_cells, plan, steps, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), torch.ones(len(seed_cells), 1, plan.size))

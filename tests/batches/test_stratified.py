@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Layout, Samples, StratifiedPasses, layout, rows_by_cell, sampling_odds
+from metrifair.batches.samples import (
+    Batch,
+    DevicePasses,
+    Layout,
+    Samples,
+    StratifiedPasses,
+    layout,
+    rows_by_cell,
+    sampling_odds,
+)
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Comparison
 from metrifair.training.objective import Objective, Terms, regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
+both_places = pytest.mark.parametrize("kind", [StratifiedPasses, DevicePasses])  # of shuffling: host and device
 PAIR = (Comparison((0,), (1,), "sex", "y=1", ("f", "m")),)
 REST = (Comparison((0,), (1, 2)), Comparison((1,), (0, 2)), Comparison((2,), (0, 1)))
 
@@ -263,12 +273,15 @@ def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(cells: list[int], si
         torch.testing.assert_close(by_cell / len(rows), shares, rtol=0, atol=1e-12)
 
 
+@both_places
 @reproducible
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=3), st.data(), st.integers(1, 9))
-def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(sizes: list[int], choice: st.DataObject, steps: int) -> None:
+def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(
+    kind: type[StratifiedPasses], sizes: list[int], choice: st.DataObject, steps: int
+) -> None:
     counts = tuple(choice.draw(st.integers(0 if len(sizes) > 1 and k else 1, n)) for k, n in enumerate(sizes))
     rows = list(torch.arange(sum(sizes)).split(sizes))
-    (drawn,) = StratifiedPasses([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
+    (drawn,) = kind([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
     assert drawn.shape == (steps, sum(counts))
     start = 0
     for own, count in zip(rows, counts, strict=True):
@@ -279,24 +292,40 @@ def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(sizes: list[int], choice
             assert len(deal.unique()) == deal.numel()
 
 
+@both_places
 @pytest.mark.parametrize("weighted", [False, True])
-def test_seeds_are_dealt_as_if_each_were_alone(weighted: bool) -> None:
+def test_seeds_are_dealt_as_if_each_were_alone(kind: type[StratifiedPasses], weighted: bool) -> None:
     """Whether they share their rows or not, and whatever the sizes of their cells: each has a stream of its own."""
     shared = [torch.arange(11), torch.arange(20, 27), torch.arange(0)]
     rows = [shared, [torch.arange(30, 39), torch.arange(50, 54), torch.arange(0)], shared]
     odds = [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows] if weighted else None
     plan, steps = Layout((3, 2, 0)), 7
-    together = StratifiedPasses(rows, plan, steps, odds=odds)
+    together = kind(rows, plan, steps, odds=odds)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
     found = torch.stack([together(generators), together(generators)])
     for seed, own in enumerate(rows):
-        alone = StratifiedPasses([own], plan, steps, odds=odds and [odds[seed]])
+        alone = kind([own], plan, steps, odds=odds and [odds[seed]])
         generator = torch.Generator().manual_seed(seed)
         assert torch.equal(found[:, seed], torch.cat([alone([generator]), alone([generator])]))
     assert set(found[:, 1, :, :3].flatten().tolist()) <= set(range(30, 39))
     assert not torch.equal(found[:, 0], found[:, 2])
     with pytest.raises(ValueError, match="shorter"):
-        together(generators[:2])
+        kind(rows, plan, steps, odds=odds)(generators[:2])
+
+
+@both_places
+def test_rows_are_drawn_evenly_or_in_proportion_to_their_odds(kind: type[StratifiedPasses]) -> None:
+    """2,000 passes of two seeds: every row is as likely at every place of a batch, or as likely as its odds say."""
+    rows = [torch.arange(6), torch.arange(6, 10)]
+    even, by_odds = torch.full((6,), 1 / 6), torch.tensor([0.0, 1, 2, 3, 0, 2]) / 8
+    for odds, expected in ((None, even), ([[8 * by_odds, torch.ones(4)]] * 2, by_odds)):
+        passes = kind([rows, rows], Layout((3, 2)), 2, odds=odds)
+        generators = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
+        drawn = torch.stack([passes(generators) for _ in range(2_000)])  # (passes, seeds, steps, size)
+        shares = torch.stack([(drawn[..., :3] == row).double().mean((0, 1)) for row in range(6)], -1)  # (2, 3, 6)
+        torch.testing.assert_close(shares, expected.double().expand_as(shares), rtol=0, atol=0.05)
+        assert not torch.equal(drawn[:, 0], drawn[:, 1])
+        assert len(drawn.flatten(1).unique(dim=0)) > 1_500  # passes do not repeat each other
 
 
 def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> None:

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 from metrifair import FairClassifier, FairRegressor, SearchOptions
+from metrifair.batches import samples
+from metrifair.batches.samples import DevicePasses, Layout
 from metrifair.estimators import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
@@ -96,3 +98,36 @@ def test_the_penalty_of_a_loop_of_ones_own_is_the_cpus(estimate: str) -> None:
         value.backward()
         found.append((value.detach().cpu(), own.grad.cpu()))
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_drawn_on_the_device_train_alike(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, a = people(2)
+    weight = np.random.default_rng(4).integers(1, 4, len(y)) if weighted else None
+    options = {"hidden": (8,), "batch_size": 64, "epochs": 100, "random_state": 0}
+    given = {"sensitive_features": a, "sample_weight": weight}
+    near = FairClassifier(**options).fit(x, y, **given).decision_function(x)
+    monkeypatch.setattr(samples, "DevicePasses", DevicePasses)
+    far, again = (FairClassifier(device="cuda", **options).fit(x, y, **given).decision_function(x) for _ in range(2))
+    assert not np.allclose(far, near, rtol=1e-2, atol=5e-3)  # other batches
+    np.testing.assert_array_equal(again, far)
+    assert np.corrcoef(far, near)[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_passes_of_the_device_are_those_of_its_laws(weighted: bool) -> None:
+    """Rows of each cell stay in their places, no batch has a row twice, and seeds differ."""
+    rows = [torch.arange(700), torch.arange(700, 1_000)]
+    odds = [[(torch.arange(len(cell)) % 3).double() for cell in rows]] * 3 if weighted else None
+    passes = DevicePasses([rows] * 3, Layout((45, 19)), 15, odds=odds, device="cuda")
+    generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
+    drawn = torch.stack([passes(generators) for _ in range(200)]).cpu()  # (passes, seeds, steps, size)
+    assert ((drawn < 700) == (torch.arange(64) < 45)).all()
+    if weighted:
+        assert (drawn[..., :45] % 3 != 0).all()
+    else:
+        ordered = drawn.sort(-1).values
+        assert (ordered[..., 1:] != ordered[..., :-1]).all()
+    assert not torch.equal(drawn[:, 0], drawn[:, 1])
+    counts = torch.bincount(drawn.flatten(), minlength=1_000)
+    assert int((counts > 0).sum()) == (666 if weighted else 1_000)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, compress, islice
@@ -133,7 +131,8 @@ def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
 
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
-_THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
+_KEYS = 2**40  # random keys by which a device shuffles: two of a million rows are rarely equal
+_AT_ONCE = 2**16  # rows of one seed, in several passes, that a device shuffles at once
 
 
 class Layout(NamedTuple):
@@ -227,7 +226,7 @@ class StratifiedPasses:
 
     The rows of a cell are drawn without replacement. If fewer remain than a batch needs, they are dropped and the cell
     is shuffled again. With ``odds`` (one weight per row of each seed's cells), rows are drawn independently of each
-    other, in proportion to them. Only shuffling runs on the host; rows are looked up on the device.
+    other, in proportion to them. Shuffling runs on the host; rows are looked up on the device.
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
     >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
@@ -252,28 +251,92 @@ class StratifiedPasses:
         kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
         self._places = places.to(self.device, kind)  # (seeds, steps, size): of a batch's cards in all shuffles
         self._first = cell_starts.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): where their cell starts
-        many = self.device.type == "cuda" and int(begins[-1]) >= _WORTH_THREADS
-        self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
 
     def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of the next pass of every seed: (seeds, steps, size)."""
         lengths = [*chain(*self._lengths)]
-        cards = torch.empty(sum(lengths), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        cards = torch.empty(sum(lengths), dtype=torch.int32)
         shuffles = iter(cards.split(lengths))  # all at once: a slice for each would take as long as its shuffling
-        shuffles_by_seed = [list(islice(shuffles, len(of_seed))) for of_seed in self._lengths]
-        each = map if self._threads is None else self._threads.map
-        list(each(self._shuffle, zip(range(len(shuffles_by_seed)), shuffles_by_seed, generators, strict=True)))
-        cards = cards.to(self.device, non_blocking=True).index_select(0, self._places.view(-1))
-        chosen = cards.view(self._places.shape) + self._first
+        for seed, generator in zip(range(len(self._lengths)), generators, strict=True):
+            for place, length in enumerate(self._lengths[seed]):
+                if self._odds is None:
+                    torch.randperm(length, generator=generator, out=next(shuffles))
+                else:
+                    odds = self._odds[seed][place]
+                    next(shuffles).copy_(torch.multinomial(odds, length, replacement=True, generator=generator))
+        return self._look_up(cards)
+
+    def _look_up(self, cards: Tensor) -> Tensor:
+        """The rows (..., seeds, steps, size) of the cards (..., cards) of all shuffles."""
+        chosen = cards.to(self.device).index_select(-1, self._places.view(-1))
+        chosen = chosen.view(*cards.shape[:-1], *self._places.shape) + self._first
         return self._table.index_select(0, chosen.view(-1)).view(chosen.shape)
 
-    def _shuffle(self, of_seed: tuple[int, list[Tensor], torch.Generator]) -> None:
-        seed, shuffles, generator = of_seed
-        for place, (length, cards) in enumerate(zip(self._lengths[seed], shuffles, strict=True)):
-            if self._odds is None:
-                torch.randperm(length, generator=generator, out=cards)
-            else:
-                cards.copy_(torch.multinomial(self._odds[seed][place], length, replacement=True, generator=generator))
+
+class DevicePasses(StratifiedPasses):
+    """The same passes, shuffled on a device: the host would take longer than the device takes to train.
+
+    All shuffles of several passes are one sort of random keys. Draws differ from those of the host.
+
+    >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
+    >>> DevicePasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)]).shape  # (seeds, steps, size)
+    torch.Size([1, 2, 3])
+    """
+
+    def __init__(
+        self, rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+    ) -> None:
+        super().__init__(rows, plan, steps, odds=odds, device=device)
+        self._generators: list[torch.Generator] = []  # of each seed, on the device
+        self._waiting: list[Tensor] = []  # passes that have been drawn
+        passes = max(1, _AT_ONCE // (steps * plan.size))
+        lengths = torch.tensor([*chain(*self._lengths)])
+        deck = torch.arange(len(lengths)).repeat_interleave(lengths)  # of each card
+        starts = torch.cumsum(lengths, 0) - lengths  # of each deck among the cards
+        if self._odds is not None:
+            odds_by_deck = [*chain(*self._odds)]
+            lengths = torch.tensor([len(odds) for odds in odds_by_deck])
+            starts = torch.cumsum(lengths, 0) - lengths  # of each deck among the odds
+            ends = [(odds.double().cumsum(0) / odds.double().sum() * _KEYS).round().long() for odds in odds_by_deck]
+            self._ends = torch.cat([number * _KEYS + end for number, end in enumerate(ends)]).to(self.device)
+            pass_number = torch.zeros(passes, 1, dtype=torch.long)  # odds are those of every pass
+        else:
+            pass_number = torch.arange(passes).unsqueeze(1)
+        self._smallest_keys = ((pass_number * len(starts) + deck) * _KEYS).to(self.device)
+        self._starts = (pass_number * len(deck) + starts[deck]).to(self.device)
+
+    def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """The rows of the next pass of every seed: (seeds, steps, size)."""
+        if not self._waiting:
+            self._waiting = [*self._draw(generators)]
+        return self._waiting.pop(0)
+
+    def _draw(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """The rows of several passes (passes, seeds, steps, size)."""
+        self._generators = self._generators or [
+            torch.Generator(self.device).manual_seed(generator.initial_seed()) for generator in generators
+        ]
+        keys = torch.cat(
+            [
+                torch.randint(_KEYS, (len(self._starts), sum(lengths)), generator=generator, device=self.device)
+                for lengths, generator in zip(self._lengths, self._generators, strict=True)
+            ],
+            1,
+        )
+        keys += self._smallest_keys
+        if self._odds is None:
+            places = keys.view(-1).argsort().view(keys.shape)
+        else:
+            places = torch.searchsorted(self._ends, keys, right=True)
+        return self._look_up(places - self._starts)
+
+
+def make_passes(
+    rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+) -> StratifiedPasses:
+    """Passes whose rows are on the device, shuffled there if it is an accelerator."""
+    kind = DevicePasses if torch.device(device).type == "cuda" else StratifiedPasses
+    return kind(rows, plan, steps, odds=odds, device=device)
 
 
 def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[list[int], Tensor]:

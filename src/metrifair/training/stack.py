@@ -26,8 +26,8 @@ from metrifair.batches.samples import (
     ByCell,
     Layout,
     Samples,
-    StratifiedPasses,
     layout,
+    make_passes,
     rows_by_cell,
     sampling_odds,
     side_weights,
@@ -102,7 +102,7 @@ def stratified_epochs(
     odds = None if unweighted else [[sampling_odds(weight[cell]) for cell in seed] for seed in seed_cells]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares).to(device, torch.float32)
-    passes = StratifiedPasses(seed_cells, plan, steps, odds=odds, device=device)
+    passes = make_passes(seed_cells, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), loss_weight)
