@@ -176,9 +176,10 @@ def floored_epochs(
     seed_cells = rows_by_seed(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
     shares, passes = torch.tensor(plan.counts) / plan.size, make_passes(seed_cells, plan, steps, device=device)
+    weight = torch.ones(len(seed_cells), 1, plan.size, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        return Epoch(passes(generators), torch.ones(len(seed_cells), 1, plan.size))
+        return Epoch(passes(generators), weight)
 
     return EpochSource(plan.size, tuple(plan.sides(pair, shares) for pair in comparisons), draw)
 
