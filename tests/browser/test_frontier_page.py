@@ -120,7 +120,7 @@ def test_the_keyboard_moves_the_slider_and_says_where_it_is(opened):
     assert current_row(page) == "100"
     assert "Training failed" in page.locator("#current").inner_text()
     assert page.locator("#frontier .now").count() == 0
-    assert page.locator("#gap").inner_text() == "There are no distributions for this strength."
+    assert page.locator("#gap").inner_text() == "There are no distributions for this model."
     page.keyboard.press("ArrowLeft")
     assert page.locator("#frontier .now").count() == 1
 

@@ -25,12 +25,13 @@ from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
+from metrifair.report.frontier import page_content
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import make_point, predict, score_curves, small_groups_note, unfairness_by_chance
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point, area, pareto
 from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
-from metrifair.wording.frontier import note_text
+from metrifair.wording.frontier import glossary, note_text
 from metrifair.wording.provenance import provenance_lines
 from tests.one_split import frontier
 
@@ -207,13 +208,39 @@ def test_fitted_models_are_only_judged(numbered: Any) -> None:
     front = frontier(models, numbered, Y, sensitive_features=A, random_state=0)
     assert Numbered.fitted == []
     assert list(front.models) == models
-    assert [(point.strength, point.seed) for point in front.points] == [(0.0, 0), (1.0, 0)]
+    assert [(point.strength, point.seed) for point in front.points] == [(1.0, 0), (2.0, 0)]  # their numbers
     _, train, validation, test = parts(train=False)
     assert len(train) == 0
     assert Numbered.judged == [tuple(validation), tuple(test)]
     assert front.notes[0] == FrontierNote("split", {"training": 0, "validation": 100, "test": 100, "folds": 0})
     assert front.points[1].accuracy == pytest.approx(models[1].score(numbered[test], Y[test]))
     assert front.select(min_accuracy=0.0) in models
+
+
+def test_fitted_models_are_called_by_their_own_strengths() -> None:
+    fitted = [FairClassifier(value, model="linear").fit(X, Y, sensitive_features=A) for value in (10, 0, 1)]
+    front = frontier(fitted, X, Y, sensitive_features=A, random_state=0)
+    assert [(point.strength, model.strength) for point, model in zip(front.points, front.models, strict=True)] == [
+        (10.0, 10),
+        (0.0, 0),
+        (1.0, 1),
+    ]
+    front.select(max_unfairness=1.0)
+    assert front.chosen is not None
+    assert front.summary().startswith(f"Chosen: strength {front.chosen.strength:g}, ")
+    assert front.change is not None
+    assert front.change.reference == front.points[1]
+
+
+@pytest.mark.parametrize("other", [FairClassifier(0.1, model="linear"), FairClassifier(1, hidden=(4,))])
+def test_fitted_models_without_strengths_that_compare_are_called_by_their_numbers(other: Any) -> None:
+    fitted = [model.fit(X, Y, sensitive_features=A) for model in (FairClassifier(0.1, model="linear"), other)]
+    front = frontier(fitted, X, Y, sensitive_features=A, random_state=0)
+    chosen = front.select(max_unfairness=1.0)
+    number = fitted.index(chosen) + 1
+    assert front.summary().startswith(f"Chosen: model {number}, ")
+    assert dict(glossary(front.view()))["model"] == "The number of the model in the list of fitted models."
+    assert front.change is None
 
 
 def test_no_models_at_all_are_refused() -> None:
@@ -723,7 +750,21 @@ def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() ->
     curves, point = score_curves(said, part), make_point(said, part, strength=0.0, seed=0)
     assert list(curves.cumulative) == ["region: 0", "region: 1", "region: 2"]
     shares = np.array(list(curves.cumulative.values()))
-    assert (shares.max(0) - shares.min(0)).max() == pytest.approx(point.unfairness, abs=0.05)
+    assert (shares.max(0) - shares.min(0)).max() == pytest.approx(point.unfairness, abs=1e-7)
+
+
+@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
+def test_the_page_has_one_figure_for_the_gap_of_a_model(criterion: str) -> None:
+    """Of the curves and of the table; where the criterion compares other rows than the curves, a note says so."""
+    model = LogisticRegression(C=1e-5).fit(X, Y)  # its scores lie between few points of a grid from 0 to 1
+    front = frontier([model], X, Y, sensitive_features=A, criterion=criterion, random_state=0)
+    drawn: Any = page_content(front.view())["distributions"]
+    score, test = model.predict_proba(X)[:, 1], parts(train=False, criterion=criterion)[3]
+    exact = ks_2samp(score[test][A[test] == 0], score[test][A[test] == 1]).statistic
+    assert drawn["rows"][0]["gap"]["text"].startswith(f"Largest gap {exact:.3f}, at score ")
+    same = front.points[0].unfairness == pytest.approx(exact)
+    assert same == (criterion == "statistical_parity")
+    assert ("Unfairness can differ from this gap" in drawn["note"]) != same
 
 
 def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:

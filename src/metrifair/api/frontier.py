@@ -64,7 +64,8 @@ def frontier(
         linear models and trees first, until the budget of ``SearchOptions`` is spent. "auto" treats integers with at
         most 20 distinct values as labels, unless ``utility`` is one of regression, and encodes text, dates and missing
         values in X. Several estimators are families on one frontier. Each family varies its own parameter, and is
-        named by the key of a dict or by its class. Fitted models are only evaluated.
+        named by the key of a dict or by its class. Fitted models are only evaluated. If they are of one kind and their
+        strengths differ, results show these. Otherwise, results show their numbers in the list, from 1.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)

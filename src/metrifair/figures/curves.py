@@ -26,11 +26,16 @@ class Curves:
 
 
 def make_curves(
-    values: Floats, weights: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], score_range: tuple[float, float]
+    values: Floats,
+    weights: Mapping[str, NDArray[Any]],
+    sizes: Mapping[str, int],
+    score_range: tuple[float, float],
+    *,
+    marked: Sequence[float] = (),
 ) -> Curves:
     """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
 
-    Groups of few rows have no density.
+    Groups of few rows have no density. The grid includes the ``marked`` scores.
 
     >>> curves = make_curves(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
     >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
@@ -40,13 +45,13 @@ def make_curves(
     high = high if high > low else low + max(1.0, 1e-9 * abs(low))
     # In few digits; far from 0 (times in seconds) it takes more to distinguish equal steps.
     digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
-    grid = np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
+    grid = np.unique([*(float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)), *marked])
     density, cumulative = {}, {}
     for name, weight in weights.items():
         positive = weight > 0
         points, share = values[positive], weight[positive] / weight.sum()
         below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
-        cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
+        cumulative[name] = np.minimum(below, 1.0).round(8 if marked else 5).tolist()  # marked: shown as a figure
         if sizes[name] >= FEW:  # the bumps of fewer scores show where those are, not how scores are distributed
             density[name] = _density(points, share, sizes[name], grid)
     return Curves(grid.tolist(), density, cumulative)
@@ -60,7 +65,7 @@ def row_curves(
 ) -> Curves:
     """The same from one score for each row, and the membership of each row in each group (boolean or a probability).
 
-    Groups without rows are left out.
+    Groups without rows are left out. The grid includes the score at which the groups' shares below differ most.
     """
     values, place = np.unique(score, return_inverse=True)
     weights, sizes = {}, {}
@@ -68,7 +73,8 @@ def row_curves(
         if share.any():
             weights[name] = np.bincount(place, share if weight is None else share * weight, len(values))
             sizes[name] = round(float(share.sum()))
-    return make_curves(values, weights, sizes, ends)
+    below = [np.cumsum(amounts) / amounts.sum() for amounts in weights.values()]
+    return make_curves(values, weights, sizes, ends, marked=[float(values[np.ptp(below, axis=0).argmax()])])
 
 
 def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:
@@ -78,7 +84,7 @@ def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[flo
     """
     length = float(grid[-1] - grid[0])
     away = (points - float(share @ points)) / length  # squares of huge scores would overflow
-    width = max(length * float(np.sqrt(share @ away**2)) * size**-0.2, float(grid[1] - grid[0]) / 2)
+    width = max(length * float(np.sqrt(share @ away**2)) * size**-0.2, length / (2 * (_GRID - 1)))
     if len(points) > _MOST_POINTS:
         levels = (np.arange(_MOST_POINTS) + 0.5) / _MOST_POINTS
         points = points[np.minimum(np.searchsorted(np.cumsum(share), levels), len(points) - 1)]

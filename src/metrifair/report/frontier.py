@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError
 from metrifair.figures.utility import UTILITIES
-from metrifair.report.charts import Axis, axis, axis_json, check_curve, curves_json, score_axis, short, thin_curves
+from metrifair.report.charts import (
+    Axis,
+    axis,
+    axis_json,
+    check_curve,
+    curves_json,
+    score_axis,
+    short,
+    thin_curves,
+    widest_gap,
+)
 from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, item_list, joined, resource
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
@@ -26,6 +36,7 @@ from metrifair.wording.frontier import (
     area_sentence,
     constant_sentence,
     constant_text,
+    curve_notes,
     glossary,
     headline,
     highlights,
@@ -44,6 +55,7 @@ if TYPE_CHECKING:
 _ACCENT = "#4b3fbf"
 _SCRIPTS = ("frontier.js", "panels.js")
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
+_ROUNDING = 1e-6
 
 
 def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
@@ -270,24 +282,28 @@ def _cell(text: str, value: float | None) -> Json:
 
 
 def _distributions(view: FrontierView, most_numbers: int) -> Json:
-    """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
+    """Curves by row of the table. Rows can share a grid, so grids are numbered and kept once."""
     curves_by_row = [view.curves.get(row.place) for row in view.rows]
     scores = [score for curves in curves_by_row if curves for score in (curves.grid[0], curves.grid[-1])]
     if not scores:
         return None
-    count = sum(2 * len(view.group_names) for curves in curves_by_row if curves)
+    count = sum(1 + 2 * len(view.group_names) for curves in curves_by_row if curves)
     most = max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(count, 1)))
     grids: dict[tuple[float, ...], int] = {}
     rows: list[Json] = []
     for curves in curves_by_row:
         drawn = None if curves is None else curves_json(thin_curves(curves, most), view.group_names)
         rows.append(drawn and {**drawn, "grid": grids.setdefault(tuple(drawn["grid"]), len(grids))})
-    several = any(len(row.points) > 1 for row in view.rows)
+    gaps = [None if curves is None else widest_gap(curves) for curves in curves_by_row]
+    differs = any(
+        gap is not None and abs(gap.size - row.points[0].unfairness) > _ROUNDING
+        for gap, row in zip(gaps, view.rows, strict=True)
+    )
     return {
         "x": axis_json(score_axis(scores)),
         "grids": [list(grid) for grid in grids],
         "rows": rows,
-        "note": " Shown for one of the seeds." if several else "",
+        "note": "".join(f" {sentence}" for sentence in curve_notes(view, gap_differs=differs)),
     }
 
 

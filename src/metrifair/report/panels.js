@@ -20,7 +20,7 @@ function currentCurves() {
 function showDistributions() {
   if (!data.distributions) return;
   const curves = currentCurves();
-  byId("gap").textContent = curves ? (curves.gap?.text ?? "") + data.distributions.note : "There are no distributions for this strength.";
+  byId("gap").textContent = curves ? (curves.gap?.text ?? "") + data.distributions.note : "There are no distributions for this model.";
   const drawn = [...data.groups.keys()].filter((index) => !curves || curves.cumulative[index]); // of one attribute
   byId("groups").replaceChildren(...groupEntries(drawn.map((index) => data.groups[index]), drawn));
   const own = (kind) => drawn.map((index) => curves[kind][index]);
@@ -36,7 +36,7 @@ function buildTable() {
   thead.append(head.row);
   const body = html("tbody");
   data.table.rows.forEach((cells, index) => body.append(tableRow(cells, index)));
-  byId("table").append(html("caption", { class: "unseen" }, `${data.title}: figures by strength`), thead, body);
+  byId("table").append(html("caption", { class: "unseen" }, `${data.title}: figures by model`), thead, body);
   byId("table-notes").append(...data.table.notes.map((note) => html("li", {}, note)));
   head.by(0, false);
 }

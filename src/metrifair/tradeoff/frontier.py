@@ -45,7 +45,7 @@ from metrifair.tradeoff.split import (
     split_rows,
     with_common_comparisons,
 )
-from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, make_families, sweep
+from metrifair.tradeoff.sweep import Family, RowsToTrain, SearchOptions, fitted_values, make_families, sweep
 
 _BENDS = 8  # strengths that a refinement adds
 _TEST = 0.25  # share of test rows
@@ -290,8 +290,9 @@ class _SweepPlan:
                 families.append(family)
             context = SweepContext(evaluator, split.test, tuple(families), self.table)
         else:
-            context, seed = SweepContext(evaluator, split.test), request.search.seed_values[0]
-            outcomes = [evaluator(model, Job(float(at), seed)) for at, model in enumerate(members)]
+            parameter, values = fitted_values(members, request.parameter)
+            context, seed = SweepContext(evaluator, split.test, parameter=parameter), request.search.seed_values[0]
+            outcomes = [evaluator(model, Job(value, seed)) for model, value in zip(members, values, strict=True)]
         sizes = {"training": len(split.train), "validation": len(split.validation), "test": len(split.test)}
         return _SweepResult(context, outcomes, tried, FrontierNote("split", {**sizes, "folds": len(folds)}))
 
@@ -394,7 +395,7 @@ def _record(
         sizes,
         tuple(note for note in all_notes if note is not None),
         comparisons=len(validation.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter=next(iter(parameters.values())) if len(parameters) == 1 else "strength",
+        parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
         floor=floor,
         validation_floor=floor if validation is test else unfairness_by_chance(validation, unfairness_of),
         all_small=all_small(test),

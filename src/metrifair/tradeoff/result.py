@@ -44,6 +44,7 @@ class SweepContext:
     families: tuple[Family, ...] = ()  # none for models that were passed fitted
     table: RowsToTrain | None = None  # with all its rows
     folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
+    parameter: str = "strength"  # in which models that were passed fitted differ
 
     def test_part(self, rows: Rows) -> Integers:
         """The test fold of each of all rows; -1: no test row."""

@@ -153,6 +153,24 @@ def _can_sweep(model: Any, parameter: str | None) -> bool:
     return False
 
 
+def fitted_values(models: Sequence[Any], parameter: str | None) -> tuple[str, list[float]]:
+    """The parameter in which fitted models of one kind differ, and its values; for others, their numbers in the list.
+
+    >>> from metrifair import FairClassifier
+    >>> fitted_values([FairClassifier(10), FairClassifier(0)], None)
+    ('strength', [10.0, 0.0])
+    >>> fitted_values([FairClassifier(10), FairClassifier(10)], None)
+    ('model', [1.0, 2.0])
+    """
+    members = [last_step(model) for model in models]
+    if all(hasattr(member, "get_params") for member in members) and len(set(map(_family_name, members))) == 1:
+        name = _parameter_name(models[0], parameter)
+        values = [member.get_params(deep=False).get(name) for member in members]
+        if all(map(is_number, values)) and len(set(values)) == len(values):
+            return name, [float(value) for value in values]
+    return "model", [float(number) for number in range(1, len(models) + 1)]
+
+
 def _parameter_name(estimator: Any, parameter: str | None) -> str:
     """The parameter that trades accuracy for fairness: the one that was named, or that of our estimators."""
     if parameter is not None and not isinstance(parameter, str):

@@ -327,7 +327,7 @@ def headline(view: FrontierView) -> tuple[str, ...]:
     if view.choice is None:
         name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
         unmet = f"No model has an {noun(view.label(view.gap_key))} of at most {view.limit} on validation rows."
-        none = "No model has been chosen yet: move the slider to see what each strength costs."
+        none = "No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness."
         lines = [f"{name} {_reaches(view, view.front[-1])}.", none if view.limit is None else unmet]
     else:
         lines = [*_chosen(view, view.choice), verdict(view)]
@@ -441,7 +441,7 @@ def summary(view: FrontierView) -> tuple[str, ...]:
     >>> for sentence in summary(view):
     ...     print(sentence)
     The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
-    No model has been chosen yet: move the slider to see what each strength costs.
+    No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness.
     """
     return (*headline(view), *remarks(view))
 
@@ -534,6 +534,14 @@ def families_sentence(view: FrontierView) -> str:
     return f"Families: {', '.join(parts)}." if parts else ""
 
 
+def curve_notes(view: FrontierView, *, gap_differs: bool) -> tuple[str, ...]:
+    """What the score distributions on a page are of."""
+    notes = ["Shown for one of the seeds."] if any(len(row.points) > 1 for row in view.rows) else []
+    if gap_differs:
+        notes.append("Unfairness can differ from this gap: the curves show all rows of all groups.")
+    return tuple(notes)
+
+
 def row_note(row: FrontierRow) -> str:
     """The remark of a table on a strength."""
     overfit = "significantly less unfair on training rows" if row.overfit else ""
@@ -621,7 +629,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
     explained = [
-        (view.label("strength"), _FAMILIES if view.parameters else _STRENGTH),
+        (view.label("strength"), _FAMILIES if view.parameters else _PARAMETERS.get(view.label("strength"), _PARAMETER)),
         (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),
@@ -633,7 +641,12 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
 
 
-_STRENGTH = "Weight of the unfairness penalty in training. 0 means no penalty."
+_PARAMETERS = {
+    "Strength": "Weight of the unfairness penalty in training. 0 means no penalty.",
+    "tolerance": "Unfairness that post-processing allows. 0 means parity.",
+    "model": "The number of the model in the list of fitted models.",
+}
+_PARAMETER = "Value of the parameter that trades accuracy for fairness."
 _FAMILIES = (
     "A family, and the value of the parameter by which it trades accuracy for fairness: of a strength 0 means none, of "
     "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows without it."
