@@ -42,7 +42,7 @@ def unfairness_by_pairs(data: Samples, comparisons: tuple[Comparison, ...], metr
     """The mean over comparisons of the quadratic form of signed weights, pair by pair."""
     assert data.shares is not None
     apart = (score[:, None] - score).abs()
-    kernel = -apart if metric == "energy" else torch.exp(-apart.square() / 2)
+    kernel = {"energy": -apart, "cramer": -apart / 2, "mmd": torch.exp(-apart.square() / 2)}[metric]
     total = score.new_zeros(())
     for one in comparisons:
         left, right = (data.shares[:, list(side)].sum(1) for side in (one.left, one.right))
@@ -101,7 +101,7 @@ def assert_equal(found: tuple[float, float, Tensor], expected: tuple[float, floa
 
 
 @pytest.mark.parametrize("way", ["uniform", "weighted"])
-@pytest.mark.parametrize("metric", ["energy", "mmd"])
+@pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mean_over_all_batches_is_the_value_of_all_rows(way: str, metric: str, groups: str, weighted: bool) -> None:

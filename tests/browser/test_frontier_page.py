@@ -362,7 +362,7 @@ def test_the_constant_model_and_those_that_are_no_better_are_drawn_and_named(ope
     assert label.startswith("The constant predictor (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; ")
     key = page.locator("#frontier-key").inner_text()
     assert "constant predictor: the same for everyone" in key
-    assert "no better than that" in key
+    assert "not significantly better than it" in key
     page.locator("#frontier").scroll_into_view_if_needed()
     box = page.locator("#frontier rect.constant").bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 5)
@@ -376,7 +376,7 @@ def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
     last = len(view.rows) - 1
     page.locator("#slider").fill(str(last))
     assert "No better than a constant predictor." in page.locator("#current .warning").inner_text()
-    assert "no better than a constant predictor" in page.locator("#brief").inner_text()
+    assert "not significantly better than a constant predictor" in page.locator("#brief").inner_text()
     assert page.locator("#frontier .now.alike").count() == 1
     assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)
     assert page.locator("tbody tr[aria-current] th").inner_text().strip().endswith("*")
@@ -392,7 +392,7 @@ def test_the_least_unfair_card_is_no_constant(opened):
     card = page.locator(".highlight", has_text="Least unfair")
     fairest = min(point.unfairness for point in view.points if not point.marks)
     assert f"{fairest:.3f}" in card.inner_text()
-    assert "with less unfairness are no better than a constant predictor" in card.inner_text()
+    assert "with less unfairness are not significantly better than a constant predictor" in card.inner_text()
 
 
 def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(opened):

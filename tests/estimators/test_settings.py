@@ -271,7 +271,7 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
     (told,) = caught
     assert str(told.message) == (
         "estimate='population' has no effect: wasserstein can only be measured within each batch (estimate='batch'), "
-        "which is biased; energy, mmd have estimates without bias"
+        "which is biased; energy, cramer, mmd have estimates without bias"
     )
     model.set_params(estimate="rows").fit(X, Y, sensitive_features=A)  # nothing was asked for
 

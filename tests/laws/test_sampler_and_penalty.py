@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import energy_distance, mmd_squared
+from metrifair import cramer_distance, energy_distance, mmd_squared
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.problem.criteria import criterion_named
 
@@ -121,7 +121,7 @@ def mean_penalty(
 
 
 @pytest.mark.filterwarnings("ignore:batch_size")
-@pytest.mark.parametrize("metric", ["energy", "mmd"])
+@pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
 @pytest.mark.parametrize("estimate", ["rows", "population"])
 @pytest.mark.parametrize(("criterion", "groups", "contrast"), CASES)
 def test_the_mean_over_all_batches_is_the_distance_of_the_rows(
@@ -137,10 +137,11 @@ def test_the_mean_over_all_batches_is_the_distance_of_the_rows(
     scores = SCORES.clone().requires_grad_()
     compared = sides(groups, sets_of(criterion, labels), contrast)
     if estimate == "rows":
-        plug_in = energy_distance if metric == "energy" else mmd_squared
+        plug_in = {"energy": energy_distance, "cramer": cramer_distance, "mmd": mmd_squared}[metric]
         expected = torch.stack([plug_in(scores[u], scores[v]) for u, v in compared]).sum()
     else:
-        expected = truth(scores, torch.tensor(sampler.problem.cell), compared)
+        energies = 2 if metric == "cramer" else 1  # Cramér distances in one energy distance
+        expected = truth(scores, torch.tensor(sampler.problem.cell), compared) / energies
     expected.backward()
     assert value == pytest.approx(expected.item(), abs=1e-12)
     torch.testing.assert_close(gradient, scores.grad, rtol=1e-10, atol=1e-12)

@@ -31,7 +31,7 @@ def race(table: Any = TABLE) -> GroupProbabilities:
 def by_pairs(score: Tensor, inside: Any, metric: str, contrast: str) -> Tensor:
     """The mean over comparisons of the quadratic form of signed weights, pair by pair."""
     apart = (score[:, None] - score).abs()
-    kernel = -apart if metric == "energy" else torch.exp(-apart.square() / 2)
+    kernel = {"energy": -apart, "cramer": -apart / 2, "mmd": torch.exp(-apart.square() / 2)}[metric]
     masks: list[Any] = [((0,), (1,)), ((0,), (2,)), ((1,), (2,))]
     if contrast == "rest":
         masks = [((0,), (1, 2)), ((1,), (0, 2)), ((2,), (0, 1))]
@@ -54,7 +54,7 @@ def every_batch(sampler: ProbabilityBatchSampler, present: list[int]) -> Iterato
         yield [present[place] for place in places], float(odds[list(places)].prod())
 
 
-@pytest.mark.parametrize("metric", ["energy", "mmd"])
+@pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize(
     ("criterion", "contrast", "weights"),

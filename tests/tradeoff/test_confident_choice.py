@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
+from metrifair.figures.intervals import Interval
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.wording.frontier import headline
 
@@ -61,6 +63,12 @@ def test_the_choice_is_the_best_within_the_bound() -> None:
     assert front.limit_confidence == pytest.approx(NormalDist().cdf((0.155 - 0.12) / 0.028777), abs=1e-4)
     assert headline(front.view())[1] == (
         "It keeps the unfairness limit of 0.155 on test rows (about 89% confidence that the population is within it)."
+    )
+    proven = replace(points[1], intervals={"unfairness": Interval(0.0, 0.3)})
+    outcomes[1] = replace(outcomes[1], test=proven)
+    front.select(max_unfairness=0.155, confidence=0.5)
+    assert headline(front.view())[1].endswith(
+        "within it). The interval is wider: it is proven for any distributions, and the confidence is approximate."
     )
     with pytest.raises(DataError, match=r"no model has unfairness at most 0.03 with confidence 0.9 on validation"):
         front.select(max_unfairness=0.03, confidence=0.9)

@@ -64,7 +64,7 @@ def test_a_marked_model_is_chosen_only_where_no_other_suits() -> None:
     for wish in ({"max_unfairness": 0.1}, {"min_accuracy": 0.6}, {"rule": "donini"}):
         assert front.select(**wish) == 1  # warnings are errors here
     with pytest.warns(
-        UserWarning, match=r"is no better than .* \(by accuracy on test rows, within its 95 % interval\)"
+        UserWarning, match=r"is not significantly better than .* \(by accuracy on test rows, within its 95 % interval\)"
     ):
         assert front.select(max_unfairness=0.05) == 0
 

@@ -4,7 +4,7 @@ The constant predictor
 
 Nine of ten people repay. A model that approves everyone is right in nine of ten cases and perfectly fair, so accuracy
 cannot distinguish it from a good model. AUC can. Every frontier includes the constant predictor and marks models that
-are no better.
+are not significantly better.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ for panel, utility in zip(panels, ("accuracy", "auc"), strict=True):
 panels[0].set_ylim(0.8, 1)
 for color, marker, label in (
     ("#0072b2", "o", "better"),
-    ("#9b9aa3", "o", "no better than a constant"),
+    ("#9b9aa3", "o", "not better than a constant"),
     ("#d55e00", "x", "constant"),
 ):
     panels[1].scatter([], [], color=color, marker=marker, label=label)

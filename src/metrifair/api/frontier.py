@@ -251,8 +251,9 @@ class Frontier(PrintedPage, TradeOff):
 
         Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
         test rows. With test folds, the model is fitted on all rows, and ``chosen`` repeats the choice without each
-        fold. A model that is no better than a constant predictor is selected only if no other model qualifies, with a
-        warning. Among models that do not differ beyond noise, the one with the better ranking is selected.
+        fold. A model that is not significantly better than a constant predictor is selected only if no other model
+        qualifies, with a warning. Among models that do not differ beyond noise, the one with the better ranking is
+        selected.
 
         With several families, the family is selected first: among the families with a model within the limit, the one
         with the best mean utility over all unfairness limits. Then its best model is selected.
@@ -295,7 +296,7 @@ class Frontier(PrintedPage, TradeOff):
         Warns
         -----
         MetrifairWarning
-            If the model is no better than a constant predictor.
+            If the model is not significantly better than a constant predictor.
 
         Examples
         --------
@@ -456,8 +457,9 @@ class Frontier(PrintedPage, TradeOff):
         -------
         data frame
             Strength, seed, figures with the ends of their intervals, unfairness on training and validation rows, the
-            mark of models that are no better than a constant, which are overfit, and which point is chosen. Of several
-            families also theirs, the parameter that "strength" is of, and whether the group is needed to predict.
+            mark of models that are not significantly better than a constant, which are overfit, and which point is
+            chosen. Of several families also theirs, the parameter that "strength" is of, and whether the group is
+            needed to predict.
 
         Examples
         --------

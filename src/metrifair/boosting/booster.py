@@ -60,8 +60,8 @@ class FairBooster(Saved):
     ----------
     criterion, metric : as in FairClassifier
     estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy and mmd. ``"rows"``: the distance between the groups' training
-        rows (the same as ``"batch"``, since every round sees all rows). ``"population"``: the distance in the
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance between the groups'
+        training rows (the same as ``"batch"``, since every round sees all rows). ``"population"``: the distance in the
         population, which may be negative.
     combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"

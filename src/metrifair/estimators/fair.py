@@ -50,10 +50,10 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
         ``total_variation``, or a function of two tensors.
     estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy and mmd. ``"rows"``: the distance between the groups' training
-        rows, without bias and never negative. ``"population"``: the distance in the population, without bias, as in the
-        paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch, which is
-        biased upwards. All other metrics use ``"batch"``.
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance between the groups'
+        training rows, without bias and never negative. ``"population"``: the distance in the population, without bias,
+        as in the paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch,
+        which is biased upwards. All other metrics use ``"batch"``.
     combine : {"mean", "sum"}, default="mean"
         How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and control strata, and sums
         it over sets of labels and attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for

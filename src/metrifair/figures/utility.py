@@ -1,5 +1,5 @@
 """The utility of a model, by name, by costs or by a scorer, with each row's influence on the value; the constant
-predictor, and the models that are no better than it."""
+predictor, and the models that are not significantly better than it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require
 from metrifair.support.special import normal_quantile
 
-Mark: TypeAlias = Literal["", "constant", "no_better"]
+Mark: TypeAlias = Literal["", "constant", "not_significantly_better"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
 """A utility's name, costs by label and decision, or a scikit-learn scorer, by name or itself."""
 
 CONFIDENCE = 0.95
 CONSTANT: Mark = "constant"  # the decisions (or, by a utility of scores, the scores) are the same for everyone
-NO_BETTER: Mark = "no_better"  # the utility does not exceed that of the constant predictor by more than chance
+NO_BETTER: Mark = "not_significantly_better"  # than the constant predictor, by the utility
 _WIDTH = normal_quantile((1 + CONFIDENCE) / 2)
 
 

@@ -163,6 +163,7 @@ METRICS: dict[str, MetricFacts] = {
     "cramer": MetricFacts(
         _of_merged(line.cramer),
         of_merged=line.cramer,
+        unbiased=lambda pair: energy_between(pair, unbiased=True) / 2,
         squared=True,
         degree=1.0,
         bracket=Integral(np.square),

@@ -82,9 +82,9 @@ class UnfairnessPenalty(torch.nn.Module):
     metric : str or callable, default="energy"
         Distance between distributions.
     estimate : {"population", "rows", "batch"}, default="population"
-        Distance that the penalty estimates, for energy and mmd. ``"population"``: the distance in the population,
-        without bias. ``"rows"``: the distance between the rows that ``sampler`` draws from, without bias. ``"batch"``:
-        the distance within each batch, which is biased upwards. All other metrics use ``"batch"``.
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"population"``: the distance in the
+        population, without bias. ``"rows"``: the distance between the rows that ``sampler`` draws from, without bias.
+        ``"batch"``: the distance within each batch, which is biased upwards. All other metrics use ``"batch"``.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
         ``"independence"`` measures how much scores depend on the group.

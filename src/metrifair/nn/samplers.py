@@ -256,9 +256,9 @@ class ProbabilityBatchSampler(EpochSampler):
     """Row numbers of batches of a data set whose groups have probabilities.
 
     Pass it to ``UnfairnessPenalty(estimate="rows", sampler=...)``, and call the penalty with the row numbers of a batch
-    in place of groups. The mean of the penalty over batches is then the distance of all rows, without bias, for energy
-    and mmd. By default rows are drawn with replacement. Rows that matter for a comparison of groups are drawn more
-    often, which makes the penalty less noisy.
+    in place of groups. The mean of the penalty over batches is then the distance of all rows, without bias, for energy,
+    cramer and mmd. By default rows are drawn with replacement. Rows that matter for a comparison of groups are drawn
+    more often, which makes the penalty less noisy.
 
     Parameters
     ----------

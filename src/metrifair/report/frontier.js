@@ -306,7 +306,7 @@ function fillFrontierKey() {
   const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto front"]];
   if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
   if (data.frontier.constant) entries.push(["constant", "constant predictor: the same for everyone"]);
-  if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "no better than that"]);
+  if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "not significantly better than it"]);
   if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
   byId("area").textContent = data.frontier.area;
   byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));

@@ -464,10 +464,10 @@ def best_family(candidates: Sequence[Outcome], families: Collection[str], unfair
 def best_outcome(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utility: Utility) -> Outcome:
     """The best of these outcomes, on validation data.
 
-    Models that are no better than a constant come last. With a limit of unfairness, models whose utility is within one
-    standard error of the best are equal to it. With a limit of accuracy, models are equal to the least unfair if both
-    are below the unfairness expected by chance. Among equals the better ranking decides, then the utility, then the
-    unfairness.
+    Models that are not significantly better than a constant come last. With a limit of unfairness, models whose utility
+    is within one standard error of the best are equal to it. With a limit of accuracy, models are equal to the least
+    unfair if both are below the unfairness expected by chance. Among equals the better ranking decides, then the
+    utility, then the unfairness.
     """
 
     def quality(outcome: Outcome, measure: Utility = utility) -> float:

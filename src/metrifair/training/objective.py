@@ -38,8 +38,8 @@ class Terms(NamedTuple):
 class Objective:
     """The objective of training: the mean loss, and the metric combined over all comparisons.
 
-    For energy and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient is that of the estimated
-    distance in the mean over batches; anything else is biased on batches.
+    For energy, cramer and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient is that of the
+    estimated distance in the mean over batches; anything else is biased on batches.
 
     Parameters
     ----------

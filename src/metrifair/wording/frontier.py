@@ -212,8 +212,8 @@ NOTES: Mapping[str, Callable[..., str]] = {
 def mark_text(mark: Mark) -> str:
     """The meaning of a mark, with its verb.
 
-    >>> mark_text("constant"), mark_text("no_better")
-    ('decides the same for everyone', 'is no better than a constant predictor')
+    >>> mark_text("constant"), mark_text("not_significantly_better")
+    ('decides the same for everyone', 'is not significantly better than a constant predictor')
     """
     return MARKS[mark] if mark == CONSTANT else f"is {MARKS[mark]}"
 
@@ -234,7 +234,7 @@ strengths; a utility of scores, such as AUC, may still distinguish models'
 
 
 def choice_warning(validation: Point, test: Point, utility: Utility) -> str:
-    """A warning about a chosen model that is no better than a constant, or decides like one; or empty."""
+    """A warning about a chosen model that a constant predictor could replace; or empty."""
     for part, point in (("test", test), ("validation", validation)):
         if mark := point.marks.get(utility.key):
             return mark_warning(utility, mark, part)
@@ -271,7 +271,7 @@ class Highlight:
 def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     """The most accurate model, the chosen one if there is one, and the least unfair; none if all failed.
 
-    Models that are no better than deciding the same for everyone are not shown as the least unfair, and named as such.
+    Models that are not significantly better than a constant are not shown as the least unfair, and named as such.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
     >>> for highlight in highlights(view):
@@ -431,7 +431,11 @@ def verdict(view: FrontierView) -> str:
         verb, remedy = "misses", ": choose with a confidence of 0.9, or a lower limit, to keep it more surely"
     details = f" ({'; '.join(figures)})" if figures else ""
     subject = "The choice" if view.fold_choices else "It"
-    return f"{subject} {verb} the {gap} limit of {view.limit:g} on test rows{details}{remedy}."
+    sentence = f"{subject} {verb} the {gap} limit of {view.limit:g} on test rows{details}{remedy}."
+    interval = None if view.fold_choices or not details else point.intervals.get(view.gap_key)
+    if interval is None or not value <= view.limit < interval.high:
+        return sentence
+    return f"{sentence} The interval is wider: it is proven for any distributions, and the confidence is approximate."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
@@ -477,7 +481,7 @@ def _fold_choices(view: FrontierView) -> str:
 
 
 def constant_sentence(view: FrontierView) -> str:
-    """Figures of the constant predictor, and how many models are no better; empty if it is not known.
+    """Figures of the constant predictor, and how many models are not significantly better; empty if it is not known.
 
     >>> constant = Point(0, 0, 0.7, 0.0)
     >>> constant_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], constant=constant, constant_value="yes"))
@@ -494,7 +498,7 @@ def constant_sentence(view: FrontierView) -> str:
     alike = sum(bool(view.mark(point)) for point in view.usable)
     if not alike:
         return f"{reached}."
-    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
+    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} not significantly better."
 
 
 def area_sentence(view: FrontierView) -> str:

@@ -28,7 +28,7 @@ _NAMES = {
     "four_fifths": "Four-fifths ratio",
     "known_unfairness": "Unfairness of known groups",
 }
-MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "no better than a constant predictor"}
+MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "not significantly better than a constant predictor"}
 
 
 def figure_name(key: str) -> str:
@@ -156,7 +156,7 @@ class FrontierView:
     def alternatives(self) -> tuple[Point, tuple[Point, ...]]:
         """The best model, and those that are as good, within its interval, and less unfair: the least unfair first.
 
-        Models that are no better than a constant are none.
+        Models that are not significantly better than a constant are none.
 
         >>> best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
         >>> view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1)])
