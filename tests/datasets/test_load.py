@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 import subprocess
 import sys
 import zipfile
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
 from metrifair import datasets
+from metrifair.cli.app import main
 from metrifair.datasets.fetch import FILES
 from metrifair.errors import DataError, MissingExtra
 
@@ -170,6 +173,24 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
     assert datasets.load("student-math").X.shape == (395, 40)
     assert len(publisher.asked) == 1
     assert [path.name for path in cache.iterdir()] == ["student-mat.csv"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_says_whether_the_group_is_a_feature(name: str, raw_data: Path) -> None:
+    (row,) = [line for line in datasets.load.__doc__.splitlines() if f"``{name}``" in line and "``: " in line]
+    included, columns = re.search(r"``(True|False)``: (\d+)", row).groups()
+    data = datasets.load(name, data_home=raw_data)
+    assert data.X.shape[1] == int(columns)
+    assert (data.sensitive_features.name in data.X.columns) == (included == "True")
+
+
+def test_an_exported_file_has_as_many_features_as_it_says(
+    tmp_path: Path, raw_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METRIFAIR_DATA", str(raw_data))
+    done = CliRunner().invoke(main, ["datasets", "compas", "--output", str(tmp_path / "c.csv")])
+    assert "5,278 rows, 6 features, the groups race: African-American, Caucasian." in done.stdout
+    assert len(pd.read_csv(tmp_path / "c.csv", nrows=1).columns) == 6 + len(["label", "race"])
 
 
 def test_missing_pandas_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,8 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
 def datasets_command(name: str | None, output: Path | None) -> None:
     """List the data sets. With NAME, describe one; with --output, write it to a file.
 
-    The file has the features as numbers, the column to predict as label, and one column with the names of the groups.
+    The file has the features as numbers, the column to predict as label, and one column with the names of the groups,
+    which is not among the features.
 
     \b
     Example:
@@ -76,7 +77,7 @@ def _export(out: Console, name: str, path: Path) -> None:
     from metrifair import datasets
     from metrifair.cli.tables import write_table
 
-    data = datasets.load(name)
+    data = datasets.load(name, include_protected=False)  # as `train` leaves the group out of the features
     attribute = str(data.sensitive_features.name)
     table: dict[str, Any] = {str(column): data.X[column].to_numpy() for column in data.X.columns}
     table |= {LABEL: data.y.to_numpy(), attribute: data.sensitive_features.tolist()}
