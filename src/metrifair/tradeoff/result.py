@@ -182,7 +182,10 @@ class TradeOff:
 
     @property
     def area(self) -> float:
-        """Share of the unit box that the test points dominate; of a loss, what it saves of the constant predictor's."""
+        """Area below the Pareto front, which the paper calls AUC: the share of the unit box that test points dominate.
+
+        Of a loss, what it saves of the constant predictor's.
+        """
         return area(self.points, unfairness_of=self.unfairness_of, quality=self._share)
 
     @property
