@@ -403,7 +403,7 @@ def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(open
     shown = page.locator("#current .parts").inner_text()
     gap = row.points[0].unfairness
     assert [f"{gap / 2:.3f}", f"{1.1 * gap:.3f}", f"{gap:.3f}"] == re.findall(r"0\.\d{3}", shown)
-    assert "Fewer leaves, a smaller network, more rows or a larger strength help" in (
+    assert "A simpler model, more rows or a larger strength can help" in (
         page.locator("#current .warning").inner_text()
     )
 

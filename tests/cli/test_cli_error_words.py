@@ -256,10 +256,10 @@ def test_warnings_have_the_same_parts(folder: Path, call: Callable[..., Result])
         warnings.simplefilter("always")
         audit_file(folder / "people.csv", **flat(**arguments))
     messages = [str(one.message) for one in caught if issubclass(one.category, MetrifairWarning)]
-    assert any("pass continuous=['age'] if that is right, or pass continuous=False" in one for one in messages)
+    assert any("pass continuous=['age'] if the values are numbers, or pass continuous=False" in one for one in messages)
     assert any(one.startswith("replace names 'nobody'") for one in messages)
     done = call("audit", folder / "people.csv", "--score", "p", "--group", "age", "--replace", "nobody=0")
-    assert "use --continuous age if that is right, or use --continuous none" in done.stdout
+    assert "use --continuous age if the values are numbers, or use --continuous none" in done.stdout
     assert "Note: --replace names 'nobody'" in done.stdout
     assert _python_spellings(done.stdout) == []
 

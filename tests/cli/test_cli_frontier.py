@@ -281,6 +281,8 @@ def test_without_a_model_the_families_are_automatic(
     assert done.exit_code == 0, done.output
     figures = json.loads((tmp_path / "f.json").read_text())
     assert {point["family"] for point in figures["points"]} == families
+    heading = next(words for line in done.output.splitlines() if "Accuracy" in (words := line.split()))
+    assert "group" not in heading  # no model needs it
     assert ("Families tried, in this order: a; b." in " ".join(figures["notes"])) == (len(families) == 2)
 
 

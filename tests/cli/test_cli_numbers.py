@@ -37,7 +37,7 @@ def test_an_audit_takes_a_number_as_it_is_or_cut(people: Path, tmp_path: Path, c
     out = tmp_path / "out.json"
     asked = ["audit", str(people), "--score", "p", "--group", "age", "--json", str(out)]
     done = call(*asked)
-    told = "use --continuous age if that is right, or use --continuous none if every value is a group, or cut it into"
+    told = "use --continuous age if the values are numbers, or use --continuous none if every value"
     assert told in " ".join(done.output.split())
     assert "continuous=" not in done.output
     table = pl.read_csv(people)

@@ -488,7 +488,9 @@ def test_hints_with_values_in_python_lead_to_what_the_user_stated(tmp_path: Path
     table = people()
     asked: dict[str, Any] = {"sensitive_features": table.select("age"), "random_state": 0}
     asked["options"] = AuditOptions(resamples=20, permutations=20)
-    with pytest.warns(MetrifairWarning, match=r"pass continuous=\['age'\] if that is right, or pass continuous=False"):
+    with pytest.warns(
+        MetrifairWarning, match=r"pass continuous=\['age'\] if the values are numbers, or pass continuous=False"
+    ):
         taken = metrifair.audit(None, table["p"], **asked)
     same = metrifair.audit(None, table["p"], continuous=["age"], **asked)
     assert [one.value for one in same.findings] == [one.value for one in taken.findings]

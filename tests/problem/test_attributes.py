@@ -36,9 +36,10 @@ def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
         make_problem(Inputs(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
     (one,) = told
     assert str(one.message) == (
-        "'age' (59 different values) and 'region' (59 different values) is taken as a number: how much scores depend "
-        "on it counts, not groups; 'region' may be codes of names, being integers; pass continuous=['age', 'region'] "
-        "if that is right, or pass continuous=False if every value is a group, or cut it into groups"
+        "'age' (59 different values) and 'region' (59 different values) is taken as a number: unfairness is how much "
+        "scores depend on it, not a gap between groups; 'region' has integers, which may be codes of groups; pass "
+        "continuous=['age', 'region'] if the values are numbers, or pass continuous=False if every value is a group, "
+        "or cut it into groups"
     )
 
 

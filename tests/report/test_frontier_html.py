@@ -152,6 +152,21 @@ def test_changes_are_against_the_first_usable_strength():
     assert rows[1]["against"] == ""
 
 
+@pytest.mark.parametrize("needs_group", [False, True])
+def test_the_table_names_rows_in_words_and_groups_only_where_a_model_needs_them(needs_group):
+    points = [Point(0, 0, 0.9, 0.4, family="a"), Point(0, 0, 0.8, 0.1, family="b", needs_group=needs_group)]
+    view = FrontierView(points, parameters={"a": "strength", "b": "tolerance"}, training=points, validation=points)
+    assert embedded(frontier_html(view))["table"]["columns"] == [
+        "Model",
+        *(["Group at prediction"] if needs_group else []),
+        "Accuracy",
+        "Unfairness",
+        "Unfairness on training rows",
+        "Unfairness on validation rows",
+        "Pareto",
+    ]
+
+
 def test_curves_stand_beside_the_strength_they_belong_to():
     view = demo_view(count=5, failed=0)
     kept = dict(list(view.curves.items())[1:3])

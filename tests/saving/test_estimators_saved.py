@@ -314,7 +314,7 @@ def test_a_module_must_be_passed_and_must_be_the_one_saved(tmp_path):
     classifier(model=Net()).save(path)
     assert refusal(path) == (
         f"cannot read '{path}': the model is your own module 'Net', of which the file contains the weights, not the "
-        "code; pass it, as in load(path, module=Net())"
+        "code; pass one with the same layers as at fit, as load(path, module=...)"
     )
     assert refusal(path, module=torch.nn.Linear(3, 1)) == (
         f"cannot read '{path}': Linear has the parameters ['bias', 'weight'], the file has ['first.bias', "
@@ -459,8 +459,8 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("parameters/strength", 10**400, "000000000000000, which takes more than 64 bits"),
         ("parameters/metric", "gap", "metric must be one of 'energy', "),
         ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of integers from 1 upwards, got ('a',)"),
-        ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
-        ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
+        ("parameters/model", {"module": "Net"}, "your own module 'Net', of which"),
+        ("parameters/model", {"module": "__import__('os')"}, "your own module '...', of which"),
         ("parameters/device", 3, "device cannot be 3"),
         ("parameters/pos_label", {"object": 1}, "pos_label contains {'object': 1}, which does not stand for a value"),
         ("features/count", 10**9, "must be float64 of shape (1, 1000000000), got float64 of shape (1, 3)"),

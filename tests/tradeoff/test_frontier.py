@@ -1004,7 +1004,7 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
     said = note_text(note)
     assert f"for 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f} on training rows, " in said
     assert f"{memory.test.unfairness:.3f} on test rows)" in said
-    assert "Fewer leaves, a smaller network, more rows or a larger strength help." in said
+    assert "A simpler model, more rows or a larger strength can help." in said
     assert note_text(FrontierNote("overfit", {**note.facts, "parameter": "tolerance"})) == (
         said.replace("strength 1", "tolerance 1").replace("larger strength", "smaller tolerance")
     )

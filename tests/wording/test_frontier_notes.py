@@ -121,8 +121,8 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         {**OVERFIT, "training": 0.018, "validation": 0.15, "test": 0.17},
         (
             "Unfairness is significantly smaller on training rows than on others for 1 of 2 models (most at "
-            "strength 1: 0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). Fewer leaves, a "
-            "smaller network, more rows or a larger strength help."
+            "strength 1: 0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). A simpler "
+            "model, more rows or a larger strength can help."
         ),
     ),
     (

@@ -434,12 +434,13 @@ def show_strengths(out: Console, front: Frontier) -> None:
     keys = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
     parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
+    by_group = any(row.needs_group for row in view.rows)
     if out.width < _NARROW:  # room for the most important ones only
         gaps, parts = {}, parts[:1]
     rows = [
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
-            *(["needed" if row.needs_group else ""] if view.parameters else []),
+            *(["needed" if row.needs_group else ""] if by_group else []),
             *(row.figures[key].text for key in (*keys, "unfairness")),
             *(row.parts[name].text for name in parts),
             *(row.figures[key].text for key in gaps),
@@ -449,9 +450,9 @@ def show_strengths(out: Console, front: Frontier) -> None:
     if view.baseline is not None:
         texts = figure_texts(view, replace(view.baseline, intervals={}))
         cells = [*(texts[key] for key in (*keys, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *([""] if view.parameters else []), *cells])
+        rows.append(["constant", *([""] if by_group else []), *cells])
     headings = [*(view.label(key) for key in (*keys, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    first = ["on the Pareto front", "group"] if view.parameters else [front.parameter]
+    first = ["on the Pareto front" if view.parameters else front.parameter, *(["group"] if by_group else [])]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
     say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))

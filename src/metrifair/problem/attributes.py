@@ -184,12 +184,15 @@ def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> M
     known = {name: features[name][~is_missing(features[name])] for name in numbers}
     listed = " and ".join(f"{name!r} ({len(distinct(known[name])[0]):,} different values)" for name in numbers)
     integers = [name for name in numbers if (known[name] % 1 == 0).all()]
-    codes_perhaps = f"; {' and '.join(map(repr, integers))} may be codes of names, being integers" if integers else ""
+    codes_perhaps = (
+        f"; {' and '.join(map(repr, integers))} has integers, which may be codes of groups" if integers else ""
+    )
     value = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
+    meaning = "unfairness is how much scores depend on it, not a gap between groups"
     return MetrifairWarning(
-        f"{listed} is taken as a number: how much scores depend on it counts, not groups{codes_perhaps}",
+        f"{listed} is taken as a number: {meaning}{codes_perhaps}",
         remedy=[
-            Remedy("continuous", value, " if that is right"),
+            Remedy("continuous", value, " if the values are numbers"),
             Remedy("continuous", False, " if every value is a group"),
             "cut it into groups",
         ],

@@ -252,17 +252,20 @@ def _table(view: FrontierView) -> Json:
     parts = view.rows[0].parts
     # The unfairness of training and validation rows is shown beside that of test rows.
     order = [column for key in view.keys for column in (key, *(parts if key == view.gap_key else ()))]
-    families = bool(view.parameters)
+    by_group = any(row.needs_group for row in view.rows)
     names = [
         view.label("strength"),
-        *(["Group"] if families else []),
-        *(f"… {column}" if column in parts else view.label(column) for column in order),
+        *(["Group at prediction"] if by_group else []),
+        *(
+            f"{view.label(view.gap_key)} on {column} rows" if column in parts else view.label(column)
+            for column in order
+        ),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
         [
-            _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
-            *([_cell("needed" if row.needs_group else "", row.needs_group)] if families else []),
+            _cell(f"{row.text} *" if row_note(row) else row.text, number if view.parameters else row.strength),
+            *([_cell("needed" if row.needs_group else "", row.needs_group)] if by_group else []),
             *(
                 _cell(figure.text, figure.value)
                 for column in order

@@ -228,8 +228,8 @@ def _require_module(module: torch.nn.Module | None, name: object) -> torch.nn.Mo
     if module is None:
         title = name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else "..."
         raise ModelFileError(
-            f"the model is your own module {title!r}, of which the file contains the weights, not the code; pass it, "
-            f"as in load(path, module={title}())"
+            f"the model is your own module {title!r}, of which the file contains the weights, not the code; pass "
+            "one with the same layers as at fit, as load(path, module=...)"
         )
     return module
 

@@ -160,7 +160,7 @@ def _overfit(
 def overfit_remedy(parameter: str) -> str:
     """What helps against models whose fairness does not carry over to new rows."""
     turn = {"strength": ", more rows or a larger strength", "tolerance": ", more rows or a smaller tolerance"}
-    return f"Fewer leaves, a smaller network{turn.get(parameter, ' or more rows')} help."
+    return f"A simpler model{turn.get(parameter, ' or more rows')} can help."
 
 
 def _constant_models(family: str, strengths: Sequence[float], constant: Sequence[float]) -> str:

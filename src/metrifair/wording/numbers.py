@@ -133,15 +133,18 @@ def listed(items: Sequence[str]) -> str:
 def score_text(score: float, span: float = 0.0) -> str:
     """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all scores.
 
-    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
-    ('0.432', '-12346', '0.2', '0.99968')
+    With a span, three more if it would end in 0, so that a score near a round threshold does not look equal to it.
+
+    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004), score_text(0.5003, 1.0)
+    ('0.432', '-12346', '0.2', '0.99968', '0.5003')
     """
     if score == 0 or not 1e-9 < abs(score) < 1e15:
         return f"{score:.3g}"
     decimals = 2 - math.floor(math.log10(abs(score)))
     if span > 0:
         decimals = max(decimals, math.ceil(2 - math.log10(span)))
-    text = f"{score:.{max(0, decimals)}f}"
+    texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if span > 0 else 1)]
+    text = next((text for text in texts if not text.endswith("0")), texts[0])
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
