@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.report.html import Json, Markup, element, joined
-from metrifair.wording.numbers import MINUS, number_text, percent_text, strength_texts
+from metrifair.wording.numbers import MINUS, number_text, percent_text, score_text, strength_texts
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -85,11 +85,11 @@ class Gap:
     def text(self) -> str:
         """The gap as a sentence.
 
-        >>> Gap(0.5, "a", "b", 0.25, 0.75).text
-        'Largest gap 0.500, at score 0.500: 75.0% of “b” have it or less, 25.0% of “a”.'
+        >>> Gap(0.50031, "a", "b", 0.25, 0.75).text
+        'Largest gap 0.500, at score 0.5003: 75.0% of “b” have it or less, 25.0% of “a”.'
         """
         return (
-            f"Largest gap {number_text(self.size)}, at score {number_text(self.score)}: "
+            f"Largest gap {number_text(self.size)}, at score {score_text(self.score, is_place=True)}: "
             f"{percent_text(self.high)} of “{self.upper}” have it or less, {percent_text(self.low)} of “{self.lower}”."
         )
 

@@ -88,9 +88,10 @@ def finding_sentence(finding: Finding) -> str:
         return f"The {scores} of {groups[0]} and {groups[1]} have the same distribution."
     if finding.decided:
         return f"The decision is 1 for {percent_text(1 - more)} of {upper} and {percent_text(1 - less)} of {lower}."
+    at = score_text(finding.at, finding.span, is_place=True)
     where = (
-        f"The gap is largest at score {score_text(finding.at, finding.span)}: {percent_text(more)} of {upper} and "
-        f"{percent_text(less)} of {lower} score at or below it."
+        f"The gap is largest at score {at}: {percent_text(more)} of {upper} and {percent_text(less)} of {lower} score "
+        "at or below it."
     )
     compares_means = finding.metric in METRICS and METRICS[finding.metric].compares_means
     if finding.means is None or not compares_means:
@@ -108,7 +109,7 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
     (less, higher), (more, lower) = sorted(zip(shares, (f"up to {cut}", f"above {cut}"), strict=True))
     return (
         f"Scores are lower for {finding.attribute} {lower}: {percent_text(more)} score at or below "
-        f"{score_text(at, finding.span)}, but {percent_text(less)} of those {higher}."
+        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(less)} of those {higher}."
     )
 
 
@@ -132,7 +133,7 @@ def finding_meaning(finding: Finding) -> str:
         half=score_text(value / 2),
         root=score_text(max(0.0, value) ** 0.5),
         points=points,
-        score="an unknown score" if finding.at is None else score_text(finding.at, finding.span),
+        score="an unknown score" if finding.at is None else score_text(finding.at, finding.span, is_place=True),
     )
 
 

@@ -130,20 +130,22 @@ def listed(items: Sequence[str]) -> str:
     return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def score_text(score: float, span: float = 0.0) -> str:
+def score_text(score: float, span: float = 0.0, *, is_place: bool = False) -> str:
     """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all scores.
 
-    With a span, three more if it would end in 0, so that a score near a round threshold does not look equal to it.
+    The place of a gap has up to three more if it would end in 0: near a round threshold, it must not look equal to it.
 
-    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004), score_text(0.5003, 1.0)
-    ('0.432', '-12346', '0.2', '0.99968', '0.5003')
+    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
+    ('0.432', '-12346', '0.2', '0.99968')
+    >>> score_text(0.5003), score_text(0.5003, is_place=True), score_text(0.5, is_place=True)
+    ('0.5', '0.5003', '0.5')
     """
     if score == 0 or not 1e-9 < abs(score) < 1e15:
         return f"{score:.3g}"
     decimals = 2 - math.floor(math.log10(abs(score)))
     if span > 0:
         decimals = max(decimals, math.ceil(2 - math.log10(span)))
-    texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if span > 0 else 1)]
+    texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if is_place else 1)]
     text = next((text for text in texts if not text.endswith("0")), texts[0])
     return text.rstrip("0").rstrip(".") if "." in text else text
 
