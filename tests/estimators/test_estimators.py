@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from experiments.populations import Example1, Normal, normal_distances
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, audit, energy_distance, unfairness
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
@@ -457,6 +457,35 @@ def test_running_statistics_are_refused_at_fit() -> None:
         "layer 0 (BatchNorm1d) keeps running statistics, which a stack of models cannot share; use LayerNorm or "
         "GroupNorm"
     )
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [
+        (nn.Sequential(nn.Linear(3, 1), nn.Sigmoid()), Y),
+        (nn.Sequential(nn.Linear(3, 3), nn.Softmax(-1)), LEVEL),
+    ],
+)
+def test_a_module_that_returns_probabilities_raises_a_warning(module: nn.Sequential, target: Floats) -> None:
+    options = QUICK | {"model": module, "epochs": 2}
+    message = (
+        "model returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities; "
+        "remove its last layer if that is Sigmoid or Softmax"
+    )
+    with pytest.warns(MetrifairWarning) as caught:
+        FairClassifier(1.0, **options).fit(X, target, sensitive_features=A)
+    assert [str(warning.message) for warning in caught] == [message]
+    assert caught[0].filename == __file__
+    FairClassifier(1.0, **options | {"model": module[:1]}).fit(X, target, sensitive_features=A)
+
+
+def test_log_odds_between_0_and_1_raise_no_warning() -> None:
+    """A large strength leaves little else than the base rate, 0.6 here, whose log-odds are 0.4."""
+    common = (np.arange(N) % 5 < 3).astype(int)
+    model = FairClassifier(300.0, **QUICK | {"model": nn.Sequential(nn.Linear(3, 1)), "epochs": 300})
+    output = model.fit(X, common, sensitive_features=A).decision_function(X)
+    assert output.min() > 0
+    assert output.max() < 1
 
 
 def test_dropout_is_for_training_only() -> None:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -44,7 +44,7 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import make_seed
 from metrifair.training import Predictor, train
-from metrifair.training.models import Moments, Network
+from metrifair.training.models import Moments, Network, StackedModule, stack_parameters
 from metrifair.training.objective import Task
 from metrifair.training.online import Learner
 from metrifair.training.solver import MOST_ITERATIONS, Minimum, solve_linear
@@ -52,6 +52,7 @@ from metrifair.training.solver import MOST_ITERATIONS, Minimum, solve_linear
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 _VALIDATION_SHARE = 0.1  # of the rows, where training is stopped early
+_STARTS = 8  # of a module; one alone may return log-odds between 0 and 1 by chance
 STREAM_BATCH = 32  # default minimum batch size of a stream
 
 
@@ -335,6 +336,8 @@ def train_models(
             verbose=estimator.verbose,
         )
         seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
+        if isinstance(model, StackedModule) and data.task.name != "regression" and not bool(models.failed[0, 0]):
+            _warn_of_probabilities(models.predictor(0, 0), model, data.x)
     moments = {id(rows): Moments.from_samples(rows) if estimator.standardize else None for rows in seed_rows}
     return [
         None
@@ -387,6 +390,23 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], sepa
             "finite optimum; add some weight_decay, or leave them out",
             ConvergenceWarning,
             stacklevel=4,
+        )
+
+
+def _warn_of_probabilities(predictor: Predictor, model: StackedModule, x: Floats) -> None:
+    """Warn if a module returns numbers between 0 and 1 for all rows, trained or not, as Sigmoid does."""
+    starts = (
+        replace(predictor, parameters=stack_parameters([model.initial(seed)], copies=1)) for seed in range(_STARTS)
+    )
+    outputs = (candidate.output(x) for candidate in chain([predictor], starts))
+    if all(bool(((output >= 0) & (output <= 1)).all()) for output in outputs):
+        warnings.warn(
+            MetrifairWarning(
+                "returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities",
+                argument="model",
+                remedy="remove its last layer if that is Sigmoid or Softmax",
+            ),
+            stacklevel=5,
         )
 
 

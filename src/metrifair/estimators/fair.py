@@ -50,7 +50,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
     metric : str or callable, default="energy"
         Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
-        ``total_variation``, or a function of two tensors.
+        ``total_variation``, or a function of two tensors. The penalty ``total_variation`` compares shares in 10 bins
+        with gradients of a smoothed version, and not the shares of every value, as ``unfairness`` does.
     estimate : {"rows", "population", "batch"}, default="rows"
         Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance between the groups'
         training rows, without bias and never negative. ``"population"``: the distance in the population, without bias,
@@ -77,9 +78,9 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
         them from the penalty and warns; ``"error"`` raises.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train: a network, a linear model, or a module of your own. A module maps the features to one output per
-        sample, or to one per class if there are more than two. Layers that keep running statistics, such as BatchNorm,
-        raise an error.
+        Model to train: a network, a linear model, or a module of your own. A module maps the features to the log-odds
+        of the last class, or, if there are more than two classes, to one output per class, the inputs of ``softmax``.
+        It must not end in Sigmoid or Softmax. Layers that keep running statistics, such as BatchNorm, raise an error.
     solver : {"auto", "lbfgs", "sgd"}, default="auto"
         Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and independent of the seed.
         ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS for linear models, unless ``epochs``,
