@@ -61,7 +61,7 @@ TOO_FEW = [
         [0, 1, 1],
         (
             "an unbiased distance needs 2 scores of each kind on each side, got 1 and 2; use a larger batch size, or "
-            "the plug-in"
+            "the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
         ),
     ),
     (

@@ -497,7 +497,7 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(metric: Metric, n: int, m
         value(metric, np.zeros(n), np.ones(m))
     assert str(caught.value) == (
         f"an unbiased distance needs 2 scores of each kind on each side, got {n} and {m}; "
-        "use a larger batch size, or the plug-in"
+        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
     )
 
 

@@ -54,7 +54,7 @@ def test_all_strata_reach_the_metric() -> None:
         )
     assert str(caught.value) == (
         "an unbiased distance needs 2 scores of each kind on each side, got 1 + 2 and 2; "
-        "use a larger batch size, or the plug-in"
+        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
     )
     assert caught.value.__notes__ == ["comparing second"]
 

@@ -171,7 +171,8 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(function: Callable, u: li
             function(u, v, unbiased=True, **options)
         assert str(caught.value) == (
             f"an unbiased distance needs 2 scores of each kind on each side, got {len(u)} and {len(v)}; "
-            "use a larger batch size, or the plug-in"
+            "use a larger batch size, or the biased distance (estimate='batch' of a penalty, "
+            "unbiased=False of a function)"
         )
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import energy_distance, mmd_squared, nn, unfairness, wasserstein_distance
+from metrifair import energy_distance, mmd_squared, nn, total_variation, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
@@ -70,6 +70,12 @@ def largest_gap(u: Tensor, v: Tensor) -> Tensor:
 def test_other_metrics(metric: Any, distance: Any) -> None:
     found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum", random_state=0)(SCORES, GROUPS)
     torch.testing.assert_close(found, by_hand(distance, GROUPS))
+
+
+def test_total_variation_is_that_of_ten_bins() -> None:
+    value = UnfairnessPenalty(metric="total_variation", random_state=0)(SCORES, SEX)
+    torch.testing.assert_close(value, total_variation(SCORES[SEX == 0], SCORES[SEX == 1], bins=10))
+    assert value < unfairness(None, SCORES, sensitive_features=SEX, metric="total_variation") == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +262,16 @@ def test_what_cannot_be_compared_is_refused(options: dict[str, Any], rows: dict[
     assert str(caught.value) == message
 
 
+def test_a_sampler_for_another_criterion_is_named() -> None:
+    sampler = StratifiedBatchSampler(SEX, batch_size=10, random_state=0)
+    with pytest.raises(DataError) as caught:
+        UnfairnessPenalty("equal_opportunity", sampler=sampler)
+    assert str(caught.value) == (
+        "sampler was made for statistical_parity and has no targets, but equal_opportunity compares groups within "
+        "labels; pass targets and criterion='equal_opportunity' to the sampler"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -295,6 +311,51 @@ def test_a_wrong_choice_is_told_before_the_first_batch(options: dict[str, Any], 
 def test_scores_that_have_no_distance_are_refused(scores: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         UnfairnessPenalty(random_state=0)(scores, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (WEIGHTS.index_fill(0, torch.tensor([7]), -100.0), "weights must be finite and not negative"),
+        (WEIGHTS.index_fill(0, torch.tensor([7]), torch.nan), "weights must be finite and not negative"),
+        ([np.inf] * N, "weights must be finite and not negative"),
+        (torch.zeros(N), "weights is zero for every sample; at least one must count"),
+        (torch.stack([WEIGHTS, WEIGHTS], 1), "weights must have one entry for each row, got the shape (60, 2)"),
+    ],
+)
+@pytest.mark.parametrize("metric", ["energy", "kolmogorov"])
+def test_weights_that_weigh_nothing_are_refused(weights: Any, message: str, metric: str) -> None:
+    with pytest.raises(DataError) as caught:
+        UnfairnessPenalty(metric=metric, random_state=0)(SCORES, SEX, weights=weights)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("estimate", ["population", "batch"])
+def test_a_group_without_weight_is_missing(estimate: Any) -> None:
+    with pytest.raises(TooFewSamples, match="weights are 0 for all samples of one group in the batch"):
+        UnfairnessPenalty(estimate=estimate, random_state=0)(SCORES, SEX, weights=SEX)
+    penalty = UnfairnessPenalty(metric="kolmogorov", n_groups=3, random_state=0)
+    with pytest.raises(TooFewSamples, match="against '2', everyone"):
+        penalty(SCORES, GROUPS, weights=(GROUPS < 2).double())
+
+
+def test_targets_and_weights_may_be_a_table_with_one_column() -> None:
+    penalty = UnfairnessPenalty("equal_opportunity", random_state=0)
+    expected = penalty(SCORES, SEX, LABELS, WEIGHTS)
+    for kind in (lambda column: column[:, None], lambda column: column[:, None].tolist()):
+        assert penalty(SCORES, SEX, kind(LABELS), kind(WEIGHTS)) == expected
+    flat, table = (
+        StratifiedBatchSampler(SEX, labels, batch_size=20, criterion="equal_opportunity", random_state=0)
+        for labels in (LABELS, LABELS[:, None])
+    )
+    assert list(flat) == list(table)
+    with_sampler = UnfairnessPenalty("equal_opportunity", sampler=table)
+    for rows in flat:
+        assert with_sampler(SCORES[rows], SEX[rows], LABELS[rows, None]) == penalty(
+            SCORES[rows], SEX[rows], LABELS[rows]
+        )
+    with pytest.raises(DataError, match=r"targets must have one entry for each row, got the shape \(60, 2\)"):
+        penalty(SCORES, SEX, torch.stack([LABELS, LABELS], 1))
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.asarray, pl.Series, lambda rows: pd.Series(rows, index=range(5, 65))])

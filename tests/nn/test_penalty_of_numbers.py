@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metrifair import DataError, energy_dependence, energy_distance
-from metrifair.errors import MetrifairWarning
+from metrifair.errors import TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 
 
@@ -77,12 +77,32 @@ def test_what_cannot_be_used_is_said(options, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_many_integers_are_groups_and_that_is_said_once() -> None:
+def test_many_integers_are_groups_or_numbers_as_the_user_says() -> None:
     scores, age, _ = batch()
-    penalty = UnfairnessPenalty(contrast="independence", random_state=0)
-    with pytest.warns(MetrifairWarning, match="different integers, taken as so many groups; pass continuous=True"):
-        penalty(scores, age.round().long())
-    penalty(scores, age.round().long())
+    ages = age.round().long()
+    message = (
+        f"groups contains {len(ages.unique())} different integers, which may be groups or numbers; pass "
+        "continuous=True if they are numbers, such as ages, or pass continuous=False if each is a group"
+    )
+    for refused in (
+        lambda: UnfairnessPenalty(random_state=0)(scores, ages),
+        lambda: StratifiedBatchSampler(ages, batch_size=8, random_state=0),
+    ):
+        with pytest.raises(DataError) as error:
+            refused()
+        assert str(error.value) == message
+    numbers = UnfairnessPenalty(continuous=True, estimate="batch", random_state=0)(scores, ages)
+    assert numbers.item() == pytest.approx(energy_dependence(scores, ages.double()).item())
+    groups = UnfairnessPenalty(continuous=False, contrast="independence", estimate="batch", random_state=0)
+    assert groups(scores, ages).item() == pytest.approx(energy_dependence(scores, ages.numpy().astype(str)).item())
+
+
+def test_a_batch_with_few_rows_of_each_integer_hints_at_numbers() -> None:
+    scores, age, _ = batch(8)
+    with pytest.raises(TooFewSamples, match=r"; if groups are numbers, such as ages, pass continuous=True$"):
+        UnfairnessPenalty(random_state=0)(scores, age.round().long())
+    with pytest.raises(TooFewSamples, match=r"contain enough of every group$"):
+        UnfairnessPenalty(random_state=0)(scores, (torch.arange(8) == 0).long())
 
 
 def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> None:

@@ -390,7 +390,7 @@ def test_seeds_must_all_hold_every_group() -> None:
 
 TOO_FEW = {
     60: "an unbiased distance needs 2 scores of each kind on each side, got 30 and 1; use a larger batch size, or "
-    "the plug-in",
+    "the biased distance (estimate='batch' of a penalty, unbiased=False of a function)",
     20: "comparing sex 'f' against 'm', everyone: group 'm' has 1 sample(s) there, and 2 of each kind are needed; "
     "merge small groups, mark them as missing, or use estimate='rows' or 'batch'",
 }

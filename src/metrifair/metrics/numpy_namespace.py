@@ -48,7 +48,7 @@ def detach(x: NDArray[Any]) -> NDArray[Any]:
 
 
 to_device = from_host = host_array = detach  # torch's host_array is None if values are on an accelerator
-no_grad = nullcontext
+no_grad = full_precision = nullcontext
 
 
 def is_differentiated(_: NDArray[Any]) -> bool:

@@ -111,7 +111,7 @@ def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: 
     not possible). ``value`` is the distance, if it has been computed.
     """
     xp = namespace_for(pair.values)
-    with no_warnings():
+    with no_warnings(), xp.full_precision():
         distance = metric(pair) if value is None else value
         # On an accelerator this check would make every training step wait for the device.
         if xp.is_host and not is_finite(distance):
@@ -142,7 +142,7 @@ def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "
 
 
 def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
-    """Scores, checked: tensors do not change, other types become arrays in double precision."""
+    """Scores, checked: a tensor of single or double precision, or an array of double precision."""
     array: Array = values
     if not is_tensor(array):
         array = as_array(name, values)
@@ -159,12 +159,19 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
             )
         check_exact(name, array.cpu().numpy())
         array = array.double()
+    else:
+        array = at_least_single(array)
     if array.ndim < least_dimensions:
         raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(array.shape)}")
     # On an accelerator this check would make every training step wait for the device.
     if namespace_for(array).is_host and not is_finite(array):
         raise DataError(f"{name} contains NaN or infinite values; remove or replace them")
     return array
+
+
+def at_least_single(x: Array) -> Array:
+    """The tensor; in single precision where it had half: sums of many numbers need more than three digits."""
+    return x.float() if x.dtype.itemsize < 4 else x
 
 
 def is_finite(x: Array) -> bool:

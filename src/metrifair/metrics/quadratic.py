@@ -84,7 +84,8 @@ def _check_enough(pair: Pair) -> None:
         left, right = (" + ".join(map(str, strata)) for strata in (pair.left, pair.right))
         raise TooFewSamples(
             "an unbiased distance needs 2 scores of each kind on each side, "
-            f"got {left} and {right}; use a larger batch size, or the plug-in"
+            f"got {left} and {right}; use a larger batch size, or the biased distance (estimate='batch' of a penalty, "
+            "unbiased=False of a function)"
         )
     if pair.weights is None or not namespace_for(pair.weights).is_host:
         return

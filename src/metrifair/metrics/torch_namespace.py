@@ -6,6 +6,7 @@ It is the only file of this package that imports torch, and it is imported for t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -132,7 +133,12 @@ class TorchNamespace:
     def vecdot(a: Tensor, b: Tensor) -> Tensor:
         return torch.dot(a, b) if a.ndim == b.ndim == 1 else torch.linalg.vecdot(a, b)
 
-    # --- gradients, and device versions of NumPy code
+    # --- precision, gradients, and device versions of NumPy code
+
+    def full_precision(self) -> AbstractContextManager[Any]:
+        """A context in which autocast rounds nothing to half precision."""
+        kind = self.device.type
+        return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
     @staticmethod
     def is_differentiated(x: Tensor) -> bool:

@@ -18,7 +18,7 @@ from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.namespaces import namespace_for
-from metrifair.metrics.pair import is_finite
+from metrifair.metrics.pair import at_least_single, is_finite
 from metrifair.metrics.registry import (
     ESTIMATES,
     Estimate,
@@ -33,6 +33,7 @@ from metrifair.nn.samplers import (
     ContinuousColumns,
     ProbabilityBatchSampler,
     StratifiedBatchSampler,
+    as_column,
     as_tensor,
     drawn_sides,
     make_scheme,
@@ -40,7 +41,7 @@ from metrifair.nn.samplers import (
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
-from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.problem import Problem, Scheme, read_weights
 from metrifair.problem.tables import same_length
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
@@ -71,6 +72,10 @@ class UnfairnessPenalty(torch.nn.Module):
     strata (with several attributes, or with each group against the rest) has its weight in the batch, not in the data.
     For many epochs over few rows use ``estimate="rows"``: this estimate is never negative.
 
+    Batches that are drawn at random may lack a group. Catch ``TooFewSamples`` to train on their risk alone, as the
+    second example does. With one attribute, the estimate of the other batches is still unbiased. Its effective strength
+    is lower, by the share of the batches that were skipped.
+
     If several processes train one model (DDP, FSDP), the penalty is that of the whole batch, over all processes. The
     mean of the gradients over processes is its exact gradient. Every process must call the penalty, even if its rows
     lack a group; errors are raised on all of them.
@@ -80,7 +85,8 @@ class UnfairnessPenalty(torch.nn.Module):
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion.
     metric : str or callable, default="energy"
-        Distance between distributions.
+        Distance between distributions. ``"total_variation"`` compares shares in 10 bins with gradients of a smoothed
+        version, and not the shares of every value, as ``unfairness`` does.
     estimate : {"population", "rows", "batch"}, default="population"
         Distance that the penalty estimates, for energy, cramer and mmd. ``"population"``: the distance in the
         population, without bias. ``"rows"``: the distance between the rows that ``sampler`` draws from, without bias.
@@ -94,7 +100,8 @@ class UnfairnessPenalty(torch.nn.Module):
     continuous : "auto", bool or list of int, default="auto"
         Numeric attributes, such as age: the given columns of ``groups``, all, or none. The penalty is then the
         dependence of the scores on the attribute, in units of the energy distance. A batch needs four rows. ``"auto"``
-        selects columns with numbers that are not integers, in the sampler or in the first batch.
+        selects columns with numbers that are not integers, in the sampler or in the first batch. More than 20 different
+        integers then raise an error, because they may be groups or numbers.
     sampler : StratifiedBatchSampler or ProbabilityBatchSampler, default=None
         Sampler of the batches. With a ``ProbabilityBatchSampler``, groups have probabilities, and ``estimate`` is
         ``"rows"`` or ``"batch"``.
@@ -133,6 +140,23 @@ class UnfairnessPenalty(torch.nn.Module):
     ...     loss.backward()
     ...     optimizer.step()
     >>> UnfairnessPenalty("equal_opportunity")(model(x).squeeze(1).sigmoid(), groups, y).item() < 0.02
+    True
+
+    Random batches, of which some lack a group:
+
+    >>> from metrifair.errors import TooFewSamples
+    >>> penalty, skipped = UnfairnessPenalty(n_groups=2), 0
+    >>> for rows in torch.randperm(200).split(4):
+    ...     output = model(x[rows]).squeeze(1)
+    ...     loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[rows])
+    ...     try:
+    ...         loss = loss + 2.0 * penalty(output.sigmoid(), groups[rows])
+    ...     except TooFewSamples:
+    ...         skipped += 1
+    ...     optimizer.zero_grad()
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> 0 < skipped < 50
     True
     """
 
@@ -214,6 +238,13 @@ class UnfairnessPenalty(torch.nn.Module):
 
     def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
         """Take groups, labels, strata and scales from the data set of the sampler."""
+        if self.criterion.needs_labels and sampler.values.targets is None:
+            drawn, needed = sampler.problem.scheme.criterion.name, self.criterion.name
+            raise DataError(
+                f"was made for {drawn} and has no targets, but {needed} compares groups within labels",
+                argument="sampler",
+                remedy=f"pass targets and criterion={needed!r} to the sampler",
+            )
         values = BatchValues(self.criterion, sampler.values.table, sampler.values.targets, self.continuous)
         problem = values.problem(self._compiled_with(values).scheme)
         self._strata = BatchStrata(sampler, problem)
@@ -256,14 +287,16 @@ class UnfairnessPenalty(torch.nn.Module):
         scores : Tensor of shape (n,) or (n, d)
             Scores to compare: probabilities, outputs, predictions, or, for risk parity, losses. They must be finite
             floating-point numbers (checked on the CPU only). Two columns whose rows sum to 1 are the probabilities of
-            two classes, of which the positive one is used. Other columns are vector scores.
+            two classes, of which the positive one is used. Other columns are vector scores. The penalty of scores in
+            half precision is computed in single precision, with or without autocast.
         groups : tensor or array-like of shape (n,) or (n, attributes)
             Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
             With a ``ProbabilityBatchSampler``: the row numbers of the batch.
         targets : tensor or array-like of shape (n,), default=None
             Labels, or a regression target. Needed if the criterion uses them.
         weights : tensor or array-like of shape (n,), default=None
-            Weight of each sample. Batches of a sampler need none, because it draws rows by their weight.
+            Weight of each sample, finite and not negative (checked on the CPU only). Batches of a sampler need none,
+            because it draws rows by their weight.
 
         Returns
         -------
@@ -286,6 +319,13 @@ class UnfairnessPenalty(torch.nn.Module):
             self._check_parts(len(batch.scores), ranks.count)
             scores, groups, targets, weights = batch
         _check_scores(scores)
+        if scores.ndim == 2 and torch.is_autocast_enabled(scores.device.type):
+            with torch.autocast(scores.device.type, enabled=False):  # it would round projections to half precision
+                return self._rows_penalty(at_least_single(scores), groups, targets, weights)
+        return self._rows_penalty(at_least_single(scores), groups, targets, weights)
+
+    def _rows_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
+        """The penalty of checked scores."""
         if isinstance(self.sampler, ProbabilityBatchSampler):
             return self._probability_penalty(self.sampler, scores, groups, weights)
         return self._group_penalty(scores, groups, targets, weights)
@@ -312,7 +352,7 @@ class UnfairnessPenalty(torch.nn.Module):
         self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None
     ) -> tuple[_Compiled, tuple[Sides, ...], Tensor | None]:
         """The comparisons, the rows of each, and the values of numeric attributes."""
-        weight = None if weights is None else as_tensor("weights", weights).to(scores.device)
+        weight = None if weights is None else _batch_weights(weights, scores)
         numbers: Tensor | None = None
         compiled = self._compiled
         cell = None if compiled is None or weight is not None else compiled.lookup.cells(groups, targets)
@@ -421,27 +461,30 @@ def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: T
     """The error with the group that the batch has the fewest samples of."""
     comparison, side = min(zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts))
     group = comparison.groups[side.counts.index(min(side.counts))]
+    several = len({name for one in comparisons for name in one.groups}) > 2
     return TooFewSamples(
         f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {comparison}): {error}; "
-        "the batches of StratifiedBatchSampler hold enough of every group"
+        "the batches of StratifiedBatchSampler contain enough of every group"
+        + ("; if groups are numbers, such as ages, pass continuous=True" if several else "")
     )
 
 
 def _read_columns(scores: Any, groups: Any, targets: Any, weights: Any) -> BatchColumns:
     """This process's rows as they are sent; they are validated after gathering."""
     _check_kind(scores)
-    columns: dict[str, Tensor] = {}
-    for name, values in {"groups": groups, "targets": targets, "weights": weights}.items():
-        if values is not None:
-            columns[name] = column = as_tensor(name, values).detach()
-            if column.ndim != 1 and (name != "groups" or column.ndim != 2):
-                raise DataError(f"{name} must have one entry for each row, got the shape {tuple(column.shape)}")
-    same_length(scores=scores, **columns)
-    if "groups" not in columns:
+    columns = {
+        name: as_column(name, values)
+        for name, values in {"targets": targets, "weights": weights}.items()
+        if values is not None
+    }
+    if groups is None:
         raise DataError("groups is missing; pass the group of each row")
+    table = as_tensor("groups", groups).detach()
+    if table.ndim not in (1, 2):
+        raise DataError(f"groups must have one entry for each row, got the shape {tuple(table.shape)}")
+    same_length(scores=scores, groups=table, **columns)
     # Half precision would be added up over ranks in half precision.
-    precise = scores if scores.dtype == torch.float64 else scores.float()
-    table = columns["groups"] if columns["groups"].ndim == 2 else columns["groups"].unsqueeze(1)
+    precise, table = at_least_single(scores), table if table.ndim == 2 else table.unsqueeze(1)
     return BatchColumns(precise, table, columns.get("targets"), columns.get("weights"))
 
 
@@ -465,6 +508,14 @@ def _check_scores(scores: Tensor) -> None:
     if namespace_for(scores).is_host and not is_finite(scores):
         wrong = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {wrong}; has the training diverged, or is an input missing?")
+
+
+def _batch_weights(weights: Values, scores: Tensor) -> Tensor:
+    """The weights of a batch on the device of its scores, checked if they come from the CPU."""
+    column = as_column("weights", weights)
+    if namespace_for(column).is_host:
+        read_weights("weights", column.double().numpy(), len(scores))
+    return column.to(scores.device)
 
 
 Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
@@ -499,7 +550,7 @@ def value_and_slopes(
 
 @value_and_slopes.register_fake
 def _(number: int, scores: Tensor, *others: Tensor | None) -> tuple[Tensor, Tensor]:  # noqa: ARG001
-    return scores.new_empty(()), torch.empty_like(scores)
+    return at_least_single(scores.new_empty(())), torch.empty_like(scores)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:  # noqa: ARG001
@@ -602,6 +653,10 @@ def plain_sides(
         both = rows.select(comparison.left + comparison.right, device)
         weight = None if weights is None else weights[both]
         sizes = [(int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)]
+        if weight is not None and namespace_for(weight).is_host:
+            parts = weight.split([size for (size,) in sizes if size])
+            if not all(bool(part.any()) for part in parts):
+                raise TooFewSamples(f"comparing {comparison}: weights are 0 for all samples of one group in the batch")
         if isinstance(comparison, Dependence):
             sides.append(Sides(both, sizes[0], (), weight, dependence=comparison))
         else:

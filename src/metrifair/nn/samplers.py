@@ -23,7 +23,7 @@ from metrifair.batches.samples import (
     rows_by_cell,
     side_weights,
 )
-from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, find_ranks
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
@@ -151,7 +151,8 @@ class StratifiedBatchSampler(EpochSampler):
         Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
         Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then a missing value, and
-        batches need not contain particular values. ``"auto"`` selects columns with numbers that are not integers.
+        batches need not contain particular values. ``"auto"`` selects columns with numbers that are not integers. More
+        than 20 different integers then raise an error, because they may be groups or numbers.
     pos_label : int, default=None
         The positive label; by default the last one.
     estimate : {"population", "rows", "batch"}, default="population"
@@ -331,7 +332,7 @@ class ProbabilityBatchSampler(EpochSampler):
                 remedy="use StratifiedBatchSampler if groups are known",
             )
         kind = criterion_named(criterion)
-        labels = None if targets is None or not kind.needs_labels else as_tensor("targets", targets).cpu().numpy()
+        labels = None if targets is None or not kind.needs_labels else as_column("targets", targets).cpu().numpy()
         self.problem = problem_with_shares(
             Inputs(labels, groups, sample_weight=sample_weight, label="targets"),
             criterion=kind,
@@ -408,6 +409,16 @@ def as_tensor(name: str, values: Tensor | ArrayLike) -> Tensor:
     return torch.as_tensor(array)
 
 
+def as_column(name: str, values: Tensor | ArrayLike) -> Tensor:
+    """Numbers of any array type as a tensor (n,), also from a table with one column."""
+    column = as_tensor(name, values).detach()
+    if column.ndim == 2 and column.shape[1] == 1:
+        return column.squeeze(1)
+    if column.ndim != 1:
+        raise DataError(f"{name} must have one entry for each row, got the shape {tuple(column.shape)}")
+    return column
+
+
 ContinuousColumns: TypeAlias = "Literal['auto'] | bool | Sequence[int]"
 """The numeric attributes among the columns of groups: these, all, none, or those with numbers that are no integers."""
 
@@ -443,7 +454,7 @@ class BatchValues:
             )
         self.targets: NDArray[Any] | None = None
         if targets is not None:
-            self.targets = as_tensor("targets", targets).detach().cpu().numpy()
+            self.targets = as_column("targets", targets).cpu().numpy()
         self.by_label = criterion.labels is not None and criterion.bins is None
         if self.targets is not None and self.by_label:
             _check_integers("targets", self.targets)
@@ -521,11 +532,13 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
             if column.dtype.kind == "f" and (np.isfinite(column) & (column % 1 != 0)).any():
                 columns.append(place)
             elif (count := len(np.unique(column))) > MOST_CLASSES:
-                warnings.warn(
-                    f"groups hold {count} different integers, taken as so many groups; pass continuous=True if they "
-                    "are numbers, such as ages, and continuous=False where every value is a group",
-                    MetrifairWarning,
-                    stacklevel=4,
+                raise DataError(
+                    f"contains {count} different integers, which may be groups or numbers",
+                    argument="groups",
+                    remedy=[
+                        Remedy("continuous", True, detail=" if they are numbers, such as ages"),
+                        Remedy("continuous", False, detail=" if each is a group"),
+                    ],
                 )
         return tuple(columns)
     unknown = [place for place in continuous if place not in places]
