@@ -97,6 +97,7 @@ HINTS = {
     *(Hint(file, "decimal", "','") for file in ("cli/tables.py", "encoding/encoder.py")),
     Hint("cli/training_file.py", "pos_label", "placeholder"),
     Hint("nn/penalty.py", "estimate", "'rows'"),
+    *(Hint("nn/samplers.py", "continuous", value) for value in ("True", "False")),  # it says what each of them means
     Hint("postprocessing/calibration.py", "needs_group", "False"),
     *(
         Hint("problem/attributes.py", *rest)
@@ -155,9 +156,9 @@ SENTENCES = {
     ],
     "auditing/files.py": [
         "check its quotes",
-        "did you mean {alike!r}?",
-        "its columns are {listed}",
-        "its only column is {listed}",
+        "did you mean {similar!r}?",
+        "its columns are {names}",
+        "its only column is {names}",
         "look for another spelling",
     ],
     "auditing/formats.py": [
@@ -197,9 +198,11 @@ SENTENCES = {
     "estimators/estimator.py": [
         "pass groups=, a list of all groups, to the first partial_fit",
         "pass sensitive_features, one value per sample, or set strength=0",
+        "remove its last layer if that is Sigmoid or Softmax",
     ],
     "estimators/fair.py": ["pass a dict"],
     "estimators/table_model.py": ["fit them together"],
+    "nn/penalty.py": ["pass targets and criterion={needed!r} to the sampler"],
     "nn/samplers.py": ["use StratifiedBatchSampler if groups are known"],
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
