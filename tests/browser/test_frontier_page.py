@@ -375,7 +375,7 @@ def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
     page = opened(view)
     last = len(view.rows) - 1
     page.locator("#slider").fill(str(last))
-    assert "No better than a constant predictor." in page.locator("#current .warning").inner_text()
+    assert "Not significantly better than a constant predictor." in page.locator("#current .warning").inner_text()
     assert "not significantly better than a constant predictor" in page.locator("#brief").inner_text()
     assert page.locator("#frontier .now.alike").count() == 1
     assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)

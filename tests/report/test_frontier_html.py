@@ -161,8 +161,8 @@ def test_the_table_names_rows_in_words_and_groups_only_where_a_model_needs_them(
         *(["Group at prediction"] if needs_group else []),
         "Accuracy",
         "Unfairness",
-        "Unfairness on training rows",
-        "Unfairness on validation rows",
+        "on training rows",
+        "on validation rows",
         "Pareto",
     ]
 

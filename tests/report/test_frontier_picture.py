@@ -58,7 +58,7 @@ def test_everything_that_is_drawn_stands_in_the_legend():
             assert set(layer["encoding"][channel]["scale"]["domain"]) == drawn
     assert drawn == {
         "Model",
-        "No better than a constant",
+        "Not significantly better than a constant",
         "Constant predictor",
         "Pareto front",
         "Without the penalty",

@@ -256,10 +256,7 @@ def _table(view: FrontierView) -> Json:
     names = [
         view.label("strength"),
         *(["Group at prediction"] if by_group else []),
-        *(
-            f"{view.label(view.gap_key)} on {column} rows" if column in parts else view.label(column)
-            for column in order
-        ),
+        *(f"on {column} rows" if column in parts else view.label(column) for column in order),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
@@ -384,7 +381,7 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     unpenalized = None if view.change is None or view.change.reference == chosen else view.change.reference
     points_by_kind: dict[str, list[Point | None]] = {
         "Model": [point for point in view.usable if not view.mark(point) and point not in (unpenalized, chosen)],
-        "No better than a constant": [point for point in view.usable if view.mark(point)],
+        "Not significantly better than a constant": [point for point in view.usable if view.mark(point)],
         "Constant predictor": [view.baseline],
         "Without the penalty": [unpenalized],
         "Chosen model": [chosen],
@@ -420,7 +417,7 @@ _FRONT = "Pareto front"
 # Color, shape, size and fill of each kind of point in a chart.
 _LOOKS: dict[str, tuple[str, str, int, bool]] = {
     "Model": ("#555", "circle", 60, True),
-    "No better than a constant": ("#999", "circle", 50, False),
+    "Not significantly better than a constant": ("#999", "circle", 50, False),
     "Constant predictor": ("#777", "square", 130, False),
     _FRONT: ("#222", "stroke", 0, False),
     "Without the penalty": ("#b4530a", "triangle-up", 150, True),
