@@ -148,7 +148,7 @@ def test_changes_are_against_the_first_usable_strength():
     rows = embedded(frontier_html(FrontierView(points)))["rows"]
     assert [figure["change"] for figure in rows[2]["figures"]] == ["−0.100", "−0.300"]
     assert [figure["trend"] for figure in rows[2]["figures"]] == ["worse", "better"]
-    assert rows[2]["against"] == "Strength 1"
+    assert rows[2]["against"] == "strength 1"
     assert rows[1]["against"] == ""
 
 

@@ -88,7 +88,7 @@ function showCurrent(row) {
   }
   const list = html("dl", { class: "current" });
   for (const figure of row.figures) list.append(html("dt", {}, figure.name), currentFigure(figure));
-  const notes = [row.against && `Changes are against ${row.against}.`, row.state !== "ok" && `Training: ${row.state}.`];
+  const notes = [row.against && `Changes are relative to ${row.against}.`, row.state !== "ok" && `Training: ${row.state}.`];
   const warnings = [row.mark && sentence(row.mark), row.overfit];
   host.replaceChildren(
     ...warnings.filter(Boolean).map((text) => html("p", { class: "warning" }, text)),

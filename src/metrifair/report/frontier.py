@@ -47,7 +47,7 @@ from metrifair.wording.frontier import (
     summary,
 )
 from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
-from metrifair.wording.numbers import figure_text
+from metrifair.wording.numbers import figure_text, noun
 
 if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin
@@ -165,7 +165,7 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
         "state": row.state,
         "brief": brief if row.usable else "training failed",
         "spoken": f"{view.label('strength')} {row.text}: {brief if row.usable else 'training failed'}",
-        "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
+        "against": "" if row is reference else f"{noun(view.label('strength'))} {reference.text}",
         "x": short(x.value),
         "y": short(y.value),
         "spread": [
