@@ -312,3 +312,4 @@ def test_states_without_a_common_label_are_named():
         numbers.merge(state([1, 1]), AuditState())  # a place where all have one label
         state([0, 0]).merge(state([1, 1]))
         state([True, False]).merge(numbers)
+        state(["a", "b"]).merge(state(["c", "d"]), state(["b", "c"]))

@@ -313,6 +313,13 @@ def test_seeds_are_dealt_as_if_each_were_alone(kind: type[StratifiedPasses], wei
         kind(rows, plan, steps, odds=odds)(generators[:2])
 
 
+def test_a_device_shuffles_few_rows_of_many_seeds() -> None:
+    rows = list(torch.arange(16).split(4))
+    passes = DevicePasses([rows] * 600, Layout((1, 1, 1, 1)), steps=1)
+    drawn = passes([torch.Generator().manual_seed(seed) for seed in range(600)])
+    assert torch.equal(drawn // 4, torch.arange(4).expand(600, 1, 4))
+
+
 @both_places
 def test_rows_are_drawn_evenly_or_in_proportion_to_their_odds(kind: type[StratifiedPasses]) -> None:
     """2,000 passes of two seeds: every row is as likely at every place of a batch, or as likely as its odds say."""

@@ -78,11 +78,12 @@ def test_fail_worse_does_not_pass_where_nothing_could_be_tested(tmp_path: Path, 
         small, large = few.with_suffix(ending), many.with_suffix(ending)
         untested = call(command, large, small, "--fail-worse")
         assert untested.exit_code == 2, untested.output
-        assert "no figure of the last file could be tested" in untested.output
+        assert "Error: --fail-worse: no figure of the last file could be tested" in untested.output
         assert call(command, large, small).exit_code == 0
         large_too = tmp_path / f"again{ending}"
         large_too.write_bytes(large.read_bytes())
         assert call(command, large, large_too, "--fail-worse").exit_code == 0
+        assert call(command, large, large_too, small, "--fail-worse").exit_code == 2  # an earlier file was tested
 
 
 def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:

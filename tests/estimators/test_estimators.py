@@ -479,10 +479,22 @@ def test_a_module_that_returns_probabilities_raises_a_warning(module: nn.Sequent
     FairClassifier(1.0, **options | {"model": module[:1]}).fit(X, target, sensitive_features=A)
 
 
-def test_log_odds_between_0_and_1_raise_no_warning() -> None:
-    """A large strength leaves little else than the base rate, 0.6 here, whose log-odds are 0.4."""
-    common = (np.arange(N) % 5 < 3).astype(int)
-    model = FairClassifier(300.0, **QUICK | {"model": nn.Sequential(nn.Linear(3, 1)), "epochs": 300})
+class OwnLayer(nn.Module):
+    """A linear layer that begins at 0 and has no reset_parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.zeros(3, 1)), nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight + self.bias
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(3, 1), OwnLayer()], ids=["Linear", "own"])
+def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
+    """A large strength leaves little else than the base rate, 5 of 8 here, whose log-odds are 0.5."""
+    common = (np.arange(N) % 8 < 5).astype(int)
+    model = FairClassifier(300.0, **QUICK | {"model": nn.Sequential(layer), "epochs": 300})
     output = model.fit(X, common, sensitive_features=A).decision_function(X)
     assert output.min() > 0
     assert output.max() < 1

@@ -97,12 +97,15 @@ def test_many_integers_are_groups_or_numbers_as_the_user_says() -> None:
     assert groups(scores, ages).item() == pytest.approx(energy_dependence(scores, ages.numpy().astype(str)).item())
 
 
-def test_a_batch_with_few_rows_of_each_integer_hints_at_numbers() -> None:
-    scores, age, _ = batch(8)
-    with pytest.raises(TooFewSamples, match=r"; if groups are numbers, such as ages, pass continuous=True$"):
-        UnfairnessPenalty(random_state=0)(scores, age.round().long())
+def test_missing_and_declared_groups_are_not_taken_for_numbers() -> None:
+    """Twenty groups beside missing ones, and more groups than that if the user says how many."""
+    scores = batch(400)[0]
+    twenty = torch.where(torch.arange(400) < 40, -1, torch.arange(400) % 20)
+    assert UnfairnessPenalty(random_state=0)(scores, twenty).isfinite()
+    assert StratifiedBatchSampler(twenty, batch_size=80, random_state=0).values.numbers == ()
+    assert UnfairnessPenalty(n_groups=30, random_state=0)(scores, torch.arange(400) % 30).isfinite()
     with pytest.raises(TooFewSamples, match=r"contain enough of every group$"):
-        UnfairnessPenalty(random_state=0)(scores, (torch.arange(8) == 0).long())
+        UnfairnessPenalty(random_state=0)(scores[:8], torch.arange(8) % 5)
 
 
 def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> None:

@@ -37,7 +37,7 @@ def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
     (one,) = told
     assert str(one.message) == (
         "'age' (59 different values) and 'region' (59 different values) is taken as a number: unfairness is how much "
-        "scores depend on it, not a gap between groups; 'region' has integers, which may be codes of groups; pass "
+        "scores depend on it, not a gap between groups; integers in 'region' may be codes of groups; pass "
         "continuous=['age', 'region'] if the values are numbers, or pass continuous=False if every value is a group, "
         "or cut it into groups"
     )

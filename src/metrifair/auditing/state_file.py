@@ -8,7 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -171,18 +171,18 @@ def warn_of_equal_states(states: Sequence[StateParts]) -> None:
 
 
 def warn_of_different_labels(states: Sequence[StateParts]) -> None:
-    """Warn if two states have no label in common, such as 0 and 1 in one, and "no" and "yes" in the other."""
+    """Warn if a state has no label in common with the others: 0 and 1 in one, and "no" and "yes" in the others."""
     labels = [
-        sorted({cell[-1] for cell in state.cells if cell[-1] is not None}, key=sort_key)
+        {canonical(cell[-1]): cell[-1] for cell in state.cells if cell[-1] is not None}
         for state in states
         if state.shape is not None and state.shape.label is not None
     ]
-    for first, second in combinations(filter(None, labels), 2):
-        if len(first) + len(second) > 2 and {*map(canonical, first)}.isdisjoint(map(canonical, second)):
-            both = f"{reprlib.repr(first)} and {reprlib.repr(second)}"
+    for place, one_state in enumerate(labels):
+        others = dict(chain.from_iterable(other.items() for other in labels[:place] + labels[place + 1 :]))
+        if one_state and others and len(one_state) + len(others) > 2 and not one_state.keys() & others.keys():
+            both = " and ".join(reprlib.repr(sorted(part.values(), key=sort_key)) for part in (one_state, others))
             warnings.warn(
-                f"two of the states have no label in common: {both}. If they mean the same, write them alike and count "
-                "again",
+                f"states have no label in common: {both}. If they mean the same, write them alike and count again",
                 MetrifairWarning,
                 stacklevel=3,
             )

@@ -132,7 +132,7 @@ def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
 _KEYS = 2**40  # random keys by which a device shuffles: two of a million rows are rarely equal
-_AT_ONCE = 2**16  # rows of one seed, in several passes, that a device shuffles at once
+_AT_ONCE, _MOST_PASSES = 2**16, 64  # rows of one seed, and their passes, that a device shuffles at once
 
 
 class Layout(NamedTuple):
@@ -289,7 +289,7 @@ class DevicePasses(StratifiedPasses):
         super().__init__(rows, plan, steps, odds=odds, device=device)
         self._generators: list[torch.Generator] = []  # of each seed, on the device
         self._waiting: list[Tensor] = []  # passes that have been drawn
-        passes = max(1, _AT_ONCE // (steps * plan.size))
+        passes = min(max(1, _AT_ONCE // (steps * plan.size)), _MOST_PASSES)
         lengths = torch.tensor([*chain(*self._lengths)])
         deck = torch.arange(len(lengths)).repeat_interleave(lengths)  # of each card
         starts = torch.cumsum(lengths, 0) - lengths  # of each deck among the cards

@@ -66,8 +66,8 @@ def compare_command(
         compared = compare_named(audits, origin=origin)
     report_audit(ctx, out, compared, written, about=about, files=files)
     if fail_worse:
-        verdicts = [difference.verdict for difference in compared.differences]
-        _exit_if_worse(ctx, verdicts, newest=verdicts)
+        verdicts = [(difference.model, difference.verdict) for difference in compared.differences]
+        _exit_if_worse(ctx, verdicts, last=compared.record.names[-1])
 
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
@@ -139,18 +139,18 @@ def monitor_command(
     show_alarms(out, series)
     write_results(out, series, written, series.to_html)
     if fail_worse:
-        looks = series.record.series
-        newest = [look.alarm for look in looks if look.look == series.record.looks[-1]]
-        _exit_if_worse(ctx, [look.alarm for look in looks], newest=newest)
+        verdicts = [(look.look, look.alarm) for look in series.record.series]
+        _exit_if_worse(ctx, verdicts, last=series.record.looks[-1])
 
 
-def _exit_if_worse(ctx: click.Context, verdicts: Sequence[str], *, newest: Sequence[str]) -> None:
-    """Exit with code 1 if a figure got worse. If no figure of the newest audit was tested, raise an error."""
+def _exit_if_worse(ctx: click.Context, verdicts: Sequence[tuple[str, str]], *, last: str) -> None:
+    """Exit with code 1 if a figure got worse. If no figure of the last audit was tested, raise an error."""
     from metrifair.errors import DataError
 
-    if "worse" in verdicts:
+    if any(verdict == "worse" for _, verdict in verdicts):
         ctx.exit(_CHANGED)
-    if all(verdict == "not_tested" for verdict in newest):
+    if all(verdict == "not_tested" for name, verdict in verdicts if name == last):
         raise DataError(
-            "no figure of the last file could be tested: too few rows, or no intervals", argument="fail_worse"
+            "--fail-worse: no figure of the last file could be tested: its groups differ, are too small, or have no "
+            "interval"
         )

@@ -395,10 +395,11 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], sepa
 
 def _warn_of_probabilities(predictor: Predictor, model: StackedModule, x: Floats) -> None:
     """Warn if a module returns numbers between 0 and 1 for all rows, trained or not, as Sigmoid does."""
-    starts = (
-        replace(predictor, parameters=stack_parameters([model.initial(seed)], copies=1)) for seed in range(_STARTS)
-    )
-    outputs = (candidate.output(x) for candidate in chain([predictor], starts))
+    starts = [stack_parameters([model.initial(seed)], copies=1) for seed in range(_STARTS)]
+    if all(torch.equal(value, starts[1][name]) for name, value in starts[0].items()):
+        return  # its layers do not start anew, so that they show nothing
+    models = (replace(predictor, parameters=start) for start in starts)
+    outputs = (candidate.output(x) for candidate in chain([predictor], models))
     if all(bool(((output >= 0) & (output <= 1)).all()) for output in outputs):
         warnings.warn(
             MetrifairWarning(

@@ -108,7 +108,7 @@ class UnfairnessPenalty(torch.nn.Module):
     pos_label : int, default=None
         The positive label; by default the last one.
     n_groups : int, or list of one int for each attribute, default=None
-        Number of groups, which are coded from 0 upwards.
+        Number of groups, which are coded from 0 upwards. No attribute is then taken as a number.
     n_classes : int, default=None
         Number of labels, which are coded from 0 upwards.
     slices : int, default=16
@@ -184,6 +184,8 @@ class UnfairnessPenalty(torch.nn.Module):
         self.sampler = sampler
         self._check_parameters()
         warn_without_estimate(metric, estimate, default="population")
+        if n_groups is not None and continuous == "auto":
+            continuous = False
         self.continuous = list(sampler.values.numbers) if isinstance(sampler, StratifiedBatchSampler) else continuous
         self._scales: dict[str, float] = {}  # of dependences, by name: constants of the first rows
         self.slices, self.across = slices, across
@@ -461,11 +463,9 @@ def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: T
     """The error with the group that the batch has the fewest samples of."""
     comparison, side = min(zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts))
     group = comparison.groups[side.counts.index(min(side.counts))]
-    several = len({name for one in comparisons for name in one.groups}) > 2
     return TooFewSamples(
         f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {comparison}): {error}; "
         "the batches of StratifiedBatchSampler contain enough of every group"
-        + ("; if groups are numbers, such as ages, pass continuous=True" if several else "")
     )
 
 

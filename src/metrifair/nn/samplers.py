@@ -531,7 +531,7 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
         for place, column in enumerate(table.T):
             if column.dtype.kind == "f" and (np.isfinite(column) & (column % 1 != 0)).any():
                 columns.append(place)
-            elif (count := len(np.unique(column))) > MOST_CLASSES:
+            elif (count := len(np.unique(column[column >= 0]))) > MOST_CLASSES:  # without missing groups
                 raise DataError(
                     f"contains {count} different integers, which may be groups or numbers",
                     argument="groups",

@@ -184,9 +184,7 @@ def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> M
     known = {name: features[name][~is_missing(features[name])] for name in numbers}
     listed = " and ".join(f"{name!r} ({len(distinct(known[name])[0]):,} different values)" for name in numbers)
     integers = [name for name in numbers if (known[name] % 1 == 0).all()]
-    codes_perhaps = (
-        f"; {' and '.join(map(repr, integers))} has integers, which may be codes of groups" if integers else ""
-    )
+    codes_perhaps = f"; integers in {' and '.join(map(repr, integers))} may be codes of groups" if integers else ""
     value = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
     meaning = "unfairness is how much scores depend on it, not a gap between groups"
     return MetrifairWarning(

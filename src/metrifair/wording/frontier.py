@@ -519,7 +519,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
-        f"{overfit_remedy(view.parameters.get(row.family, 'strength'))}"
+        f"{overfit_remedy(view.parameters.get(row.family, noun(view.label('strength'))))}"
     )
 
 
@@ -542,7 +542,7 @@ def curve_notes(view: FrontierView, *, gap_differs: bool) -> tuple[str, ...]:
     """What the score distributions on a page are of."""
     notes = ["Shown for one of the seeds."] if any(len(row.points) > 1 for row in view.rows) else []
     if gap_differs:
-        notes.append("Unfairness can differ from this gap: the curves show all rows of all groups.")
+        notes.append("This gap can differ from the unfairness, which has comparisons of its own.")
     return tuple(notes)
 
 
