@@ -764,7 +764,7 @@ def test_the_page_has_one_figure_for_the_gap_of_a_model(criterion: str) -> None:
     assert drawn["rows"][0]["gap"]["text"].startswith(f"Largest gap {exact:.3f}, at score ")
     same = front.points[0].unfairness == pytest.approx(exact)
     assert same == (criterion == "statistical_parity")
-    assert ("Unfairness can differ from this gap" in drawn["note"]) != same
+    assert ("This gap can differ from the unfairness" in drawn["note"]) != same
 
 
 def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
