@@ -322,17 +322,17 @@ def test_a_device_shuffles_few_rows_of_many_seeds() -> None:
 
 @both_places
 def test_rows_are_drawn_evenly_or_in_proportion_to_their_odds(kind: type[StratifiedPasses]) -> None:
-    """2,000 passes of two seeds: every row is as likely at every place of a batch, or as likely as its odds say."""
+    """800 passes of two seeds: every row is as likely at every place of a batch, or as likely as its odds say."""
     rows = [torch.arange(6), torch.arange(6, 10)]
     even, by_odds = torch.full((6,), 1 / 6), torch.tensor([0.0, 1, 2, 3, 0, 2]) / 8
     for odds, expected in ((None, even), ([[8 * by_odds, torch.ones(4)]] * 2, by_odds)):
         passes = kind([rows, rows], Layout((3, 2)), 2, odds=odds)
         generators = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
-        drawn = torch.stack([passes(generators) for _ in range(2_000)])  # (passes, seeds, steps, size)
+        drawn = torch.stack([passes(generators) for _ in range(800)])  # (passes, seeds, steps, size)
         shares = torch.stack([(drawn[..., :3] == row).double().mean((0, 1)) for row in range(6)], -1)  # (2, 3, 6)
-        torch.testing.assert_close(shares, expected.double().expand_as(shares), rtol=0, atol=0.05)
+        torch.testing.assert_close(shares, expected.double().expand_as(shares), rtol=0, atol=0.07)
         assert not torch.equal(drawn[:, 0], drawn[:, 1])
-        assert len(drawn.flatten(1).unique(dim=0)) > 1_500  # passes do not repeat each other
+        assert len(drawn.flatten(1).unique(dim=0)) > 600  # passes do not repeat each other
 
 
 def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> None:

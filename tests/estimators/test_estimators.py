@@ -490,6 +490,7 @@ class OwnLayer(nn.Module):
         return x @ self.weight + self.bias
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("layer", [nn.Linear(3, 1), OwnLayer()], ids=["Linear", "own"])
 def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
     """A large strength leaves little else than the base rate, 5 of 8 here, whose log-odds are 0.5."""
