@@ -292,16 +292,14 @@ class DevicePasses(StratifiedPasses):
         passes = min(max(1, _AT_ONCE // (steps * plan.size)), _MOST_PASSES)
         lengths = torch.tensor([*chain(*self._lengths)])
         deck = torch.arange(len(lengths)).repeat_interleave(lengths)  # of each card
-        starts = torch.cumsum(lengths, 0) - lengths  # of each deck among the cards
+        pass_number = torch.arange(passes).unsqueeze(1)
         if self._odds is not None:
             odds_by_deck = [*chain(*self._odds)]
-            lengths = torch.tensor([len(odds) for odds in odds_by_deck])
-            starts = torch.cumsum(lengths, 0) - lengths  # of each deck among the odds
             ends = [(odds.double().cumsum(0) / odds.double().sum() * _KEYS).round().long() for odds in odds_by_deck]
             self._ends = torch.cat([number * _KEYS + end for number, end in enumerate(ends)]).to(self.device)
-            pass_number = torch.zeros(passes, 1, dtype=torch.long)  # odds are those of every pass
-        else:
-            pass_number = torch.arange(passes).unsqueeze(1)
+            lengths = torch.tensor([len(odds) for odds in odds_by_deck])  # keys point to odds, not to cards
+            pass_number = torch.zeros_like(pass_number)  # odds are those of every pass
+        starts = torch.cumsum(lengths, 0) - lengths
         self._smallest_keys = ((pass_number * len(starts) + deck) * _KEYS).to(self.device)
         self._starts = (pass_number * len(deck) + starts[deck]).to(self.device)
 

@@ -43,8 +43,8 @@ from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import make_seed
-from metrifair.training import Predictor, train
-from metrifair.training.models import Moments, Network, StackedModule, stack_parameters
+from metrifair.training import Predictor, TrainedStack, train
+from metrifair.training.models import Model, Moments, Network, StackedModule, stack_parameters
 from metrifair.training.objective import Task
 from metrifair.training.online import Learner
 from metrifair.training.solver import MOST_ITERATIONS, Minimum, solve_linear
@@ -336,8 +336,7 @@ def train_models(
             verbose=estimator.verbose,
         )
         seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
-        if isinstance(model, StackedModule) and data.task.name != "regression" and not bool(models.failed[0, 0]):
-            _warn_of_probabilities(models.predictor(0, 0), model, data.x)
+        _warn_of_probabilities(models, model, data)
     moments = {id(rows): Moments.from_samples(rows) if estimator.standardize else None for rows in seed_rows}
     return [
         None
@@ -393,13 +392,16 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], sepa
         )
 
 
-def _warn_of_probabilities(predictor: Predictor, model: StackedModule, x: Floats) -> None:
-    """Warn if a module returns numbers between 0 and 1 for all rows, trained or not, as Sigmoid does."""
+def _warn_of_probabilities(models: TrainedStack, model: Model, data: FitData) -> None:
+    """Warn if a user's module returns numbers between 0 and 1 for all rows, trained or not, as Sigmoid does."""
+    if not isinstance(model, StackedModule) or data.task.name == "regression" or bool(models.failed[0, 0]):
+        return
+    predictor = models.predictor(0, 0)
     starts = [stack_parameters([model.initial(seed)], copies=1) for seed in range(_STARTS)]
     if all(torch.equal(value, starts[1][name]) for name, value in starts[0].items()):
         return  # its layers do not start anew, so that they show nothing
-    models = (replace(predictor, parameters=start) for start in starts)
-    outputs = (candidate.output(x) for candidate in chain([predictor], models))
+    untrained = (replace(predictor, parameters=start) for start in starts)
+    outputs = (candidate.output(data.x) for candidate in chain([predictor], untrained))
     if all(bool(((output >= 0) & (output <= 1)).all()) for output in outputs):
         warnings.warn(
             MetrifairWarning(

@@ -321,8 +321,8 @@ class UnfairnessPenalty(torch.nn.Module):
             self._check_parts(len(batch.scores), ranks.count)
             scores, groups, targets, weights = batch
         _check_scores(scores)
-        if scores.ndim == 2 and torch.is_autocast_enabled(scores.device.type):
-            with torch.autocast(scores.device.type, enabled=False):  # it would round projections to half precision
+        if scores.ndim == 2:
+            with namespace_for(scores).full_precision():  # autocast would round projections to half precision
                 return self._rows_penalty(at_least_single(scores), groups, targets, weights)
         return self._rows_penalty(at_least_single(scores), groups, targets, weights)
 
