@@ -59,7 +59,7 @@ def decisions(table: dict[str, np.ndarray], **options: Any) -> Decisions:
     return found.decisions[0]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.extended), True])
 @settings(max_examples=10, deadline=None)  # each makes eight frames of fairlearn's, which are slow
 @given(table=tables())
 def test_every_number_is_fairlearns(weighted: bool, table: dict[str, np.ndarray]) -> None:

@@ -241,7 +241,7 @@ def exact_distances(scores, cell, weight=None):
     }
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.extended), True])
 @pytest.mark.parametrize("looks", ["none", "some", "all"])
 def test_no_bracket_misses_the_exact_value_by_rounding(looks, weighted):
     generator = np.random.default_rng(11)

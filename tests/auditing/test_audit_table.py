@@ -212,7 +212,7 @@ def by_table(scores, cell, weight=None, **limits):
 
 
 @pytest.mark.parametrize("name", adversarial())
-@pytest.mark.parametrize("limits", [{}, {"exact_rows": 600}])
+@pytest.mark.parametrize("limits", [pytest.param({}, marks=pytest.mark.extended), {"exact_rows": 600}])
 def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypatch):
     if limits:
         monkeypatch.setattr(bins, "_MOST_BINS", 256)

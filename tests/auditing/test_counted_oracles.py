@@ -68,7 +68,7 @@ def test_scores_at_the_threshold_are_positive_decisions(
     assert sum(round(10 * score) == at for score in data["p"]) > 20
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_sums_of_an_engine_are_those_of_its_rows(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By cell and bin: rows, weight, ends, and the sum of weight x position, before and after bins are cut."""
     monkeypatch.setattr(bins, "_MOST_BINS", 64)

@@ -232,7 +232,7 @@ def test_the_equal_weights_of_the_paper_are_biased_by_rounding(name: str) -> Non
     assert abs(samples.x[every].square().mean() - samples.x.square().mean()) > 1e-3
 
 
-@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("replacement", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_batches_of_a_pass_have_the_same_means(replacement: bool) -> None:
     """The same law through the generator: 1,500 batches of seeded passes."""
     name = "each against the rest"

@@ -271,7 +271,11 @@ def two_families(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("two_families")
 @pytest.mark.parametrize(
     ("options", "families"),
-    [([], {"a", "b"}), (["--model", "linear"], {""}), (["--strengths", "0,1", "--model", "linear"], {""})],
+    [
+        ([], {"a", "b"}),
+        pytest.param(["--model", "linear"], {""}, marks=pytest.mark.extended),
+        (["--strengths", "0,1", "--model", "linear"], {""}),
+    ],
 )
 def test_without_a_model_the_families_are_automatic(
     csv: Path, tmp_path: Path, call: Any, options: list[str], families: set[str]
@@ -286,6 +290,7 @@ def test_without_a_model_the_families_are_automatic(
     assert ("Families tried, in this order: a; b." in " ".join(figures["notes"])) == (len(families) == 2)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("two_families")
 def test_train_with_a_limit_keeps_the_model_that_a_frontier_chooses(csv: Path, tmp_path: Path, call: Any) -> None:
     limit = ["--max-unfairness", "0.2", "--test-folds", "2", "--families", "auto,b", "--utility", "auc"]

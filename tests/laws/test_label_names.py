@@ -98,7 +98,10 @@ def test_every_criterion_that_looks_at_labels_is_in_the_table() -> None:
     ("audited", "label"),
     [
         *(pytest.param(source, "approved", id=name) for name, source in NAMED.items()),
-        *(pytest.param(source, "label", id=f"unnamed {name}") for name, source in UNNAMED.items()),
+        *(
+            pytest.param(source, "label", id=f"unnamed {name}", marks=pytest.mark.extended)
+            for name, source in UNNAMED.items()
+        ),
     ],
 )
 def test_sets_are_named_by_the_label_column(audited: Any, label: str, criterion: str, tmp_path: Path) -> None:

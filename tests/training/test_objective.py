@@ -221,7 +221,9 @@ def test_a_function_of_two_samples_is_a_metric() -> None:
 
 
 @pytest.mark.parametrize("unbiased", [True, False])
-@pytest.mark.parametrize(("penalize", "slices"), [("prediction", 1), ("output", 3)])
+@pytest.mark.parametrize(
+    ("penalize", "slices"), [pytest.param("prediction", 1, marks=pytest.mark.extended), ("output", 3)]
+)
 def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors(
     penalize: str, slices: int, unbiased: bool
 ) -> None:
