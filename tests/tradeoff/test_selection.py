@@ -34,9 +34,11 @@ def made(*validation: dict[str, Any], **more: Any) -> Frontier:
     for at, own in enumerate(validation):
         given = dict(own)
         marks = {"accuracy": given.pop("mark")} if "mark" in given else {}
-        errors = {"accuracy": given.pop("error", 0.0)}
-        point = Point(at, 0, given.pop("accuracy"), given.pop("gap"), more=given, errors=errors, marks=marks)
-        outcomes.append(Outcome(Job(at, 0), point, point, model=at))
+        errors, family = {"accuracy": given.pop("error", 0.0)}, given.pop("family", "")
+        point = Point(
+            at, 0, given.pop("accuracy"), given.pop("gap"), more=given, errors=errors, marks=marks, family=family
+        )
+        outcomes.append(Outcome(Job(at, 0, family), point, point, model=at))
     return Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100}, **more)
 
 
@@ -102,6 +104,18 @@ def test_below_what_chance_shows_all_are_as_fair() -> None:
     some = ({"accuracy": 0.8, "gap": 0.01, "auc": 0.7}, {"accuracy": 0.8, "gap": 0.04, "auc": 0.8})
     assert made(*some).select(min_accuracy=0.7) == 0
     assert made(*some, floor=0.05).select(min_accuracy=0.7) == 1
+
+
+def test_a_family_with_less_sampling_noise_is_not_better_for_it() -> None:
+    """Decisions have smaller distances than probabilities by chance alone, and were chosen although they rank worse."""
+    some = (
+        {"accuracy": 0.5, "gap": 0.0, "family": "constant"},
+        {"accuracy": 0.65, "gap": 0.02, "family": "decisions"},
+        {"accuracy": 0.7, "gap": 0.09, "family": "probabilities"},
+        {"accuracy": 0.71, "gap": 0.12, "family": "probabilities"},
+    )
+    assert made(*some).select(max_unfairness=0.1) == 1
+    assert made(*some, validation_floor=0.09).select(max_unfairness=0.1) == 2
 
 
 # ---- utilities --------------------------------------------------------------------------------------------------

@@ -256,7 +256,8 @@ class Frontier(PrintedPage, TradeOff):
         selected.
 
         With several families, the family is selected first: among the families with a model within the limit, the one
-        with the best mean utility over all unfairness limits. Then its best model is selected.
+        with the best mean utility over all unfairness limits. Unfairness that sampling noise explains does not
+        count. Then its best model is selected.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf, log, pi, sqrt
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,17 @@ from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.support.special import normal_cdf, normal_quantile
 from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, utility_figures
-from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_quality, pareto
+from metrifair.tradeoff.points import (
+    Change,
+    FrontierNote,
+    Job,
+    Outcome,
+    Point,
+    area,
+    mean_quality,
+    pareto,
+    without_chance,
+)
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fit_at
 
@@ -272,7 +282,7 @@ class TradeOff:
             if not near:
                 raise
             suitable = [nearest_outcome(self, candidates, goal)]
-        family = best_family(candidates, {outcome.job.family for outcome in suitable}, self.unfairness_of, utility)
+        family = best_family(self, candidates, {outcome.job.family for outcome in suitable}, utility)
         return best_outcome(self, [outcome for outcome in suitable if outcome.job.family == family], goal, utility)
 
     def _choose_by_fold(self, goal: Goal, utility: Utility, needs_group: bool | None) -> list[Outcome]:
@@ -413,20 +423,6 @@ def suitable_outcomes(front: TradeOff, candidates: Sequence[Outcome], goal: Goal
     return suitable
 
 
-def without_chance(gap: float, chance: float) -> tuple[float, float]:
-    """An estimate of the unfairness in the population from that of a sample, and its standard error.
-
-    ``chance`` is the mean unfairness of a fair model on such a sample. It adds to a true unfairness in quadrature. For
-    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
-    a difference of two shares.
-
-    >>> value, error = without_chance(0.13, 0.05)
-    >>> round(value, 3), round(error, 3)
-    (0.12, 0.029)
-    """
-    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
-
-
 def approximate_bound(gap: float, chance: float | None, confidence: float) -> float:
     """An approximate upper bound of the unfairness in the population, with this confidence."""
     if chance is None:
@@ -442,24 +438,26 @@ def nearest_outcome(front: TradeOff, candidates: Sequence[Outcome], goal: Goal) 
     return min(candidates, key=lambda outcome: outcome.validation.gap(front.unfairness_of))
 
 
-def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
+def best_family(front: TradeOff, candidates: Sequence[Outcome], families: Collection[str], utility: Utility) -> str:
     """The one of these families that is best on validation data on average over all limits.
 
     The best of all models near one limit may be best by chance. Within a limit that no model of a family keeps, the
     fairest of the best models of all families counts, a constant for instance: no family gains by models of less
-    range. Models without a figure of this utility are ignored.
+    range. Limits are those of the unfairness without chance: scores of few values have less of it, so that decisions
+    would win against probabilities. Models without a figure of this utility are ignored.
     """
     comparable = [outcome for outcome in candidates if outcome.validation.figure(utility.name) is not None]
     names = dict.fromkeys(outcome.job.family for outcome in comparable if outcome.job.family in families)
     if not names:  # a utility that no model has decides nothing
         return next(outcome.job.family for outcome in candidates if outcome.job.family in families)
+    unfairness_of, chance = front.unfairness_of, front.validation_floor or 0.0
     settings: Any = {"unfairness_of": unfairness_of, "quality": partial(_quality, utility=utility)}
     fairest = _quality(pareto((outcome.validation for outcome in comparable), **settings)[0], utility)
-    top = max(outcome.validation.gap(unfairness_of) for outcome in candidates) or 1.0
+    top = max(without_chance(outcome.validation.gap(unfairness_of), chance)[0] for outcome in candidates) or 1.0
 
     def mean(family: str) -> float:
         points = [outcome.validation for outcome in comparable if outcome.job.family == family]
-        return mean_quality(points, **settings, top=top, otherwise=fairest)
+        return mean_quality(points, **settings, chance=chance, top=top, otherwise=fairest)
 
     return max(names, key=mean)  # the first of equals
 
