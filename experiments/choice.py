@@ -25,8 +25,7 @@ from experiments.settings import Effort, Protocol
 from metrifair import FairClassifier, FairLGBMClassifier, kolmogorov_distance
 from metrifair.support.files import write_file
 from metrifair.support.parallel import run_parallel
-from metrifair.tradeoff.points import without_chance
-from metrifair.tradeoff.result import approximate_bound
+from metrifair.tradeoff.result import approximate_bound, without_chance
 
 SETS = ("adult", "compas", "communities", "drug", "mortgage")
 STRENGTHS = (0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0, 3.0, 6.0, 10.0, 30.0, 100.0)

@@ -20,8 +20,8 @@ from experiments.settings import Effort, Protocol
 from metrifair import DataError, Frontier, SearchOptions, datasets, frontier, kolmogorov_distance
 from metrifair.support.files import write_file
 from metrifair.support.parallel import run_parallel
-from metrifair.tradeoff.points import without_chance
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS
+from metrifair.tradeoff.result import without_chance
 
 LIMITS = (0.1, 0.15, 0.2)
 FIRST_SEED, ROWS, TEST, CONFIDENCE = 460, 2_000, 0.4, 0.5

@@ -182,7 +182,7 @@ def made(curves: dict[str, list[tuple[float, float]]]) -> Frontier:
     outcomes = []
     for family, points in curves.items():
         for strength, (gap, accuracy) in enumerate(points):
-            point = Point(float(strength), 0, accuracy, gap, family=family)
+            point = Point(float(strength), 0, accuracy, gap, errors={"accuracy": 0.01}, family=family)
             outcomes.append(Outcome(Job(float(strength), 0, family), point, point, model=(family, strength)))
     return Frontier(
         outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100}, parameters=dict.fromkeys(curves, "strength")

@@ -106,16 +106,21 @@ def test_below_what_chance_shows_all_are_as_fair() -> None:
     assert made(*some, floor=0.05).select(min_accuracy=0.7) == 1
 
 
-def test_a_family_with_less_sampling_noise_is_not_better_for_it() -> None:
-    """Decisions have smaller distances than probabilities by chance alone, and were chosen although they rank worse."""
-    some = (
-        {"accuracy": 0.5, "gap": 0.0, "family": "constant"},
-        {"accuracy": 0.65, "gap": 0.02, "family": "decisions"},
-        {"accuracy": 0.7, "gap": 0.09, "family": "probabilities"},
-        {"accuracy": 0.71, "gap": 0.12, "family": "probabilities"},
-    )
-    assert made(*some).select(max_unfairness=0.1) == 1
-    assert made(*some, validation_floor=0.09).select(max_unfairness=0.1) == 2
+def test_a_family_is_chosen_only_if_its_best_model_is_equal_to_the_best_of_all() -> None:
+    """Decisions reach smaller limits than probabilities, but at this one probabilities are better beyond noise."""
+
+    def front(error: float, **more: Any) -> Frontier:
+        return made(
+            {"accuracy": 0.5, "gap": 0.0, "family": "constant"},
+            {"accuracy": 0.65, "gap": 0.02, "family": "decisions", "error": error, **more},
+            {"accuracy": 0.7, "gap": 0.09, "family": "probabilities", "error": error},
+            {"accuracy": 0.71, "gap": 0.12, "family": "probabilities", "error": error},
+        )
+
+    assert front(0.06).select(max_unfairness=0.1) == 1
+    assert front(0.06, mark=NO_BETTER).select(max_unfairness=0.1) == 2
+    assert front(0.02).select(max_unfairness=0.1) == 2
+    assert front(0.02).select(min_accuracy=0.6) == 1
 
 
 # ---- utilities --------------------------------------------------------------------------------------------------

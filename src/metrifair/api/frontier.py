@@ -255,9 +255,8 @@ class Frontier(PrintedPage, TradeOff):
         qualifies, with a warning. Among models that do not differ beyond noise, the one with the better ranking is
         selected.
 
-        With several families, the family is selected first: among the families with a model within the limit, the one
-        with the best mean utility over all unfairness limits. Unfairness that sampling noise explains does not
-        count. Then its best model is selected.
+        If such models belong to several families, the family with the best mean utility over all unfairness limits is
+        selected first, then its best model.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import isfinite, log, pi, sqrt
+from math import isfinite
 from typing import Any, NamedTuple
 
 from metrifair.figures.curves import Curves
@@ -158,40 +158,18 @@ def area(
     return sum((max(0.0, min(quality(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
 
 
-def without_chance(gap: float, chance: float) -> tuple[float, float]:
-    """An estimate of the unfairness in the population from that of a sample, and its standard error.
-
-    ``chance`` is the mean unfairness of a fair model on such a sample. It adds to a true unfairness in quadrature. For
-    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
-    a difference of two shares.
-
-    >>> value, error = without_chance(0.13, 0.05)
-    >>> round(value, 3), round(error, 3)
-    (0.12, 0.029)
-    """
-    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
-
-
 def mean_quality(
-    points: Iterable[Point],
-    *,
-    unfairness_of: str,
-    quality: Callable[[Point], float],
-    chance: float,
-    top: float,
-    otherwise: float,
+    points: Iterable[Point], *, unfairness_of: str, quality: Callable[[Point], float], top: float, otherwise: float
 ) -> float:
-    """The mean, over all limits from 0 to ``top`` of the unfairness without chance, of the best quality within a limit.
+    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the limit.
 
     ``otherwise`` is the value if no point is within the limit.
 
-    >>> some = [Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.3)]
-    >>> settings = {"unfairness_of": "scores", "quality": _accuracy, "top": 0.8, "otherwise": 0.5}
-    >>> round(mean_quality(some, **settings, chance=0.3), 3)           # half of the limits, from 0.4 on, at 0.9
+    >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
+    >>> round(mean_quality(some, unfairness_of="scores", quality=_accuracy, top=0.8, otherwise=0.5), 3)  # half at 0.9
     0.7
     """
     steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
-    gaps = (without_chance(point.gap(unfairness_of), chance)[0] for point in steps)
-    bounds = [0.0, *(min(gap, top) for gap in gaps), top]
+    bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
     values = [otherwise, *map(quality, steps)]
     return sum(value * (end - start) for value, (start, end) in zip(values, pairwise(bounds), strict=True)) / top

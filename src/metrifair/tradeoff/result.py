@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, log, pi, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -21,17 +21,7 @@ from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.support.provenance import Provenance
 from metrifair.support.special import normal_cdf, normal_quantile
 from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, utility_figures
-from metrifair.tradeoff.points import (
-    Change,
-    FrontierNote,
-    Job,
-    Outcome,
-    Point,
-    area,
-    mean_quality,
-    pareto,
-    without_chance,
-)
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_quality, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fit_at
 
@@ -282,8 +272,9 @@ class TradeOff:
             if not near:
                 raise
             suitable = [nearest_outcome(self, candidates, goal)]
-        family = best_family(self, candidates, {outcome.job.family for outcome in suitable}, utility)
-        return best_outcome(self, [outcome for outcome in suitable if outcome.job.family == family], goal, utility)
+        equal = equal_outcomes(self, suitable, goal, utility)
+        family = best_family(candidates, {outcome.job.family for outcome in equal}, self.unfairness_of, utility)
+        return best_outcome([outcome for outcome in equal if outcome.job.family == family], self.unfairness_of, utility)
 
     def _choose_by_fold(self, goal: Goal, utility: Utility, needs_group: bool | None) -> list[Outcome]:
         """The outcomes that are chosen in each test fold, without its rows."""
@@ -423,6 +414,20 @@ def suitable_outcomes(front: TradeOff, candidates: Sequence[Outcome], goal: Goal
     return suitable
 
 
+def without_chance(gap: float, chance: float) -> tuple[float, float]:
+    """An estimate of the unfairness in the population from that of a sample, and its standard error.
+
+    ``chance`` is the mean unfairness of a fair model on such a sample. It adds to a true unfairness in quadrature. For
+    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
+    a difference of two shares.
+
+    >>> value, error = without_chance(0.13, 0.05)
+    >>> round(value, 3), round(error, 3)
+    (0.12, 0.029)
+    """
+    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
+
+
 def approximate_bound(gap: float, chance: float | None, confidence: float) -> float:
     """An approximate upper bound of the unfairness in the population, with this confidence."""
     if chance is None:
@@ -438,41 +443,38 @@ def nearest_outcome(front: TradeOff, candidates: Sequence[Outcome], goal: Goal) 
     return min(candidates, key=lambda outcome: outcome.validation.gap(front.unfairness_of))
 
 
-def best_family(front: TradeOff, candidates: Sequence[Outcome], families: Collection[str], utility: Utility) -> str:
+def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
     """The one of these families that is best on validation data on average over all limits.
 
-    The best of all models near one limit may be best by chance. Within a limit that no model of a family keeps, the
+    The best of equal models near one limit is best by chance. Within a limit that no model of a family keeps, the
     fairest of the best models of all families counts, a constant for instance: no family gains by models of less
-    range. Limits are those of the unfairness without chance: scores of few values have less of it, so that decisions
-    would win against probabilities. Models without a figure of this utility are ignored.
+    range. Models without a figure of this utility are ignored.
     """
     comparable = [outcome for outcome in candidates if outcome.validation.figure(utility.name) is not None]
     names = dict.fromkeys(outcome.job.family for outcome in comparable if outcome.job.family in families)
     if not names:  # a utility that no model has decides nothing
         return next(outcome.job.family for outcome in candidates if outcome.job.family in families)
-    unfairness_of, chance = front.unfairness_of, front.validation_floor or 0.0
     settings: Any = {"unfairness_of": unfairness_of, "quality": partial(_quality, utility=utility)}
     fairest = _quality(pareto((outcome.validation for outcome in comparable), **settings)[0], utility)
-    top = max(without_chance(outcome.validation.gap(unfairness_of), chance)[0] for outcome in candidates) or 1.0
+    top = max(outcome.validation.gap(unfairness_of) for outcome in candidates) or 1.0
 
     def mean(family: str) -> float:
         points = [outcome.validation for outcome in comparable if outcome.job.family == family]
-        return mean_quality(points, **settings, chance=chance, top=top, otherwise=fairest)
+        return mean_quality(points, **settings, top=top, otherwise=fairest)
 
     return max(names, key=mean)  # the first of equals
 
 
-def best_outcome(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utility: Utility) -> Outcome:
-    """The best of these outcomes, on validation data.
+def equal_outcomes(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utility: Utility) -> list[Outcome]:
+    """The best of these outcomes on validation data, and those that differ from it by noise only.
 
     Models that are not significantly better than a constant come last. With a limit of unfairness, models whose utility
     is within one standard error of the best are equal to it. With a limit of accuracy, models are equal to the least
-    unfair if both are below the unfairness expected by chance. Among equals the better ranking decides, then the
-    utility, then the unfairness.
+    unfair if both are below the unfairness expected by chance.
     """
 
-    def quality(outcome: Outcome, measure: Utility = utility) -> float:
-        return _quality(outcome.validation, measure)
+    def quality(outcome: Outcome) -> float:
+        return _quality(outcome.validation, utility)
 
     def gap(outcome: Outcome) -> float:
         return outcome.validation.gap(front.unfairness_of)
@@ -481,14 +483,22 @@ def best_outcome(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utili
     if goal.max_unfairness is not None:
         top = max(better, key=quality)
         least = quality(top) - top.validation.errors.get(utility.key, 0.0)  # -inf where no model has the utility
-        equal = [outcome for outcome in better if quality(outcome) >= least]
-    else:
-        level = max(min(map(gap, better)), front.floor or 0.0)
-        equal = [outcome for outcome in better if gap(outcome) <= level]
+        return [outcome for outcome in better if quality(outcome) >= least]
+    level = max(min(map(gap, better)), front.floor or 0.0)
+    return [outcome for outcome in better if gap(outcome) <= level]
+
+
+def best_outcome(equal: Sequence[Outcome], unfairness_of: str, utility: Utility) -> Outcome:
+    """The one of these equal outcomes that ranks best; then the utility decides, then the unfairness."""
     is_ranking = utility.needs == "scores" or utility.name == "r2"
     common = (name for name in _RANKING if all(outcome.validation.figure(name) is not None for outcome in equal))
     ranking = utility if is_ranking else UTILITIES.get(next(common, ""), utility)
-    return max(equal, key=lambda outcome: (quality(outcome, ranking), quality(outcome), -gap(outcome)))
+
+    def merits(outcome: Outcome) -> tuple[float, float, float]:
+        point = outcome.validation
+        return _quality(point, ranking), _quality(point, utility), -point.gap(unfairness_of)
+
+    return max(equal, key=merits)
 
 
 _RANKING = ("auc", "log_loss", "mean_squared_error")
