@@ -109,7 +109,7 @@ class Figures:
         cells = [self._rivals(experiment, *cell, on) for cell in self._places(experiment)]
         first = sum(ours.value >= best.value for ours, best in cells)
         level = sum(ours.value < best.value <= ours.value + ours.error for ours, best in cells)
-        return f"first in {first} of {len(cells)} cells and within a standard error of the first in {level} others"
+        return f"first in {first} of {len(cells)} cells, behind by at most a standard error in {level}"
 
     def _places(self, experiment: str) -> list[tuple[str, str]]:
         """Inputs and data of a corrected table."""
