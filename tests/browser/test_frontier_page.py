@@ -505,6 +505,23 @@ def test_models_that_need_the_group_can_be_left_out(opened):
     assert page.locator("tbody tr:visible").count() == 8
 
 
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({}, "strength"),
+        ({"labels": {"strength": "tolerance"}}, "tolerance"),
+        ({"parameters": {"linear": "strength", "svm": "C"}}, "C"),
+    ],
+)
+def test_a_failed_training_names_the_parameter_that_was_varied(opened, changes, parameter):
+    families = [*changes.get("parameters", ["", ""])]
+    points = [Point(at, 0, 0.9, 0.4, failed=at > 0, family=family) for at, family in enumerate(families)]
+    page = opened(FrontierView(points, **changes))
+    page.locator("#slider").fill("1")
+    sentence = f"Training failed at this {parameter}: there are no figures to show."
+    assert page.locator("#current").inner_text() == sentence
+
+
 def test_one_family_has_no_filter(opened):
     page = opened(demo_view())
     assert not page.locator("#without-label").is_visible()

@@ -83,7 +83,7 @@ function showCurrent(row) {
   byId("current-title").textContent = `${data.names.strength} ${row.text}`;
   const host = byId("current");
   if (!row.usable) {
-    host.replaceChildren(html("p", { class: "alarm" }, "Training failed at this strength: there are no figures to show."));
+    host.replaceChildren(html("p", { class: "alarm" }, `Training failed at this ${row.parameter}: there are no figures to show.`));
     return;
   }
   const list = html("dl", { class: "current" });

@@ -159,6 +159,7 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
+        "parameter": view.parameter(row),
         "stop": row.family if len(view.parameters) > 1 else row.text.removeprefix(f"{row.family}, "),
         "needsGroup": row.needs_group,
         "usable": row.usable,

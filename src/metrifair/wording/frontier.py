@@ -519,7 +519,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on others. "
-        f"{overfit_remedy(view.parameters.get(row.family, noun(view.label('strength'))))}"
+        f"{overfit_remedy(view.parameter(row))}"
     )
 
 

@@ -16,7 +16,7 @@ from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.points import Change, Point, pareto
-from metrifair.wording.numbers import MISSING, figure_text, interval_text, strength_texts
+from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
 
 _NAMES = {
     "accuracy": "Accuracy",
@@ -184,6 +184,10 @@ class FrontierView:
         if key == "strength" and self.parameters:
             return "Model"
         return figure_name(self.accuracy_name if key == "accuracy" else key)
+
+    def parameter(self, row: FrontierRow) -> str:
+        """The parameter that was varied in the family of a row, in the middle of a sentence."""
+        return self.parameters.get(row.family, noun(self.label("strength")))
 
     def strength_text(self, point: Point) -> str:
         """The strength of a point, as its row shows it."""
