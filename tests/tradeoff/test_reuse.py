@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from torch import nn
 
 import metrifair
-from metrifair import BarycenterPostprocessor, Frontier, SearchOptions, frontier
+from metrifair import BarycenterPostprocessor, FairClassifier, Frontier, SearchOptions, frontier
 from metrifair.stacking import FairStackingClassifier
 from metrifair.support.reuse import reused, reusing_results
 from metrifair.tradeoff import frontier as frontiers
@@ -73,6 +74,24 @@ def test_sharing_fits_changes_no_figure(fits: Counter[str], monkeypatch: pytest.
 
 def _groups(model: Any) -> dict[str, Any]:
     return {"sensitive_features": A} if getattr(model, "needs_group", False) else {}
+
+
+@pytest.mark.parametrize("parameter", ["strength", "learning_rate"])
+def test_each_search_warns_once_of_a_module_that_returns_probabilities(parameter: str) -> None:
+    module = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+    for _ in range(2):
+        with pytest.warns(metrifair.errors.MetrifairWarning, match="returns numbers between 0 and 1") as caught:
+            frontier(
+                FairClassifier(model=module, epochs=1),
+                X,
+                Y,
+                sensitive_features=A,
+                parameter=parameter,
+                strengths=[0.01, 0.1],
+                random_state=3,
+                search=SearchOptions(test_folds=2),
+            )
+        assert len([warning for warning in caught if "returns numbers" in str(warning.message)]) == 1
 
 
 def test_a_result_is_shared_for_equal_inputs_of_one_owner_only() -> None:

@@ -43,6 +43,7 @@ from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import make_seed
+from metrifair.support.reuse import reused
 from metrifair.training import Predictor, TrainedStack, train
 from metrifair.training.models import Model, Moments, Network, StackedModule, stack_parameters
 from metrifair.training.objective import Task
@@ -403,14 +404,12 @@ def _warn_of_probabilities(models: TrainedStack, model: Model, data: FitData) ->
     untrained = (replace(predictor, parameters=start) for start in starts)
     outputs = (candidate.output(data.x) for candidate in chain([predictor], untrained))
     if all(bool(((output >= 0) & (output <= 1)).all()) for output in outputs):
-        warnings.warn(
-            MetrifairWarning(
-                "returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities",
-                argument="model",
-                remedy="remove its last layer if that is Sigmoid or Softmax",
-            ),
-            stacklevel=5,
+        warning = MetrifairWarning(
+            "returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities",
+            argument="model",
+            remedy="remove its last layer if that is Sigmoid or Softmax",
         )
+        reused(lambda: warnings.warn(warning, stacklevel=7), _warn_of_probabilities)  # once in a search
 
 
 def fit_stack(
