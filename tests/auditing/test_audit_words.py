@@ -240,9 +240,9 @@ def test_constant_probabilities_of_several_classes_are_named() -> None:
 @pytest.mark.parametrize("weight", [None, RANDOM.random(800) + 0.1], ids=["equal", "weighted"])
 def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, who: str, weight: Any) -> None:
     found = audit(None, SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **flat(**QUICK))
-    (text,) = texts(found, "constant")
-    assert text.startswith(f"At threshold {threshold:g}, {who} selected. Equal selection rates are then no evidence")
-    assert found.summary[0] == f"At threshold {threshold:g}, {who} selected: the results are the same for everyone."
+    (text,), at = texts(found, "constant"), f"{threshold:g}".replace("-", "−")
+    assert text.startswith(f"At threshold {at}, {who} selected. Equal selection rates are then no evidence")
+    assert found.summary[0] == f"At threshold {at}, {who} selected: the results are the same for everyone."
 
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])

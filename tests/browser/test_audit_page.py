@@ -341,6 +341,20 @@ def test_names_from_the_data_are_text(opened):
     shoot(page, "hostile")
 
 
+def test_negative_numbers_have_one_minus_sign_everywhere(opened):
+    group = np.arange(240) % 3 // 2
+    scores = np.random.default_rng(0).normal(group - 5)
+    options = AuditOptions(resamples=20, permutations=0)
+    record = audit(None, scores, sensitive_features=group, threshold=-4, random_state=0, options=options).record
+    page = opened(audit_html(record))
+    for plot in ("#scored-density", "#witness"):
+        page.locator(f"{plot} svg").hover()
+        assert page.locator(f"{plot} .tooltip").inner_text().startswith("score −")
+        text = page.locator("body").inner_text()
+        assert "−4" in text
+        assert re.findall(r".*(?<![\w=])-\d.*", text) == []
+
+
 def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, tmp_path):
     text = audit_html(demo_record()).replace(
         "</body>", "<script>window.hurt = 1</script><img src=http://127.0.0.1:9/x></body>"

@@ -66,9 +66,9 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         "The groups of sex are a one-to-one encoding of the label. Accurate scores are then unfair by construction.",
     ),
     "uninformative_score": (
-        {"attribute": "sex", "uninformative": {"f": 0.01}, "informative": {"m": 0.6}},
+        {"attribute": "sex", "uninformative": {"f": -0.01}, "informative": {"m": 0.6}},
         (
-            "By sex, the correlation of score and outcome is near 0 within “f” (0.01), but not within “m” (0.60). Equal "
+            "By sex, the correlation of score and outcome is near 0 within “f” (−0.01), but not within “m” (0.60). Equal "
             "score distributions would then assign scores at random and help nobody. The first group needs features that "
             "predict its outcome."
         ),

@@ -132,7 +132,7 @@ function showWitness() {
   const names = [groupName(row, "left"), groupName(row, "right")];
   const averages = found.expected.map((level, side) => ({ name: `average, ${names[side]}`, kind: groupClass([row.left, row.right][side]), values: found.grid.map(() => level) }));
   const lines = [{ name: "benefit", kind: "front", values: found.utility }, ...averages];
-  witness.draw({ grid: found.grid, lines, x: found.x, y: found.y, yTitle: "benefit", text: (value) => value.toPrecision(3), height: 250 });
+  witness.draw({ grid: found.grid, lines, x: found.x, y: found.y, yTitle: "benefit", text: digitsText, height: 250 });
   byId("witness-key").replaceChildren(
     keyEntry(svg("path", { class: "front", d: "M1 11L14 4L27 11" }), "benefit by score"),
     ...groupEntries(names.map((name) => `average of ${name}`), [row.left, row.right]),

@@ -80,6 +80,9 @@ function linePath(xs, ys, toX, toY) {
   return path;
 }
 
+/** A number in three digits, with the minus sign of the texts made in Python. */
+function digitsText(value) { return value.toPrecision(3).replaceAll("-", "\u2212"); }
+
 /** The box that follows the pointer: one per plot, filled with names and texts. */
 function tooltip(host) {
   const box = html("div", { class: "tooltip", role: "status", hidden: "" });

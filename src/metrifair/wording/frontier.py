@@ -17,6 +17,7 @@ from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401 
 from metrifair.wording.frontier_view import MARKS, FrontierRow, FrontierView, RowFigure, figure_name
 from metrifair.wording.glossary import CURVES
 from metrifair.wording.numbers import (
+    MINUS,
     count_text,
     figure_text,
     interval_text,
@@ -149,7 +150,7 @@ def _overfit(
     validation: float,
     test: float,
 ) -> str:
-    at = f"{f'{family}, ' if family else ''}{parameter} {value:g}"
+    at = f"{f'{family}, ' if family else ''}{parameter} {strength_texts([value])[0]}"
     return (
         f"Unfairness is significantly smaller on training rows than on others for {models} of {trained} models "
         f"(most at {at}: {figure_text(training)} on training rows, {figure_text(validation)} on validation rows, "
@@ -252,7 +253,8 @@ def constant_text(value: object) -> str:
     >>> constant_text("yes"), constant_text(3.14159)
     ('“yes” for everyone', '3.142 for everyone')
     """
-    return f"{value:.4g} for everyone" if isinstance(value, float) else f"“{value}” for everyone"
+    text = f"{value:.4g}".replace("-", MINUS) if isinstance(value, float) else f"“{value}”"
+    return f"{text} for everyone"
 
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."

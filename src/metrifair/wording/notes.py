@@ -8,7 +8,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from metrifair.auditing.records import REST, Favorable, Note
 from metrifair.errors import PYTHON, ArgumentNames
 from metrifair.wording.findings import OTHERS
-from metrifair.wording.numbers import confidence_text, count_text, listed, percent_text, points_text, quoted, score_text
+from metrifair.wording.numbers import (
+    confidence_text,
+    count_text,
+    figure_text,
+    listed,
+    percent_text,
+    points_text,
+    quoted,
+    score_text,
+)
 from metrifair.wording.rates import selected_text
 
 Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]
@@ -147,7 +156,7 @@ def _groups_are_labels(attribute: str) -> str:
 
 def _uninformative_score(attribute: str, uninformative: Mapping[str, float], informative: Mapping[str, float]) -> str:
     nothing, much = (
-        listed([f"{quoted(name)} ({correlation:.2f})" for name, correlation in groups.items()])
+        listed([f"{quoted(name)} ({figure_text(correlation, digits=2)})" for name, correlation in groups.items()])
         for groups in (uninformative, informative)
     )
     return (

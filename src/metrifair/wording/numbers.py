@@ -136,18 +136,18 @@ def score_text(score: float, span: float = 0.0, *, is_place: bool = False) -> st
     The place of a gap has up to three more if it would end in 0: near a round threshold, it must not look equal to it.
 
     >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
-    ('0.432', '-12346', '0.2', '0.99968')
+    ('0.432', '−12346', '0.2', '0.99968')
     >>> score_text(0.5003), score_text(0.5003, is_place=True), score_text(0.5, is_place=True)
     ('0.5', '0.5003', '0.5')
     """
     if score == 0 or not 1e-9 < abs(score) < 1e15:
-        return f"{score:.3g}"
+        return f"{score:.3g}".replace("-", MINUS)
     decimals = 2 - math.floor(math.log10(abs(score)))
     if span > 0:
         decimals = max(decimals, math.ceil(2 - math.log10(span)))
     texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if is_place else 1)]
     text = next((text for text in texts if not text.endswith("0")), texts[0])
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
 
 
 def points_text(gap: float) -> str:
