@@ -174,6 +174,11 @@ def test_the_median_is_a_bandwidth_of_a_witness(vector: bool) -> None:
     assert len(by_name(u)) == 3
 
 
+def test_of_equal_gaps_the_witness_shows_the_lowest_whatever_rounding_adds() -> None:
+    assert 1 - 1 / 3 > 2 / 3  # as floats
+    assert witness([0, 1, 3], [2, 4, 5], metric="kolmogorov")([1, 2, 3]).tolist() == [1.0, 0.0, 0.0]
+
+
 def test_the_witness_of_total_variation_says_nothing_off_the_atoms() -> None:
     shown = witness([0, 0, 1], [1, 2], metric="total_variation")
     assert shown([0, 0.5, 1, 2, 9]).tolist() == [0.5, 0.0, -0.5, -0.5, 0.0]

@@ -1,10 +1,12 @@
 """Pages of real audits: what `audit` finds is what the page shows."""
 
+import numpy as np
 import pytest
 from pages import embedded, strings, without_figures
 from realaudits import AUDITS, audited
 
-from metrifair.report.audit.page import audit_html
+from metrifair import audit
+from metrifair.report.audit.page import audit_content, audit_html
 from metrifair.wording.numbers import number_text
 
 
@@ -22,6 +24,16 @@ def test_the_gaps_that_are_marked_are_the_findings(name):
         assert gap["size"] == number_text(row["value"])
         marked.add(place["criterion"])
     assert marked == {place["criterion"] for place in data["places"]} - {"Risk parity"}
+
+
+def test_distributions_with_several_largest_gaps_are_drawn():
+    groups = np.arange(240) % 2
+    scores = np.random.default_rng(0).normal(groups)
+    below = [np.searchsorted(np.sort(scores[groups == side]), np.sort(scores), side="right") for side in (0, 1)]
+    gaps = below[0] - below[1]
+    assert (gaps == gaps.max()).sum() > 1
+    content = audit_content(audit(None, scores, sensitive_features=groups, random_state=0).record)
+    assert [place["distribution"] for place in content["places"]] == [0]
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -213,7 +213,9 @@ def total_variation_between(pair: Pair, bins: int | None = None) -> Array:
 def step_utility(pooled: Merged) -> Utility:
     """1 up to the score at which the distribution functions differ most, 0 above it."""
     points, difference = _distinct(pooled)
-    threshold = points[np.abs(difference).argmax()]
+    height = np.abs(difference)
+    # The lowest of equally large ones, up to rounding.
+    threshold = points[(height >= height.max() - _rounding(height)).argmax()]
     return lambda score: (score <= threshold).astype(np.float64)
 
 
