@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
-from metrifair import monitor
+from metrifair import audit, monitor
 from metrifair.api.compare import read_audit
+from metrifair.cli.show import show_audit, show_differences, show_rates
+from metrifair.wording.numbers import p_text
 
 
 @pytest.fixture
@@ -40,6 +45,27 @@ def test_several_scores_of_a_file_are_compared_with_the_first(scores: Path, call
     assert limited.exit_code == 1
     assert "Unfair: old: kolmogorov is" in limited.output
     assert "Unfair: new" not in limited.output
+
+
+def test_headings_tell_p_values_from_adjusted_ones() -> None:
+    generator, group = np.random.default_rng(0), np.repeat(["f", "m"], 150)
+    latent = generator.normal(size=300)
+    models = {name: latent - shift * (group == "m") for name, shift in (("old", 0.5), ("new", 0.2))}
+    both = audit(None, models, sensitive_features=group, threshold=0, random_state=0)
+    new = both.audits["new"]
+    rates = new.rates("four-fifths").audit.record
+    for show, shown, heading, figures in (
+        (show_differences, both, "adjusted p-value", [row.p_adjusted for row in both.differences]),
+        (show_audit, new.record, "p-value", [new.worst().p_value]),
+        (show_rates, rates, "p-value", [rate.p_value for rate in rates.decisions[0].rates]),
+    ):
+        file = io.StringIO()
+        show(Console(file=file, width=200), shown)  # type: ignore[operator]
+        lines = [re.split(r"\s{2,}", line.strip()) for line in file.getvalue().splitlines()]
+        at = next(place for place, cells in enumerate(lines) if heading in cells)
+        assert {*map(p_text, figures)} == {
+            cells[lines[at].index(heading)] for cells in lines[at + 2 :] if len(cells) == len(lines[at])
+        }
 
 
 def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
         }
     columns = {
         "below": ("below 4/5", "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING),
-        "p": ("p", p_text(rate.p_value)),
+        "p": ("p-value", p_text(rate.p_value)),
         "shortfall": ("short of", MISSING if rate.shortfall is None else f"{rate.shortfall:,}"),
         "difference": ("mean", figure_text(rate.mean_difference, digits=2)),
     }
@@ -183,8 +183,8 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
     ]
     names = list(difference.audits)
     after = names[1] if len(names) == 2 else "after"
-    headings = ["groups", "compared", "figure", names[0], after, "difference", "joint interval", "p", "verdict"]
-    show_table(out, headings, rows, left=3)
+    tested = "difference", "joint interval", "adjusted p-value", "verdict"
+    show_table(out, ["groups", "compared", "figure", names[0], after, *tested], rows, left=3)
     if len(ordered) > _DIFFERENCES:
         out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")
 
