@@ -72,6 +72,15 @@ def test_roles_are_suggested_with_a_reason(table: pl.DataFrame, tmp_path: Path, 
     }
 
 
+def test_probabilities_of_groups_are_not_suggested_as_scores(tmp_path: Path, call: Any) -> None:
+    numbers = [row / 60 for row in range(60)]
+    groups = ["p_white", "p_black", "p_other", "pred.whi", "prob_hispanic", "pFemale", "probability of men"]
+    scores = ["p", "p_yes", "pred_1", "probability of default", "risk_score"]
+    pl.DataFrame(dict.fromkeys([*groups, *scores], numbers)).write_csv(tmp_path / "table.csv")
+    roles = {column["name"]: column["role"] for column in facts(call, tmp_path / "table.csv")["columns"]}
+    assert roles == dict.fromkeys(groups) | dict.fromkeys(scores, "score")
+
+
 def test_each_column_says_what_a_model_of_it_would_predict(tmp_path: Path, call: Any) -> None:
     """As ``frontier`` reads a label: up to 20 whole numbers are classes, and so is text."""
     columns = {

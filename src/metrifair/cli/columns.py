@@ -31,6 +31,10 @@ _NAMES = {
     "decision": {"decision", "decisions", "prediction", "predicted", "selected", "advanced"},
     "label": {"label", "outcome", "target", "y", "repaid", "paid", "default", "defaulted", "actual", "truth"},
 }
+# Words for groups. Together with a word for a score, they name the probability of a group (--group-probabilities).
+_GROUPS = {"white", "black", "hispanic", "latino", "asian", "api", "pacific", "native", "aian", "multiracial", "other"}
+_GROUPS |= {"whi", "bla", "his", "asi", "oth"}  # as the R package wru writes them
+_GROUPS |= {"female", "male", "woman", "women", "man", "men", "nonbinary"}
 
 
 @dataclass(frozen=True)
@@ -169,15 +173,15 @@ def _text(value: object) -> str:
 
 def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str | None]:
     """The role that the name and the values suggest, and the word of the name."""
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column.name).lower())
     few = 2 <= distinct <= _SHOWN_VALUES
     fits = {
         "weight": kind == "number",
         "group": few or (kind == "number" and distinct > 1),
-        "score": kind == "number" and distinct > 1,
+        "score": kind == "number" and distinct > 1 and _GROUPS.isdisjoint(words),
         "decision": few,
         "label": distinct > 1,
     }
-    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column.name).lower())
     for role, names in _NAMES.items():
         word = next((word for word in words if word in names), None)
         if word is not None and fits[role]:
