@@ -17,8 +17,9 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
+from metrifair.api.compare import read_audit
 from metrifair.cli.audit import metrics_argument
-from metrifair.cli.rules import Limit, broken_limits
+from metrifair.cli.rules import Limit, broken_figures
 from metrifair.errors import DataError
 from tests.flat_options import flat
 
@@ -247,12 +248,34 @@ def test_the_exit_code_is_one_where_a_limit_is_broken(scores: Path, call: Any, l
     assert all(line.startswith(f"Unfair: {limits[-1].split('=')[0]} is 0.") for line in told)
 
 
+def test_json_has_the_limits_and_whether_they_are_broken(scores: Path, tmp_path: Path, call: Any) -> None:
+    asked = [*ASKED, "--criterion", "statistical_parity", "--seed", 0, "--json", "-"]
+    plain = json.loads(call("audit", scores, *asked).stdout)
+    assert "limits" not in plain
+    worst = max(finding["value"] for finding in plain["findings"] if finding["metric"] == "kolmogorov")
+    kept, broken = worst + 0.001, worst - 0.001
+    limits = ["--fail-above", f"kolmogorov={kept}", "--fail-certain-below", "selection_ratio=0.001"]
+    for more, code in (([], 0), (["--fail-above", f"kolmogorov={broken}"], 1)):
+        done = call("audit", scores, *asked, *limits, *more)
+        assert done.exit_code == code, done.output
+        found = json.loads(done.stdout)
+        (tmp_path / "limited.json").write_text(done.stdout)
+        assert read_audit(tmp_path / "limited.json").record.rows == plain["rows"]
+        assert found["limits"] == [
+            {"option": "--fail-above", "metric": "kolmogorov", "value": kept, "broken": False},
+            *([{"option": "--fail-above", "metric": "kolmogorov", "value": broken, "broken": True}] * code),
+            {"option": "--fail-certain-below", "metric": "selection_ratio", "value": 0.001, "broken": False},
+        ]
+        del found["limits"], found["provenance"]
+        assert found == {name: value for name, value in plain.items() if name != "provenance"}
+
+
 def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
     found = audit(None, table["p"], sensitive_features=table["sex"], random_state=0)
     worst = found.worst("kolmogorov").value
-    assert broken_limits(found.record, [Limit("kolmogorov", worst)]) == []
-    assert broken_limits(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
-    (line,) = broken_limits(found.record, [Limit("kolmogorov", worst * (1 - 1e-9))])
+    assert broken_figures(found.record, Limit("kolmogorov", worst)) == []
+    assert broken_figures(found.record, Limit("kolmogorov", np.nextafter(worst, 0))) == []  # rounding breaks no limit
+    (line,) = broken_figures(found.record, Limit("kolmogorov", worst * (1 - 1e-9)))
     assert "men against women (sex, statistical_parity, everyone)" in line
 
 
@@ -483,7 +506,7 @@ def test_a_limit_where_nothing_is_compared_does_not_blame_the_threshold() -> Non
     assert not record.findings
     for metric in ("kolmogorov", "selection_difference"):
         with pytest.raises(DataError, match=f"--fail-above {metric}: nothing could be compared"):
-            broken_limits(record, [Limit(metric, 0.1)])
+            broken_figures(record, Limit(metric, 0.1))
 
 
 def test_names_with_braces_are_audited(tmp_path: Path, call: Any) -> None:

@@ -39,10 +39,15 @@ def test_several_scores_of_a_file_are_compared_with_the_first(scores: Path, call
     assert (found["kind"], found["names"], found["pairing"]) == ("metrifair comparison", ["old", "new"], "rows")
     assert set(pl.read_csv(tmp_path / "both.csv")["model"]) == {"new"}
     assert "better" in (tmp_path / "both.html").read_text()
-    limited = call(
-        "audit", scores, "--score", "old", "--score", "new", "--group", "sex", "--fail-above", "kolmogorov=0.3"
-    )
+    limit = ["--fail-above", "kolmogorov=0.3", "--json", tmp_path / "limited.json"]
+    limited = call("audit", scores, "--score", "old", "--score", "new", "--group", "sex", *limit)
     assert limited.exit_code == 1
+    assert [
+        (check["model"], check["broken"]) for check in json.loads((tmp_path / "limited.json").read_text())["limits"]
+    ] == [
+        ("old", True),
+        ("new", False),
+    ]
     assert "Unfair: old: kolmogorov is" in limited.output
     assert "Unfair: new" not in limited.output
 

@@ -401,7 +401,8 @@ compute them.
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
         Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` (kind
         and facts), ``settings`` and ``provenance``. Missing values are null; there is no NaN. ``summary`` and the
-        ``text`` of each note are for people; no reader uses them.
+        ``text`` of each note are for people; no reader uses them. ``metrifair audit --json`` adds ``limits``: the
+        ``option``, ``metric`` and ``value`` of each limit of the command, and whether it is ``broken``.
 
         Parameters
         ----------

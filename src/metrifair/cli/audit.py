@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -155,7 +156,6 @@ def report_audit(
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
-    limits = rules.typed_limits(ctx)
     if not isinstance(result, Audit):
         record = with_origin(ctx, result.record, files, about)
         audits = {
@@ -163,21 +163,21 @@ def report_audit(
             for (name, audit), origin in zip(result.audits.items(), record.provenance, strict=True)
         }
         result = replace(result, audits=audits, record=record)
-        lines = {name: rules.broken_limits(audit.record, limits) for name, audit in result.audits.items()}
-        verdict = [f"{name}: {line}" for name, broken in lines.items() for line in broken]
-        show_differences(out, result)
     else:
         result = with_provenance(ctx, result, about, **({"files": source_files(files)} if files else {}))
-        verdict = rules.broken_limits(result.record, limits)
+    checks = rules.check_limits(result, rules.typed_limits(ctx))
+    if isinstance(result, Audit):
         show_audit(out, result.record, details=details)
+    else:
+        show_differences(out, result)
     page = (
         partial(RateTable(result).to_html, details=details)
         if isinstance(result, Audit) and result.record.settings.standard is not None
         else result.to_html
     )
-    write_results(out, result, written, page)
-    say(out, *(f"Unfair: {line}" for line in verdict))
-    if verdict:
+    write_results(out, result, written, page, limits=[check.content for check in checks])
+    say(out, *(f"Unfair: {line}" for check in checks for line in check.lines))
+    if any(check.lines for check in checks):
         ctx.exit(_UNFAIR)
 
 
@@ -204,9 +204,12 @@ def write_results(
     result: Audit | AuditDifference | AuditSeries,
     written: Written,
     to_html: Callable[[Path], None],
+    *,
+    limits: Sequence[Mapping[str, object]] = (),
 ) -> None:
-    """Write the files of the options and print their paths; ``to_html`` writes the page."""
+    """Write the files of the options and print their paths; ``to_html`` writes the page. JSON includes ``limits``."""
     from metrifair.cli.console import say, write_pages, write_text
+    from metrifair.support.files import write_json
 
     write_pages(out, to_html, written.html, written.pdf)
     if written.output is not None:
@@ -215,7 +218,8 @@ def write_results(
         write_table(result.to_frame("polars"), written.output)
         say(out, f"Table: {written.output}")
     if written.json_to is not None:
-        write_text(result.to_json(), written.json_to)
+        text = result.to_json()
+        write_text(write_json({**json.loads(text), "limits": limits}) if limits else text, written.json_to)
 
 
 def table_at(

@@ -111,37 +111,65 @@ def typed_limits(ctx: click.Context) -> list[Limit]:
     return limits
 
 
-def broken_limits(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
-    """A line for each figure that breaks a limit, the worst first; of many, the number of further ones."""
-    lines = []
-    for limit in limits:
-        figures = _limited_figures(record, limit)
-        undefined = [decision for decision in record.decisions if decision.selection_ratio is None]
-        if not figures and not record.findings:
-            raise DataError(
-                f"{limit.option} {limit.metric}: nothing could be compared, so there is no such figure; each "
-                "comparison needs two groups with rows"
-            )
-        if not figures and limit.metric in RATIOS and undefined:
-            from metrifair.wording.rates import ratio_text
+class LimitCheck(NamedTuple):
+    """A limit, and a line for each figure that breaks it; ``model`` names one of several audits."""
 
-            why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
-            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. For {why}")
-        if not figures and limit.certain:
-            raise DataError(
-                f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons at once; use "
-                f"{limit._replace(certain=False).option}, or rows without weights and groups of more rows"
-            )
-        if not figures:
-            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
-            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}")
-        sign, side = (1, "above") if limit.above else (-1, "below")
-        beyond = [pair for pair in figures if sign * (pair[0] - limit.value) > limit.value * _ROUNDING]
-        figure = ("at least " if limit.above else "at most ") if limit.certain else ""
-        for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]:
-            lines.append(f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}")
-        if len(beyond) > _SHOWN:
-            lines.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
+    limit: Limit
+    lines: Sequence[str]
+    model: str | None = None
+
+    @property
+    def content(self) -> dict[str, object]:
+        """The limit, and whether it is broken, for JSON."""
+        model = {} if self.model is None else {"model": self.model}
+        limit = {"option": self.limit.option, "metric": self.limit.metric, "value": self.limit.value}
+        return {**model, **limit, "broken": bool(self.lines)}
+
+
+def check_limits(result: Audit | AuditDifference, limits: Iterable[Limit]) -> list[LimitCheck]:
+    """The limits of an audit, or of each audit of a comparison."""
+    from metrifair.api.audit_result import Audit
+
+    if isinstance(result, Audit):
+        return [LimitCheck(limit, broken_figures(result.record, limit)) for limit in limits]
+    return [
+        LimitCheck(check.limit, [f"{name}: {line}" for line in check.lines], name)
+        for name, audit in result.audits.items()
+        for check in check_limits(audit, limits)
+    ]
+
+
+def broken_figures(record: AuditRecord, limit: Limit) -> list[str]:
+    """A line for each figure that breaks the limit, the worst first; of many, the number of further ones."""
+    figures = _limited_figures(record, limit)
+    undefined = [decision for decision in record.decisions if decision.selection_ratio is None]
+    if not figures and not record.findings:
+        raise DataError(
+            f"{limit.option} {limit.metric}: nothing could be compared, so there is no such figure; each "
+            "comparison needs two groups with rows"
+        )
+    if not figures and limit.metric in RATIOS and undefined:
+        from metrifair.wording.rates import ratio_text
+
+        why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
+        raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. For {why}")
+    if not figures and limit.certain:
+        raise DataError(
+            f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons at once; use "
+            f"{limit._replace(certain=False).option}, or rows without weights and groups of more rows"
+        )
+    if not figures:
+        needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
+        raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}")
+    sign, side = (1, "above") if limit.above else (-1, "below")
+    beyond = [pair for pair in figures if sign * (pair[0] - limit.value) > limit.value * _ROUNDING]
+    figure = ("at least " if limit.above else "at most ") if limit.certain else ""
+    lines = [
+        f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}"
+        for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]
+    ]
+    if len(beyond) > _SHOWN:
+        lines.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
     return lines
 
 
