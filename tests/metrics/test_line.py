@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracles import Case, Floats, cases, eighths, proven
 from scipy import stats
 
+from metrifair import AuditOptions, audit, unfairness
 from metrifair.metrics.distances import (
     cramer_distance,
     kolmogorov_distance,
@@ -111,6 +112,27 @@ def test_total_variation_is_counted_atom_by_atom(case: Case) -> None:
 def test_total_variation_of_continuous_scores_is_one_whatever_they_are() -> None:
     u = np.linspace(0, 1, 100)
     assert total_variation(u, u + 1e-9) == pytest.approx(1.0)
+
+
+def test_disjoint_samples_differ_by_exactly_one_and_equal_ones_by_zero() -> None:
+    generator = np.random.default_rng(0)
+    options = {"metrics": ["total_variation"], "options": AuditOptions(resamples=0, permutations=0)}
+    for n, m in ((1, 1), (3, 10), (6, 7), (10, 49), (29, 30), (45, 45), *((size, 7) for size in range(11, 20))):
+        u, v = generator.permutation(n) * 1.0, generator.permutation(m) + 0.5
+        scores, groups = np.concatenate([u, v]), np.repeat(["a", "b"], (n, m))
+        weights = {"u_weights": generator.random(n) + 0.1, "v_weights": generator.random(m) + 0.1}
+        left, right = torch.tensor(u, requires_grad=True), torch.tensor(v)
+        assert {
+            total_variation(u, v),
+            total_variation(u, v, **weights),
+            total_variation(left, right).item(),
+            total_variation(left.float(), right.float()).item(),
+            total_variation(left, right + 1000, bins=2).item(),
+            total_variation(u[:, None], v[:, None], vector=True),
+            unfairness(None, scores, sensitive_features=groups, metric="total_variation"),
+            *(finding.value for finding in audit(None, scores, sensitive_features=groups, **options).findings),
+        } == {1.0}
+        assert total_variation(v, v[::-1]) == total_variation(v[:, None], v[::-1, None], vector=True) == 0
 
 
 @closely

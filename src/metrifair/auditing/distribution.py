@@ -236,7 +236,7 @@ def plug_in_distances(
     # Sums of counts are exact, those of shares are not.
     below = [np.cumsum(side, axis=-1) / side.sum(-1, keepdims=True) for side in (left, right)]
     easy = [metric for metric in metrics if facts(metric).of_merged or facts(metric).of_shares]
-    distances = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
+    distances = _distances(lambda: shares(left) - shares(right), Merged(values, *below), easy)
     for metric in set(metrics) - set(easy):  # the scores twice, weighted as on the left and as on the right
         weights = np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1)
         twice = np.broadcast_to(np.tile(values, 2), weights.shape)
@@ -249,16 +249,13 @@ def plug_in_distances(
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
     """The same from ``signed`` shares, (..., k), such as the shares of the left side less those of the right side."""
-    return _distances(values, lambda: signed, np.cumsum(signed, axis=-1), metrics)
+    return _distances(lambda: signed, Merged(values, np.cumsum(signed, axis=-1), np.zeros(())), metrics)
 
 
-def _distances(
-    values: Floats, signed: Callable[[], Floats], below: Floats, metrics: Sequence[str]
-) -> dict[str, Floats]:
-    if len(values) == 1:  # all scores are equal
-        return {metric: np.zeros(below.shape[:-1]) for metric in metrics}
-    # One row of points serves all rows of differences.
-    merged = Merged(values, below, np.zeros(()))
+def _distances(signed: Callable[[], Floats], merged: Merged, metrics: Sequence[str]) -> dict[str, Floats]:
+    """Distances from signed shares, or from distribution functions; one row of points serves all rows of these."""
+    if len(merged.points) == 1:  # all scores are equal
+        return {metric: np.zeros(merged.difference.shape[:-1]) for metric in metrics}
     distances = {}
     for metric in metrics:
         row = facts(metric)
@@ -266,7 +263,7 @@ def _distances(
             if row.of_merged is not None:
                 distances[metric] = row.of_merged(merged)
             elif row.of_shares is not None:
-                distances[metric] = row.of_shares(values, signed())
+                distances[metric] = row.of_shares(merged.points, signed())
             else:
                 raise DataError(
                     f"the metric {metric!r} is not known as a function of the difference of two distributions"

@@ -35,7 +35,7 @@ class Merged(NamedTuple):
 
     points: Array  # (..., n), differentiable
     left: Array  # (..., n)
-    right: Array  # (..., n)
+    right: Array  # (..., n); or a single 0, if ``left`` is the difference of both
     ties: Ties | None = None  # None if it is known that no two scores are equal
 
     @property
@@ -124,20 +124,34 @@ def check_exponent(p: float) -> None:
 
 def atoms_variation(pooled: Merged) -> Array:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
-    difference, closes, xp = pooled.difference, closes_tie(pooled.points), namespace_for(pooled.points)
-    place = xp.arange(1, difference.shape[-1] + 1)
+    closes, xp = closes_tie(pooled.points), namespace_for(pooled.points)
+    place = xp.arange(1, closes.shape[-1] + 1)
     # Where the previous distinct score closed: 0 means "before all scores".
     previous = xp.pad(xp.cummax(place * closes), 1, 0)[..., :-1]
-    # One row of points may serve many rows of differences.
-    before = xp.gather(xp.pad(difference, 1, 0), xp.broadcast_to(previous, difference.shape))
-    return (abs(difference - before) * closes).sum(-1) / 2
+
+    def probabilities(below: Array) -> Array:
+        # One row of points may serve many rows of distribution functions.
+        return (below - xp.gather(xp.pad(below, 1, 0), xp.broadcast_to(previous, below.shape))) * closes
+
+    if pooled.right.ndim == 0:
+        return abs(probabilities(pooled.left)).sum(-1) / 2
+    return share_variation(probabilities(pooled.left), probabilities(pooled.right))
 
 
 def binned_variation(pooled: Merged, bins: int) -> Array:
     """Total variation after cutting the scores at the quantiles of the even mixture of both samples."""
     xp = namespace_for(pooled.points)
     place = xp.pad(_bin_edges(pooled, bins), 0, 1, pooled.points.shape[-1] - 1)
-    return abs(_steps(xp.pad(xp.gather(pooled.difference, place), 1, 0))).sum(-1) / 2
+    left, right = (_steps(xp.pad(xp.gather(below, place), 1, 0)) for below in (pooled.left, pooled.right))
+    return share_variation(left, right)
+
+
+def share_variation(left: Array, right: Array) -> Array:
+    """Half the sum of the absolute differences of shares, (..., k).
+
+    The shares add up to 2 except for rounding. Relative to their own sum, disjoint samples differ by exactly 1.
+    """
+    return abs(left - right).sum(-1) / (left + right).sum(-1)
 
 
 def _steps(rows: Array) -> Array:
@@ -169,7 +183,7 @@ def _smoothed(value: Array, pair: Pair, thresholds: Array, signs: Array) -> Arra
         signed = share[..., :1, :] - share[..., 1:, :]
     below = ((thresholds[..., None] - z[..., None, :]) / width).sigmoid()  # (..., thresholds, n)
     surrogate = (signs[..., None] * signed * below).sum((-2, -1))
-    return value + surrogate - surrogate.detach()
+    return value + (surrogate - surrogate.detach())  # in this order, the value is exact
 
 
 def _kernel_width(pair: Pair) -> Array:

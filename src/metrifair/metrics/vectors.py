@@ -112,7 +112,8 @@ def vector_variation_between(pair: Pair) -> Array:
     variations = []
     for points, weight in zip(models, signed, strict=True):
         _, atom = np.unique(points, axis=0, return_inverse=True)
-        variations.append(np.abs(np.bincount(atom.ravel(), weight)).sum() / 2)
+        left, right = (np.bincount(atom.ravel(), side) for side in (np.maximum(weight, 0.0), np.maximum(-weight, 0.0)))
+        variations.append(line.share_variation(left, right))
     return _like(z, np.reshape(variations, lead))
 
 
