@@ -76,6 +76,7 @@ def _groups(model: Any) -> dict[str, Any]:
     return {"sensitive_features": A} if getattr(model, "needs_group", False) else {}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("parameter", ["strength", "learning_rate"])
 def test_each_search_warns_once_of_a_module_that_returns_probabilities(parameter: str) -> None:
     module = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
