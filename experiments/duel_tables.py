@@ -112,15 +112,22 @@ def duel_page(path: Path, protocol: Mapping[str, Any], *, notes: Sequence[str] =
     found = [Entry(*one) for one in content["entries"]]
     faults = [f"{method} has missing entries: {fault}." for method, fault in content["faults"].items()]
     families = f"{OURS}: "
-    tables = {"Verdicts: our one model against the best other method": verdict_table(found, protocol)}
+    verdicts = verdict_table(found, protocol)
+    tables = {"Verdicts: our one model against the best other method": verdicts}
     for place, contest in enumerate(protocol["contests"]):
         own = [one for one in found if one.contest == place]
         tables[contest["title"]] = contest_table([one for one in own if not one.method.startswith(families)], protocol)
         apart = [one for one in own if one.method.startswith(families)]
         if apart:
             tables[f"Our families apart. {contest['title']}"] = contest_table(apart, protocol)
-    title = "Against other libraries"
-    return Page(title=title, notes=[*protocol["text"], *faults, *notes], tables=tables, charts={})
+    words = [line[-1] for line in verdicts[1:]]
+    counts = ", ".join(f"{word} in {words.count(word)}" for word in ("ahead", "even", "behind"))
+    summary = (
+        f'In {len(words)} comparisons, the one model of `frontier("auto")` and the best other method are compared on '
+        f"test rows. Ours is {counts}. [The protocol](protocol.md) was fixed before the run."
+    )
+    notes = [summary, *protocol["text"][-2:], *faults, *notes]
+    return Page(title="Comparison with other libraries", notes=notes, tables=tables, charts={})
 
 
 def verdict_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTable:
@@ -205,4 +212,4 @@ def protocol_page(text: str) -> str:
     """The protocol as a page in Markdown: its words, and its file."""
     words = tomllib.loads(text)["text"]
     data = text.partition("[data]")[2]
-    return "\n\n".join(["# Protocol of the next duel with other libraries", *words, f"```toml\n[data]{data}```\n"])
+    return "\n\n".join(["# Protocol of the comparison with other libraries", *words, f"```toml\n[data]{data}```\n"])

@@ -119,10 +119,10 @@ def test_figures_of_boosted_trees_in_readme_are_those_of_the_results() -> None:
 
 def test_comparisons_with_other_libraries_in_readme_are_those_of_the_results() -> None:
     page = (ROOT / "docs/results/duel/duel.md").read_text(encoding="utf-8")
-    table = page.split("| won by |\n")[1].split("\n\n")[0]  # the first of two: strengths selected on validation rows
-    won_by = [line.strip("| ").split(" | ")[-1] for line in table.splitlines()[1:]]
-    won, tied, lost = (won_by.count(who) for who in ("ours", "even", "theirs"))
-    assert won + tied + lost == len(won_by)
+    table = page.split("| verdict |\n")[1].split("\n\n")[0]
+    verdicts = [line.strip("| ").split(" | ")[-1] for line in table.splitlines()[1:]]
+    ahead, even, behind = (verdicts.count(word) for word in ("ahead", "even", "behind"))
+    assert ahead + even + behind == len(verdicts)
     text = " ".join(README.split())
-    assert f"[{len(won_by)} comparisons" in text
-    assert f"in {won}, tied in {tied} and lost in {lost}" in text
+    assert f"[{len(verdicts)} comparisons" in text
+    assert f"ahead in {ahead}, even in {even} and behind in {behind}" in text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import chain, pairwise
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from experiments import boosting, changes, continuous, convergence, first_duel, online, remote, summary, theory
-from experiments.page import markdown_table
+from experiments import boosting, changes, continuous, convergence, duel_tables, online, remote, summary, theory
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -70,9 +70,11 @@ def test_what_changed() -> None:
 
 def test_the_comparison_with_other_libraries() -> None:
     kept = (RESULTS / "duel" / "duel.md").read_text()
-    own = first_duel.first_duel_tables(RESULTS / "duel" / "entries.json")
-    assert len(table_lines(kept)) > 20
-    assert [*chain.from_iterable(table_lines(markdown_table(table)) for table in own.values())] == table_lines(kept)
+    protocol = tomllib.loads(duel_tables.PROTOCOL_FILE.read_text(encoding="utf-8"))
+    page = duel_tables.duel_page(RESULTS / "duel" / "entries.json", protocol)
+    assert len(table_lines(kept)) > 80
+    assert table_lines(page.markdown("duel")) == table_lines(kept)
+    assert page.notes[0] in kept
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
