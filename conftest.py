@@ -40,6 +40,7 @@ def pytest_runtest_setup() -> None:
 # Rooms for `make test-all`: real browsers, servers and workers, experiments, methods of other authors, trees on real
 # data. Single tests elsewhere carry the mark where one of them takes longer than about a second.
 EXTENDED = (
+    "src/metrifair/baselines",
     "tests/auditing/test_audit_engines.py",
     "tests/baselines",
     "tests/boosting/test_boosters.py",

@@ -159,7 +159,7 @@ def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("how", [{}, STREAMED])
+@pytest.mark.parametrize("how", [pytest.param({}, marks=pytest.mark.extended), STREAMED])
 def test_formats_agree(kind, how, tmp_path):
     frame = table(800)
     WRITERS[kind](frame, tmp_path / f"scores.{kind}")

@@ -353,6 +353,7 @@ def test_weights_below_one_are_odds_too() -> None:
     assert sampling_odds(torch.zeros(2)).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.extended
 def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None:
     weight = [1.0, 3.0, 0.0, 2.0, 2.0, 4.0, 1.0, 1.0, 2.0]
     samples = data([0, 0, 0, 1, 1, 1, 2, 2, 2], weight)

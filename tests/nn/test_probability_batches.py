@@ -60,7 +60,7 @@ def every_batch(sampler: ProbabilityBatchSampler, present: list[int]) -> Iterato
     ("criterion", "contrast", "weights"),
     [
         ("statistical_parity", "pairs", None),
-        ("statistical_parity", "rest", WEIGHT),
+        pytest.param("statistical_parity", "rest", WEIGHT, marks=pytest.mark.extended),
         ("equal_opportunity", "pairs", WEIGHT * (np.arange(ROWS) != 3)),
     ],
 )
