@@ -156,6 +156,7 @@ def report_audit(
     from metrifair.cli.show import show_audit, show_differences
     from metrifair.support.provenance import source_files
 
+    checks = rules.check_limits(result, rules.typed_limits(ctx))
     if not isinstance(result, Audit):
         record = with_origin(ctx, result.record, files, about)
         audits = {
@@ -163,13 +164,10 @@ def report_audit(
             for (name, audit), origin in zip(result.audits.items(), record.provenance, strict=True)
         }
         result = replace(result, audits=audits, record=record)
+        show_differences(out, result)
     else:
         result = with_provenance(ctx, result, about, **({"files": source_files(files)} if files else {}))
-    checks = rules.check_limits(result, rules.typed_limits(ctx))
-    if isinstance(result, Audit):
         show_audit(out, result.record, details=details)
-    else:
-        show_differences(out, result)
     page = (
         partial(RateTable(result).to_html, details=details)
         if isinstance(result, Audit) and result.record.settings.standard is not None

@@ -321,8 +321,7 @@ def train_models(
         _warn_of_solutions(strengths, ends, [data.names[place] for place in separating])
         places, seed_rows = [0] * len(seeds), [samples] * len(seeds)  # one model for all seeds
     else:
-        share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
-        parts = [_parts(samples, share, seed, data.problem) for seed in seeds] if share else []
+        parts = _parts_by_seed(estimator, samples, seeds, data.problem)
         models = train(
             samples,
             model,
@@ -352,6 +351,14 @@ def train_models(
         for place, rows in zip(places, seed_rows, strict=True)
         for k in range(len(strengths))
     ]
+
+
+def _parts_by_seed(
+    estimator: FairEstimator, samples: Samples, seeds: Sequence[int], problem: Problem
+) -> list[tuple[Tensor, Tensor]]:
+    """Training and validation rows of each seed; none without early stopping."""
+    share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
+    return [_parts(samples, share, seed, problem) for seed in seeds] if share else []
 
 
 def _parts(samples: Samples, share: float, seed: int, problem: Problem) -> tuple[Tensor, Tensor]:

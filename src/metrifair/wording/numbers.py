@@ -104,11 +104,14 @@ def _significant(value: float, digits: int) -> str:
         return "0"
     if 1e-4 <= abs(value) < 1e6:
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-        text = f"{value:.{decimals}f}"
-        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
+        return _trimmed(f"{value:.{decimals}f}")
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{shown}e{int(exponent)}".replace("-", MINUS)
+    return f"{_trimmed(mantissa)}e{int(exponent)}".replace("-", MINUS)
+
+
+def _trimmed(text: str) -> str:
+    """A number without zeros at the end of its decimals, with the minus sign of all texts."""
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
 
 
 def p_text(value: float | None) -> str:
@@ -147,7 +150,7 @@ def score_text(score: float, span: float = 0.0, *, is_place: bool = False) -> st
         decimals = max(decimals, math.ceil(2 - math.log10(span)))
     texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if is_place else 1)]
     text = next((text for text in texts if not text.endswith("0")), texts[0])
-    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
+    return _trimmed(text)
 
 
 def points_text(gap: float) -> str:
