@@ -1,4 +1,4 @@
-"""The fused step of networks with one hidden layer, against the general step on the CPU, parameter by parameter."""
+"""The fused step of linear models and networks with one hidden layer against the general step on the CPU."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ SIZES = {
     "one unit": (64, 1, 1),
     "large": (2048, 100, 16),
     "largest": (5000, 12, 8),
+    "linear": (129, 17, 0),
+    "linear and wide": (300, 200, 0),
+    "linear and large": (2048, 100, 0),
 }
 
 
@@ -64,7 +67,7 @@ def trained(device: str, size: tuple[int, int, int], **case: Any) -> dict[str, T
     rows = [some[:-5], some[5:]] if case.pop("own_rows", False) else None
     schedule = Schedule(batch, 3, 1e-3, **case.pop("schedule", {}))
     objective = Objective(case.pop("task", BINARY), comparisons, **case)
-    network = Network(features, (units,))
+    network = Network(features, (units,) if units else ())
     found = train(
         data, network, objective, strengths=[0.0, 1.0, 30.0], seeds=[3, 8], schedule=schedule, rows=rows, device=device
     )
@@ -86,9 +89,10 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return asked
 
 
+@pytest.mark.parametrize("units", [16, 0], ids=["network", "linear"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_fused_step_is_the_general_one(case: str, taken: list[bool]) -> None:
-    there, here = (trained(device, (128, 12, 16), **CASES[case]) for device in ("cuda", "cpu"))
+def test_a_fused_step_is_the_general_one(case: str, units: int, taken: list[bool]) -> None:
+    there, here = (trained(device, (128, 12, units), **CASES[case]) for device in ("cuda", "cpu"))
     assert set(taken) == {True}
     torch.testing.assert_close(there, here, rtol=0, atol=CLOSE)
 

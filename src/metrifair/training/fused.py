@@ -1,7 +1,8 @@
-"""The step of a stack of networks with one hidden layer as five Triton kernels: most frontiers on CUDA use it.
+"""The step of a stack of linear models or networks with one hidden layer as five Triton kernels: most frontiers on CUDA
+use it.
 
 torch's own step is some 90 small kernels, most of which wait for memory. Here one tile of rows and models stays in
-registers from the features to the slopes:
+registers from the features to the slopes. A linear model has one unit, which is its output:
 
 1. ``_gather`` copies the rows of the batch and standardizes them for each seed.
 2. ``_forward`` multiplies a tile of rows with the first layer of several models at once. From the hidden units, which
@@ -45,7 +46,7 @@ except ImportError:  # as on machines without CUDA
 _MOST_ROWS = 2**14  # sorted by one program
 _MOST_UNITS = 64
 _LARGEST = 2**31 - 1  # place in an array
-_TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; features of one product
+_TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; terms of the sums of one product
 _PROGRAMS = 528  # enough to keep all multiprocessors busy
 _ANY = (  # arguments whose values no kernel is compiled for
     *("chosen", "weight", "strength", "rate", "features", "models", "seeds", "seed_units", "size", "left", "length"),
@@ -124,14 +125,17 @@ def _forward(
         inside = valid[:, None] & (column < features)[None, :]
         weights = tl.load(w0 + hidden_unit[:, None] * features + column[None, :], mask=inside, other=0.0)
         total = _product(weights, high, low, total)
-    total = tl.maximum(total + tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None], 0.0)
-    tl.store(hidden + hidden_unit[:, None] * n + at[None, :], total, mask=valid[:, None] & (at < n)[None, :])
+    total += tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None]
+    if hidden is not None:
+        total = tl.maximum(total, 0.0)
+        tl.store(hidden + hidden_unit[:, None] * n + at[None, :], total, mask=valid[:, None] & (at < n)[None, :])
+        total *= tl.load(w1 + hidden_unit, mask=valid, other=0.0)[:, None]
 
-    last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
     model = tile * TOGETHER + tl.arange(0, TOGETHER)
     valid = model < models
-    result = tl.sum(tl.reshape(total * last_weight[:, None], (TOGETHER, PADDED, ROWS)), 1)
-    result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
+    result = tl.sum(tl.reshape(total, (TOGETHER, PADDED, ROWS)), 1)
+    if hidden is not None:
+        result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
     label = tl.load(y + seed * n + at, mask=at < n, other=0.0)[None, :]
     loss_weight = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
     loss_slope = loss_weight * (tl.sigmoid(result) - label) if IS_BINARY else 2 * loss_weight * (result - label)
@@ -204,7 +208,6 @@ def _backward(
     valid = (model < models) & (unit < UNITS)
     hidden_unit = (seed * models + model) * UNITS + unit
     column = block * COLUMNS + tl.arange(0, COLUMNS)
-    last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
     of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
     of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)  # sums over rows come last: each would be a barrier
     of_w1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
@@ -214,24 +217,29 @@ def _backward(
         at = start + tl.arange(0, ROWS)
         inside = valid[:, None] & (at < end)[None, :]
         output_slope = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
-        activation = tl.load(hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0)
-        hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
+        hidden_slope = output_slope
+        if hidden is not None:
+            activation = tl.load(hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0)
+            last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
+            hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
+            of_w1 += output_slope * activation
+            of_b1 += output_slope
         inside = (at < end)[:, None] & (column < width)[None, :]
         where = values + 2 * seeds * n * width + (seed * width + column)[None, :] * n + at[:, None]
         high = tl.load(where, mask=inside, other=0.0)
         low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
         of_w0 = _product(hidden_slope, high, low, of_w0)
         of_b0 += hidden_slope
-        of_w1 += output_slope * activation
-        of_b1 += output_slope
     gradient += part * length  # parameters follow each other as in the stack's vector: w0, b0, w1, b1
     inside = valid[:, None] & (column < features)[None, :]
     tl.store(gradient + hidden_unit[:, None] * features + column[None, :], of_w0, mask=inside)
     count = seeds * models * UNITS
     gradient += count * features
     tl.store(gradient + hidden_unit, tl.sum(of_b0, 1), mask=valid & (block == 0))
-    tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=valid & (block == 0))
-    tl.store(gradient + 2 * count + seed * models + model, tl.sum(of_b1, 1), mask=valid & (block == 0) & (unit == 0))
+    if hidden is not None:
+        tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=valid & (block == 0))
+        of_model = gradient + 2 * count + seed * models + model
+        tl.store(of_model, tl.sum(of_b1, 1), mask=valid & (block == 0) & (unit == 0))
 
 
 @_kernel
@@ -262,10 +270,12 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     if triton is None or not _is_supported(stack, size):
         return None
     adam, objective, (mean, scale) = stack.adam, stack.objective, stack.scaling
-    w0, b0, w1, b1 = (value.detach() for value in adam.parameters.values())
+    w0, b0, *last = (value.detach() for value in adam.parameters.values())
+    w1, b1 = last or (None, None)
     seeds, models, units, features = w0.shape
     width = _STEP * triton.cdiv(features, _STEP)
-    values, hidden = w0.new_empty(4, seeds, size, width), w0.new_empty(seeds, models, units, size)
+    values = w0.new_empty(4, seeds, size, width)
+    hidden = w0.new_empty(seeds, models, units, size) if last else None
     outputs, slopes = w0.new_empty(2, seeds, models, size)
     labels, y = stack.y.to(w0.dtype), w0.new_empty(seeds, size)
     seed_units = features if len(mean) > 1 else 0
@@ -273,7 +283,7 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     padded, columns = triton.next_power_of_2(units), min(2 * _TILE, triton.next_power_of_2(width))
     tile_models = max(1, _TILE // padded)
     tiles, across = triton.cdiv(models, tile_models), triton.cdiv(features, columns)
-    part_rows = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
+    part_rows = _STEP * triton.cdiv(size, _STEP * triton.cdiv(_PROGRAMS, tiles * across * seeds))
     parts = triton.cdiv(size, part_rows)
     gradient = adam.vector.new_empty(parts, len(adam.vector))
     tile = {"UNITS": units, "PADDED": padded, "TOGETHER": tile_models}
@@ -292,7 +302,7 @@ def fused_step(stack: Stack, size: int) -> Step | None:
         compare()
         _backward[tiles * across, parts, seeds](
             values, hidden, slopes, w1, gradient, len(adam.vector), size, features, width, models, seeds, part_rows,
-            **tile, ROWS=_ROWS, COLUMNS=columns, num_stages=2,
+            **tile, ROWS=_STEP, COLUMNS=columns,
         )  # fmt: skip
         adam.powers.mul_(adam.betas)
         _adam[(triton.cdiv(len(adam.vector), 256),)](
@@ -308,14 +318,14 @@ def _is_supported(stack: Stack, size: int) -> bool:
     return (
         type(stack.objective) is Objective  # subclasses have other terms
         and isinstance(model, Network)
-        and len(model.hidden) == 1
-        and model.hidden[0] <= _MOST_UNITS
+        and len(model.hidden) <= 1
+        and max(model.widths[1:]) <= _MOST_UNITS
         and model.outputs == 1
         and stack.x.dtype == torch.float32
         and stack.objective.is_counted(stack.sides)
         and all(side.dependence is None and sum(side.counts) <= _MOST_ROWS for side in stack.sides)
         and not stack.weight_decay
-        and stack.failed.numel() * model.hidden[0] * max(size, model.features) <= _LARGEST
+        and stack.failed.numel() * max(model.widths[1:]) * max(size, model.features) <= _LARGEST
         and 4 * len(stack.failed) * size * (model.features + _STEP) <= _LARGEST
     )
 
