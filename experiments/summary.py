@@ -102,7 +102,7 @@ class Figures:
             self.by_case["corrected", experiment, inputs, data, name].exact(on, constant=True).value
             for name in (method, *OURS)
         ]
-        return f"{areas[0] - max(areas[1:]):.3f}"
+        return f"{areas[0] - max(areas[1:]):z.3f}"
 
     def first(self, experiment: str, on: str) -> str:
         """In how many cells one of ours is first, with the constant granted to all, or behind by a standard error."""
@@ -165,7 +165,7 @@ class Figures:
             self.by_case["published", experiment, "raw", data, name].as_printed().value
             for name in (method, f"{method}-decay")
         ]
-        return f"{areas[0] - areas[1]:.3f}"
+        return f"{areas[0] - areas[1]:z.3f}"
 
     def took(self, which: str) -> str:
         """How long all runs of a file of times took."""
@@ -184,7 +184,7 @@ class Figures:
         """Accuracy or label gap of online classification."""
         records = kept_records(self.raw / "online" / f"classification-{protocol}.csv.gz")
         values = [float(record[figure]) for record in records if (record["size"], record["kind"]) == (int(size), kind)]
-        return f"{Mean.of(values).value:.3f}"
+        return f"{Mean.of(values).value:z.3f}"
 
 
 def summary(folder: Path) -> str:

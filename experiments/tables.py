@@ -124,7 +124,7 @@ def published_table(all_curves: Sequence[Curve]) -> TextTable:
                     METHODS[curve.method] + name,
                     _printed_area(target),
                     str(area),
-                    f"{area.value - target.area:+.3f}" if target else "",
+                    f"{area.value - target.area:+z.3f}" if target else "",
                     ("yes" if close(area.value, target) else "no") if target else "",
                     f"{target.seconds:g}" if target else "",
                     f"{curve.seconds:.3g}",
