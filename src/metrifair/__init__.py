@@ -4,7 +4,7 @@ from metrifair import errors as errors  # both are light: their dependencies are
 from metrifair import metrics as metrics
 from metrifair.support.lazy import attach
 
-__version__ = "0.2.0.dev0"
+__version__ = "1.0.0"
 
 __getattr__, __dir__, __all__ = attach(
     __name__, __file__, modules=("batches", "criteria", "evidence", "mlflow", "stacking")
