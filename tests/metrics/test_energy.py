@@ -156,8 +156,35 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
     z[..., :4] = torch.tensor([0.0, -0.0, 1e30, -1e-30])
     expected = energy_distance(z[..., :25], z[..., 25:])
     monkeypatch.setattr(pair, "_LARGE", 1)
+    monkeypatch.setattr(pair, "_PACKED", 1)
     assert torch.equal(pair.ascending(z).points, z.sort(-1).values)
     torch.testing.assert_close(energy_distance(z[..., :25], z[..., 25:]), expected, rtol=1e-6, atol=0)
+
+
+_SINGLE = np.finfo(np.float32)
+_ZEROS, _ENDS = [0.0, -0.0, 1.0, -1.0], [_SINGLE.tiny, _SINGLE.smallest_subnormal, _SINGLE.max, 1 + _SINGLE.eps]
+
+
+@pytest.mark.parametrize(
+    ("scores", "flushed"),
+    [(_ZEROS, True), ([*_ZEROS, *_ENDS, *np.negative(_ENDS)], False), ([*_ZEROS, np.inf, -np.inf, np.nan], False)],
+    ids=["denormal numbers flushed to 0", "from end to end", "not finite"],
+)
+@pytest.mark.parametrize("shape", [(3_000,), (6, 500)], ids=["one", "many"])
+def test_scores_sorted_with_their_places_have_each_place_once(
+    scores: list[float], flushed: bool, shape: tuple[int, ...]
+) -> None:
+    z = np.random.default_rng(0).choice(np.array(scores, np.float32), shape)
+    torch.set_flush_denormal(flushed)
+    try:
+        with np.errstate(invalid="ignore"):  # as around every metric
+            points, places = pair.sorted_places(z)
+    finally:
+        torch.set_flush_denormal(False)
+    assert points.dtype == np.float32
+    np.testing.assert_array_equal(points, np.sort(z, -1))
+    np.testing.assert_array_equal(np.take_along_axis(z, places, -1), points)
+    assert (np.sort(places, -1) == np.arange(shape[-1])).all()
 
 
 @pytest.mark.parametrize("holder", [np.asarray, torch.tensor])
@@ -192,6 +219,7 @@ def test_counting_in_order_and_by_pairs_gives_the_coefficients_of_the_weighted_f
     monkeypatch.setattr(quadratic, "_FEW", few)
     monkeypatch.setattr(quadratic, "_SMALL", small)
     monkeypatch.setattr(pair, "_LARGE", 1)
+    monkeypatch.setattr(pair, "_PACKED", 1)
     draws = np.random.default_rng(1)
     z = (draws.integers(-9, 10, (*lead, 50)) / 4 if ties else draws.normal(size=(*lead, 50))).astype(dtype)
     found, center = energy_coefficients(z, 18, fractions=(0, 0) if unbiased else (1, 1))
