@@ -305,10 +305,11 @@ class UnfairnessPenalty(torch.nn.Module):
         Tensor
             A scalar.
         """
-        tensors = isinstance(groups, Tensor) and all(
-            values is None or isinstance(values, Tensor) for values in (targets, weights)
-        )
-        if torch.compiler.is_compiling() and tensors:
+        if (
+            torch.compiler.is_compiling()
+            and isinstance(groups, Tensor)
+            and all(values is None or isinstance(values, Tensor) for values in (targets, weights))
+        ):
             return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
         return self._batch_penalty(scores, groups, targets, weights)
 
@@ -699,7 +700,7 @@ class BatchStrata:
     def last_sides(self, scores: Tensor, groups: Any, targets: Any) -> tuple[Sides, ...] | None:
         """The sides of the last batch, if this one has the same groups and labels, as those of a sampler."""
         last = self._last
-        if last is None or len(last.groups) != len(scores) or last.device != scores.device:
+        if last is None or last.groups.shape[0] != scores.shape[0] or last.device != scores.device:
             return None
         alike = _are_equal(last.groups, groups) and (last.targets is None or _are_equal(last.targets, targets))
         return last.sides if alike else None
