@@ -23,7 +23,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sensitive_features": list("aaaa")}, "sensitive_features must contain at least two groups, got 1"),
     ({"sensitive_features": [None] * 4}, "sensitive_features must contain at least two groups, got 0"),
     ({"sensitive_features": [1, "a", 2, "b"]}, "mixes values that cannot be ordered"),
-    ({"y_true": [0, 1, None, 1]}, "y_true misses 1 of 4 values; leave those samples out"),
+    ({"y_true": [0, 1, None, 1]}, "y_true has no value in 1 of 4 rows; leave those samples out"),
     ({"y_true": np.zeros((4, 2))}, "y_true must be one column, got 2"),
     ({"y_true": [0, 1]}, "arguments must have one length"),
     ({"y_true": [0.5, 1.5, np.inf, 2.5]}, "y_true contains infinite values; leave those samples out"),

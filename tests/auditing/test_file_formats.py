@@ -188,7 +188,7 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     ):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
-    refused(tmp_path / "s.csv", "must contain numbers, got '43.0%'; write shares, such as 43.0/100")
+    refused(tmp_path / "s.csv", "must contain numbers, got '43.0%'; write shares as numbers, such as 0.25 for 25%")
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
         refused(tmp_path / "s.csv", "replace must map text to its replacement", replace=wrong)
     for absent in (None, float("nan")):

@@ -173,8 +173,8 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
     [
         (("--fail-above", "kolmogorov=10"), "'kolmogorov=10' is never broken, as this figure is at most 1; 10 percent"),
         (("--fail-certain-above", "total_variation=5"), "is never broken"),
-        (("--fail-above", "selection_difference=20"), "20 percent are 0.2"),
-        (("--fail-below", "selection_ratio=80"), "is always broken, as this figure is at most 1; 80 percent are 0.8"),
+        (("--fail-above", "selection_difference=20"), "20 percent is 0.2"),
+        (("--fail-below", "selection_ratio=80"), "is always broken, as this figure is at most 1; 80 percent is 0.8"),
     ],
 )
 def test_a_limit_in_percent_is_refused(csv: Path, call: Any, gate: tuple[str, str], words: str) -> None:

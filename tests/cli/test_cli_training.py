@@ -341,7 +341,20 @@ def test_a_small_group_is_named_by_train(people: pl.DataFrame, tmp_path: Path, c
     assert note.endswith("Merge small groups, mark them as missing, or hold more rows out.")
     assert f"Note: {note}" in done.stdout
     assert "Unfairness is the Kolmogorov distance" in done.stdout
-    assert "Its intervals are proven, for all comparisons at once" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "origin"),
+    [(("--test", "0.3"), "are proven"), (("--test-folds", "3"), "come from resampling and are approximate")],
+    ids=["test rows", "test folds"],
+)
+def test_only_intervals_of_separate_test_rows_are_called_proven(
+    option: tuple[str, str], origin: str, tmp_path: Path, people: pl.DataFrame, call: Any
+) -> None:
+    people.write_csv(tmp_path / "people.csv")
+    done = call("train", tmp_path / "people.csv", *TRAIN, *option)
+    assert done.exit_code == 0, done.output
+    assert f"Its intervals, for all comparisons at once, {origin}" in done.stdout
 
 
 def into_a_closed_pipe(arguments: list[str], folder: Path) -> tuple[int, str]:

@@ -136,7 +136,7 @@ SENTENCES = {
         "name two columns",
         "subtract a constant from all of them, or round them yourself",
         "write numbers without a sign between thousands",
-        "write shares, such as {first[:-1]}/100, without the sign",
+        "write shares as numbers, such as 0.25 for 25%",
     ],
     "auditing/compare.py": [
         "audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",

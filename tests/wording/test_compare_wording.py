@@ -24,7 +24,7 @@ COMPARISONS: dict[str, tuple[DifferenceRecord, str]] = {
     "differences": (
         replace(PAIRED, differences=[BETTER, SAME, UNTESTED]),
         (
-            "“new” is better than “old” in 1 and worse in 0 of 2 figures; 1 are not distinguishable. 1 figures have no "
+            "“new” is better than “old” in 1 and worse in 0 of 2 figures; not distinguishable: 1. 1 figures have no "
             "interval or too few rows and are not tested."
         ),
     ),

@@ -113,7 +113,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         {"unfairness": 0.1993, "comparisons": 1, "unfairness_of": "decisions"},
         (
             "Groups with equal distributions would show an unfairness of up to about 0.199 by chance alone. "
-            "Differences between models below it are sampling noise."
+            "An unfairness up to it does not show that groups differ."
         ),
     ),
     (

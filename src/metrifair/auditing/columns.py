@@ -170,7 +170,7 @@ def _number_remedy(role: str, invalid: pl.Series) -> Remedies:
             return Remedy("decimal", ",")
         return ["write numbers without a sign between thousands", Remedy("decimal", detail=" if it is the comma")]
     if first.endswith("%"):
-        return f"write shares, such as {first[:-1]}/100, without the sign"
+        return "write shares as numbers, such as 0.25 for 25%"
     if role == "score":
         return Remedy("favorable_decision", detail=f" if these values are decisions: {_counts_in(invalid)}")
     words = invalid.unique(maintain_order=True).to_list()[:_WORDS]

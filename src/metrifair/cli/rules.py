@@ -74,7 +74,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         if limit > 1 and metric.strip() in _AT_MOST_1:
             never = "never" if self.kind.above else "always"
             self.fail(
-                f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent are {limit / 100:g}",
+                f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent is {limit / 100:g}",
                 param,
                 ctx,
             )

@@ -261,7 +261,7 @@ def _show_point(out: Console, result: TrainedModel, evaluation: Evaluation, accu
             for key in view.keys
         ],
     )
-    say(out, wording.interval_note(view, point))
+    say(out, wording.interval_note(view, point, resampled=bool(result.test_folds)))
 
 
 def write_model_page(source: TrainingFile, result: TrainedModel, origin: Provenance, path: Path) -> None:

@@ -520,7 +520,9 @@ def _target(
     """Codes and classes of labels; or numbers, and no classes."""
     missing = int(is_missing(column).sum())
     if missing:
-        raise DataError(f"misses {missing} of {len(column)} values", argument=name, remedy="leave those samples out")
+        raise DataError(
+            f"has no value in {missing:,} of {len(column):,} rows", argument=name, remedy="leave those samples out"
+        )
     if kind == "labels":
         classes = classes or levels(name, column)
     elif kind == "either":

@@ -101,7 +101,7 @@ def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> s
         )
     return (
         f"{quoted(model)} is better than {quoted(baseline)} in {count['better']} and worse in {count['worse']} of "
-        f"{tested} figures; {count['not_distinguishable']} are not distinguishable.{untested}"
+        f"{tested} figures; not distinguishable: {count['not_distinguishable']}.{untested}"
     )
 
 

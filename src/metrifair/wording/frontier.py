@@ -129,13 +129,13 @@ def chance_text(unfairness: float, comparisons: int = 1, unfairness_of: str = "s
 
     >>> chance_text(0.1993, 7)
     'Groups with equal distributions would show an unfairness of about 0.199 by chance alone (the largest of 7 \
-comparisons). Differences between models below it are sampling noise.'
+comparisons). An unfairness up to it does not show that groups differ.'
     """
     about = "up to about" if unfairness_of == "decisions" else "about"
     largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
     return (
         f"Groups with equal distributions would show an unfairness of {about} {figure_text(unfairness)} by chance alone"
-        f"{largest}. Differences between models below it are sampling noise."
+        f"{largest}. An unfairness up to it does not show that groups differ."
     )
 
 
@@ -580,15 +580,16 @@ difference between the groups' shares below any score."
     return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
-def interval_note(view: FrontierView, point: Point) -> str:
-    """Definitions of the unfairness of one model and of its intervals."""
+def interval_note(view: FrontierView, point: Point, *, resampled: bool) -> str:
+    """Definitions of the unfairness of one model and of its intervals, which are ``resampled`` with test folds."""
     meaning = f"Unfairness is {_KOLMOGOROV}."
     if "unfairness" not in point.intervals:
         return f"{meaning} {_weighted()}" if not point.intervals else meaning  # a note says it of probabilities
     kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
+    origin = "come from resampling and are approximate" if resampled else "are proven (Dvoretzky-Kiefer-Wolfowitz)"
     return (
-        f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
-        f"{noun(view.label('accuracy'))} is {kind}."
+        f"{meaning} Its intervals, for all comparisons at once, {origin}; that of {noun(view.label('accuracy'))} is "
+        f"{kind}."
     )
 
 
