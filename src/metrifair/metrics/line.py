@@ -46,7 +46,7 @@ class Merged(NamedTuple):
     @property
     def difference(self) -> Array:
         """F0 - F1 just after each score."""
-        return self.left - self.right
+        return self.left - self.right if self.right.ndim else self.left
 
 
 def merged(pair: Pair) -> Merged:
@@ -63,7 +63,8 @@ def merged(pair: Pair) -> Merged:
 
 def kolmogorov(pooled: Merged) -> Array:
     """Largest difference of the distribution functions."""
-    return namespace_for(pooled.points).amax(abs(pooled.difference) * closes_tie(pooled.points), -1)
+    height = abs(pooled.difference)
+    return namespace_for(pooled.points).amax(height if pooled.ties is None else height * closes_tie(pooled.points), -1)
 
 
 def cramer(pooled: Merged) -> Array:
