@@ -14,7 +14,7 @@ over such a stretch follow from running integrals of 1, c and c^2, which are the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -215,14 +215,25 @@ def pooled_bins(values: Floats, counts: Floats, max_bins: int) -> PooledBins:
     return PooledBins(bin_index, bin_means(pair, bin_index), np.bincount(bin_index, counts).astype(np.float64))
 
 
-InBins: TypeAlias = Callable[[int], TwoSamples]
-"""Two samples in at most so many bins, which do not depend on the groups."""
+Drawn: TypeAlias = dict[tuple[int, tuple[str, ...]], Iterator[dict[str, Floats]]]
+"""Distances of permutations, in blocks: by the size of the left side and the metrics."""
 
 
-def in_pooled_bins(pair: TwoSamples, max_bins: int) -> TwoSamples:
-    """Two samples in at most ``max_bins`` bins that do not depend on the groups, for permutations."""
+class Permutable(NamedTuple):
+    """Two samples in bins that do not depend on the groups, and the permutations that pairs in these bins share."""
+
+    pair: TwoSamples
+    drawn: Drawn
+
+
+InBins: TypeAlias = Callable[[int], Permutable]
+"""Two samples in at most so many bins."""
+
+
+def in_pooled_bins(pair: TwoSamples, max_bins: int) -> Permutable:
+    """Two samples in at most ``max_bins`` bins that do not depend on the groups, with permutations of their own."""
     pooled = pooled_bins(pair.values, pair.left + pair.right, max_bins)
-    return merge_bins(pair, pooled.bin_index)._replace(values=pooled.values)
+    return Permutable(merge_bins(pair, pooled.bin_index)._replace(values=pooled.values), {})
 
 
 def plug_in_distances(
@@ -326,7 +337,6 @@ def largest_gap(pair: TwoSamples) -> LargestGap:
     return LargestGap(float(pair.values[at]), (float(below[0][at]), float(below[1][at])))
 
 
-SCORES = 16 * RESOLUTION  # maximum number of distinct scores for resampling and curves
 _LARGE = 16  # groups with more than 1 / 16 of the distinct scores are compared score by score: there are few of these
 
 
@@ -340,19 +350,23 @@ class Stretch(NamedTuple):
 
 
 class GroupAndRest(NamedTuple):
-    """One group and the rest: their scores, at most ``SCORES`` distinct ones, and the exact values."""
+    """One group and the rest: their scores, merged where there are too many, and the exact values."""
 
     pair: TwoSamples
     permuted: InBins  # the samples in bins that do not depend on the groups, for permutations
     group_scores: tuple[Floats, Floats]  # all distinct scores of the group, and its rows at each
+    means: tuple[float, float]
     gap: LargestGap
     values: dict[str, float]
 
 
 class AllGroups:
-    """The rows of all groups of an attribute within a part, unweighted."""
+    """The rows of all groups of an attribute within a part, unweighted.
 
-    def __init__(self, scores: CountedScores, units: Integers, codes: Integers) -> None:
+    Resampling and curves use at most ``max_scores`` distinct scores.
+    """
+
+    def __init__(self, scores: CountedScores, units: Integers, codes: Integers, max_scores: int) -> None:
         count: Integers = scores.at(units).astype(np.int64)
         used = count > 0
         self.values, self._count = scores.values[used], count[used]
@@ -366,15 +380,16 @@ class AllGroups:
         sums = (np.cumsum(gaps * self._share**power, dtype=np.longdouble) for power in range(3))
         self._running = [np.append(0.0, part.astype(np.float64)) for part in sums]
         pooled = TwoSamples(self.values, *[self._count.astype(np.float64)] * 2)
-        bin_index = bins(pooled, SCORES)
+        bin_index = bins(pooled, max_scores)
         few = merge_bins(pooled, bin_index)
         self._few = PooledBins(bin_index, few.values, few.right)
-        self._fewer: dict[int, PooledBins] = {}  # by their largest number
+        self._mean = float(shares(self._count) @ self.values)
+        self._fewer: dict[int, tuple[PooledBins, Drawn]] = {}  # by their largest number
 
-    def _in_fewer_bins(self, max_bins: int) -> PooledBins:
+    def _in_fewer_bins(self, max_bins: int) -> tuple[PooledBins, Drawn]:
         if max_bins not in self._fewer:
             fewer = pooled_bins(self._few.values, self._few.counts, max_bins)
-            self._fewer[max_bins] = fewer._replace(bin_index=fewer.bin_index[self._few.bin_index])
+            self._fewer[max_bins] = fewer._replace(bin_index=fewer.bin_index[self._few.bin_index]), {}
         return self._fewer[max_bins]
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> GroupAndRest:
@@ -383,17 +398,20 @@ class AllGroups:
         place, count = np.unique(self._place[rows], return_counts=True)
         pair = self._few.split(place, count)
 
-        def permuted(max_bins: int) -> TwoSamples:
-            return self._in_fewer_bins(max_bins).split(place, count)
+        def permuted(max_bins: int) -> Permutable:
+            fewer, drawn = self._in_fewer_bins(max_bins)
+            return Permutable(fewer.split(place, count), drawn)
 
         group_scores = self.values[place], count.astype(np.float64)
+        mean, share = float(shares(count) @ self.values[place]), len(rows) / len(self._order)
+        means = mean, (self._mean - share * mean) / (1 - share)
         if _LARGE * len(place) > len(self.values):
             counts: Floats = np.zeros(len(self.values))
             counts[place] = count
             exact = TwoSamples(self.values, counts, self._count.astype(np.float64) - counts)
             values = {name: float(value) for name, value in plug_in_distances(*exact, metrics).items()}
-            return GroupAndRest(pair, permuted, group_scores, largest_gap(exact), values)
-        return GroupAndRest(pair, permuted, group_scores, *self._gap_and_distances(place, count, metrics))
+            return GroupAndRest(pair, permuted, group_scores, means, largest_gap(exact), values)
+        return GroupAndRest(pair, permuted, group_scores, means, *self._gap_and_distances(place, count, metrics))
 
     def _gap_and_distances(
         self, place: Integers, count: Integers, metrics: Sequence[str]

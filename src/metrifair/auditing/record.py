@@ -52,6 +52,7 @@ _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
 _COARSER = 8  # times fewer scores for p-values than for intervals, where they are too many for either
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
+_SHARED = 16  # times as many scores that many groups share as for resampling
 _MOST_CURVES = 1_000  # comparisons whose witnesses are drawn; more would only enlarge files
 _GRID = 100
 _ROUNDING = 1e-9
@@ -66,7 +67,6 @@ def audit_record(
     """The whole audit; ``selection`` are the selected rows; None: no decisions."""
     parts = list(parts_for(sample, request.named_criteria(), request.loss))
     compared = [comparison for part in parts for comparison in group_pairs(sample, part, request.contrast)]
-    pair_distances, complete = measure_pairs(sample, compared, request.named_metrics())
     scheme = sample.problem.scheme
     dependent = [
         Bands.of(sample, part, place, request.min_group_size)
@@ -75,6 +75,7 @@ def audit_record(
         if attribute.cuts or request.contrast == "independence"
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
+    pair_distances, complete = measure_pairs(sample, compared, request.named_metrics(), _SHARED * plan.resolution)
     results = [
         finding
         for comparison, distances in zip(compared, pair_distances, strict=True)
@@ -274,7 +275,7 @@ def pair_findings(
     joint = _joint_intervals(intervals, distances, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = distances.left_scores or (scores, left), (scores, right)
-    means = float(shares(left) @ scores), float(shares(right) @ scores)
+    means = distances.means or (float(shares(left) @ scores), float(shares(right) @ scores))
     witnesses = _witness_curves(list(distances.values), binned) if plan.witnesses and not decided else {}
     return [
         Finding(
@@ -335,8 +336,9 @@ def _intervals_and_p_values(
     if plan.permutations and metrics and distances.rows is None:
         # If scores are merged anyway, fewer of them save draws and lose no power.
         max_bins = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
+        permuted = distances.permuted(max_bins)
         p_values = permutation_p_values(
-            distances.permuted(max_bins), metrics, permutations=plan.permutations, generator=generator
+            permuted.pair, metrics, permutations=plan.permutations, generator=generator, drawn=permuted.drawn
         )
     return intervals, p_values
 

@@ -7,11 +7,13 @@ are merged into bins: the noise within a bin is a share 1/sqrt(resolution) of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import tee
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from metrifair.auditing.distribution import (
+    Drawn,
     TwoSamples,
     bin_means,
     bins,
@@ -354,29 +356,28 @@ def permutation_p_values(
     *,
     permutations: int,
     generator: np.random.Generator,
+    drawn: Drawn | None = None,
 ) -> dict[str, float | None]:
     """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
     Permutations stop early where the answer is clear (Besag and Clifford): as soon as a twentieth of them, h and at
     least 20, have at least the observed distance after d permutations, the p-value is h / d. In both cases, it is at
     most t with probability at most t if both sides have one distribution. For counts, not for weights.
-    Bins of scores must not depend on the groups: see ``pooled_bins``.
+    Bins of scores must not depend on the groups: see ``pooled_bins``. Then the permutations of a group depend on its
+    size only: groups of one size use those that were ``drawn`` for the first of them.
     """
     pooled = (pair.left + pair.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
     observed = plug_in_distances(pair.values, pair.left, pair.right, metrics)
-    total, left_size = int(pooled.sum()), int(pair.left.sum())
-    # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
-    # scores, and are drawn by score.
-    limit = (16 if total <= _CACHED else 2) * len(pooled)
-    shuffled = min(left_size, total - left_size) <= limit and total <= _MOST_SHUFFLED
-    method: Literal["count", "marginals"] = "count" if shuffled else "marginals"
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
-    for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
-        left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
-        permuted = plug_in_distances(pair.values, left, pooled - left, metrics)
+    drawn, key = {} if drawn is None else drawn, (int(pair.left.sum()), tuple(metrics))
+    if key not in drawn:
+        counts = list(_blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))))
+        drawn[key] = _permuted_distances(pair.values, pooled, *key, counts, generator)
+    drawn[key], blocks = tee(drawn[key])
+    for permuted in blocks:
         for metric in metrics:
             # Equal values may differ in their last digits, being sums in another order.
             beyond = permuted[metric] >= observed[metric] * (1 - 1e-12)
@@ -389,3 +390,23 @@ def permutation_p_values(
         stopped = len(times) >= enough
         p_values[metric] = enough / float(times[enough - 1] + 1) if stopped else (1 + len(times)) / (1 + permutations)
     return p_values
+
+
+def _permuted_distances(
+    values: Floats,
+    pooled: Integers,
+    left_size: int,
+    metrics: Sequence[str],
+    counts: Sequence[int],
+    generator: np.random.Generator,
+) -> Iterator[dict[str, Floats]]:
+    """Distances by metric after random permutations of the groups, in blocks of so many."""
+    total = int(pooled.sum())
+    # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
+    # scores, and are drawn by score.
+    limit = (16 if total <= _CACHED else 2) * len(pooled)
+    shuffled = min(left_size, total - left_size) <= limit and total <= _MOST_SHUFFLED
+    method: Literal["count", "marginals"] = "count" if shuffled else "marginals"
+    for count in counts:
+        left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
+        yield plug_in_distances(values, left, pooled - left, metrics)

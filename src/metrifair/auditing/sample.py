@@ -346,15 +346,20 @@ class PairDistances(NamedTuple):
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
     rows: Rows | None = None  # of both sides, if they have weights and are in memory, or if groups have probabilities
-    left_scores: tuple[Floats, Floats] | None = None  # all of the left side and its rows at each; None: as in the pair
+    # Of a pair whose scores were merged: all scores of the left side with its rows at each, and the means of both sides.
+    left_scores: tuple[Floats, Floats] | None = None
+    means: tuple[float, float] | None = None
 
 
 def measure_pairs(
-    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]
+    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str], max_scores: int
 ) -> tuple[Iterator[PairDistances], bool | None]:
-    """Each comparison with its distances, and whether every bracket is narrow enough; None: values are exact."""
+    """Each comparison with its distances, and whether every bracket is narrow enough; None: values are exact.
+
+    Many groups share ``max_scores`` distinct scores for resampling and curves.
+    """
     if sample.binned is None:
-        return _exact_pairs(sample, compared, metrics), None
+        return _exact_pairs(sample, compared, metrics, max_scores), None
     amount = sample.amount
     sides = [
         CellSides(left, right, (float(amount[left].sum()), float(amount[right].sum())))
@@ -384,7 +389,9 @@ def _bracketed_pairs(
         )
 
 
-def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str]) -> Iterator[PairDistances]:
+def _exact_pairs(
+    sample: AuditSample, compared: Sequence[GroupPair], metrics: Sequence[str], max_scores: int
+) -> Iterator[PairDistances]:
     """Measure rows in memory. For many groups, each against the rest, common counts are computed once."""
     for _, some in groupby(compared, lambda comparison: (id(comparison.part), comparison.place)):
         several = list(some)
@@ -392,10 +399,11 @@ def _exact_pairs(sample: AuditSample, compared: Sequence[GroupPair], metrics: Se
         many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
         if many and all(map(has_running_integrals, metrics)):
             members = members_in(sample.problem, part.units, place)
-            all_groups = AllGroups(part.scores, members.units, members.codes)
+            all_groups = AllGroups(part.scores, members.units, members.codes, max_scores)
             for comparison in several:
-                pair, permuted, left_scores, gap, values = all_groups.against_rest(comparison.left, metrics)
-                yield PairDistances(_split_at(pair, gap, counts=True), permuted, gap, values, left_scores=left_scores)
+                pair, permuted, left_scores, means, gap, values = all_groups.against_rest(comparison.left, metrics)
+                exact = {"left_scores": left_scores, "means": means}
+                yield PairDistances(_split_at(pair, gap, counts=True), permuted, gap, values, **exact)
             continue
         for comparison in several:
             pair, rows = comparison.two_samples(comparison.sides)
