@@ -176,7 +176,7 @@ def test_errors_of_a_mirrored_utility_are_mirrored() -> None:
     reaches = []
     for sign in (1, -1):
         noise = _Effect(9.0, 0.0, 0.0, np.zeros(99), _spread(sign * utility, sides, None))
-        interval = _intervals({"wasserstein": noise}, 0.95, 0.95)["wasserstein"]
+        interval = _intervals({"wasserstein": noise}, 0.95, 0.95, np.zeros((2, 1)))["wasserstein"]
         reaches.append((9.0 - interval.low, interval.high - 9.0))
     (below, above), mirrored = reaches
     assert mirrored == pytest.approx((above, below))

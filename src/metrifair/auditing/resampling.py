@@ -7,6 +7,7 @@ are merged into bins: the noise within a bin is a share 1/sqrt(resolution) of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import tee
 from typing import Literal, NamedTuple
 
@@ -166,7 +167,13 @@ def bootstrap(
         metric: _effect(metric, float(values[metric]), replicates[metric], _spread(utility, sides, common))
         for metric, utility in utilities.items()
     }
-    alone, jointly = (_intervals(noise, level, min(level, resolved)) for level in levels)
+    resolved_levels = np.minimum(levels, resolved)
+    # One side of the noise's distribution for the upper end, which has no other end to share the error with.
+    # Of n draws, the k-th is the quantile k / (n + 1): noise no different from the sample is beyond it that often.
+    both_sides = np.stack([resolved_levels, np.maximum(0.0, 2 * resolved_levels - 1)], 1)
+    null_distances = np.stack([effect.null_distances for effect in noise.values()])
+    quantiles = np.quantile(null_distances, both_sides, axis=1, method="weibull")
+    alone, jointly = map(partial(_intervals, noise), levels, resolved_levels.tolist(), quantiles)
     beyond = {metric: int((replicates[metric][:, 0] >= values[metric]).sum()) for metric in utilities}
     p_values = {} if common is None else {metric: (1 + times) / (1 + resamples) for metric, times in beyond.items()}
     return Intervals(alone, jointly, p_values)
@@ -236,25 +243,27 @@ def _replicates(
     """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
     observed = sides[0].share - sides[1].share
     pooled = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
-    noise, null_noise = np.zeros((2, count, len(values)))
-    draws = [generator.standard_normal(noise.shape) for _ in sides]
+    draws = [generator.standard_normal((count, len(values))) for _ in sides]
     if common is not None:
         spread = np.sqrt(sides[0].variance * sides[1].variance)
         correlation = np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0).clip(-1, 1)
         draws[1] = correlation * draws[0] + np.sqrt(1 - correlation**2) * draws[1]
-    for sign, side, draw in zip((1, -1), sides, draws, strict=True):
-        scale, null_scale = sign * np.sqrt(side.variance), sign * np.sqrt(pooled / side.size)
-        # Shares add up to 1 after the multiplication, too.
-        noise += draw * scale
-        noise -= (draw @ scale)[:, None] * side.share
-        null_noise += draw * null_scale
-        null_noise -= (draw @ null_scale)[:, None] * pooled
-    if common is not None:
-        null_noise = noise
+    null_noise = noise = _noise(draws, [side.variance for side in sides], [side.share for side in sides])
+    if common is None:
+        null_noise = _noise(draws, [pooled / side.size for side in sides], [pooled, pooled])
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
     null, plain = distances_between(values, null_noise, metrics), distances_between(values, observed + noise, metrics)
     magnified = plain | (distances_between(values, observed + _STEEP * noise, maxima) if maxima else {})
     return {metric: np.stack([null[metric], plain[metric], magnified[metric]], 1) for metric in metrics}
+
+
+def _noise(draws: Sequence[Floats], variances: Sequence[Floats], side_shares: Sequence[Floats]) -> Floats:
+    """The noise of the left shares less that of the right shares. Shares add up to 1 after the multiplication, too."""
+    left, right = np.sqrt(variances[0]), -np.sqrt(variances[1])
+    noise = draws[0] * left
+    noise += draws[1] * right
+    noise -= np.stack([draws[0] @ left, draws[1] @ right], 1) @ np.stack(side_shares)
+    return noise
 
 
 class _Spread(NamedTuple):
@@ -309,17 +318,18 @@ def _effect(metric: str, value: float, replicates: Floats, spread: _Spread) -> _
     return _Effect(value, plain, steep / _STEEP if row.is_maximum else plain, replicates[:, 0], spread)
 
 
-def _intervals(noise: Mapping[str, _Effect], confidence: float, resolved: float) -> dict[str, Interval]:
-    """Intervals of a confidence. Quantiles of noise are taken at the ``resolved`` level, and scaled as a normal's."""
+def _intervals(
+    noise: Mapping[str, _Effect], confidence: float, resolved: float, quantiles: Floats
+) -> dict[str, Interval]:
+    """Intervals of a confidence. The ``quantiles`` of noise, (2, metrics), are those of the ``resolved`` level.
+
+    They are scaled as a normal's.
+    """
     normal = normal_quantile((1 + confidence) / 2)
     students = student_quantiles([effect.spread.freedom for effect in noise.values()], (1 + confidence) / 2).tolist()
-    # One side of the noise's distribution for the upper end, which has no other end to share the error with.
-    # Of n draws, the k-th is the quantile k / (n + 1): noise no different from the sample is beyond it that often.
-    null_distances = np.stack([effect.null_distances for effect in noise.values()])
-    quantiles = np.quantile(null_distances, [resolved, max(0.0, 2 * resolved - 1)], axis=1, method="weibull")
     if confidence > resolved:
-        quantiles[0] *= normal / normal_quantile((1 + resolved) / 2)
-        quantiles[1] *= normal_quantile(confidence) / normal_quantile(resolved)
+        normals = normal / normal_quantile((1 + resolved) / 2), normal_quantile(confidence) / normal_quantile(resolved)
+        quantiles = quantiles * np.array(normals)[:, None]
     intervals = {}
     for (metric, effect), student, ends in zip(noise.items(), students, quantiles.T, strict=True):
         shift = effect.spread.skewness * (2 * normal**2 + 1) / 6 * student / normal

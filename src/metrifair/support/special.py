@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from metrifair.support.arrays import Floats
 
-_STEP = 1 / 32
+_STEP = 1 / 24
 _PLACES = np.arange(-3.8, 5.0, _STEP)
 _NODES = np.exp(_PLACES - np.exp(-_PLACES))  # of integrals from 0 upwards
 _NODE_WEIGHTS = _NODES * (1 + np.exp(-_PLACES)) * _STEP
@@ -73,7 +73,8 @@ def student_quantiles(freedom: ArrayLike, p: float) -> Floats:
         return np.full_like(rest, 0.0 if p == 0.5 else copysign(inf, p - 0.5))
     half, outside = np.full_like(rest, 0.5), 2 * min(p, 1 - p)
     normal = abs(normal_quantile(p))
-    near = normal + (normal**3 + normal) / (8 * rest)  # Cornish and Fisher
+    # Cornish and Fisher
+    near = normal + (normal**3 + normal) / (8 * rest) + (5 * normal**5 + 16 * normal**3 + 3 * normal) / (384 * rest**2)
     log_square = (
         _log_odds(half, rest, 1 - outside)
         if outside > 0.5
