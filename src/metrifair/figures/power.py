@@ -8,6 +8,7 @@ level is known.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, exp, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -124,7 +125,11 @@ def detectable_gap(
     """
     for name, value in (("rows", rows), ("other_rows", other_rows)):
         check_integer(name, value, least=1)
-    plan = _Plan.of(metric, rate, power, confidence, comparisons)
+    return _smallest_gap(_Plan.of(metric, rate, power, confidence, comparisons), rows, other_rows, power)
+
+
+@lru_cache(maxsize=1024)  # an audit of many groups asks for many of one size
+def _smallest_gap(plan: _Plan, rows: int, other_rows: int, power: float) -> float | None:
     low, high = 0.0, plan.largest_gap
     if plan.power_at(high, rows, other_rows) < power:
         return None
