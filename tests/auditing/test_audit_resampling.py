@@ -310,7 +310,7 @@ def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
         sides = two_samples(scores(n, generator), generator.permutation(n) < n // 3)
-        alike = in_pooled_bins(sides, most)
+        alike = in_pooled_bins(sides, most).pair
         drawn = permutation_p_values(alike, list(METRICS), permutations=99, generator=generator)
         for name, value in drawn.items():
             found[name].append(value)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit, distances, energy_distance
-from metrifair.auditing import distribution
-from metrifair.auditing.distribution import SCORES, AllGroups, TwoSamples, count_rows, in_pooled_bins, largest_gap
+from metrifair.auditing import record
+from metrifair.auditing.distribution import AllGroups, TwoSamples, count_rows, in_pooled_bins, largest_gap
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 
@@ -27,13 +27,14 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
     scores = np.append(rng.beta(2, 4, size), rng.random(200)).round(digits) + shift
     order = rng.permutation(len(codes))
     scores, codes = scores[order], codes[order]
-    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes)
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, len(codes))
     for group in range(4):  # one that is measured by stretches, and three that are not
         own = codes == group
-        found, _, (points, counts), gap, values = everyone.against_rest(group, METRICS)
+        found, _, (points, counts), means, gap, values = everyone.against_rest(group, METRICS)
         direct = plain(scores, own)
         assert all(np.array_equal(*pair) for pair in zip(found, direct, strict=True))
         assert np.array_equal(np.repeat(points, counts.astype(int)), np.sort(scores[own]))
+        assert means == pytest.approx((scores[own].mean(), scores[~own].mean()), rel=1e-9)
         assert gap == largest_gap(direct)
         exact = distances(scores[own], scores[~own], METRICS)
         assert values == pytest.approx(exact, rel=1e-9, abs=1e-9)
@@ -42,7 +43,7 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
 def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
     """What is drawn from takes few of them, while distances, sizes and the gap take all."""
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(distribution, "SCORES", 4_096)  # still more than are resampled
+    monkeypatch.setattr(record, "_SHARED", 2)  # still more than are resampled
     codes = rng.permutation(np.arange(20_000) % 50)
     scores = rng.normal(0.002 * codes, 1.0)
     found = audit(
@@ -61,18 +62,18 @@ def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
         unbiased = energy_distance(scores[own], scores[~own], unbiased=True)
         assert same["energy"].unbiased == pytest.approx(unbiased, abs=1e-6)
         assert one.sizes == (400, 19_600)
+        assert one.means == pytest.approx((scores[own].mean(), scores[~own].mean()), rel=1e-9)
         for metric in ("kolmogorov", "wasserstein", "energy"):
             assert same[metric].interval.low <= same[metric].value <= same[metric].interval.high
             assert 0 < same[metric].p_value <= 1
         assert same["total_variation"].interval is None  # no bin keeps it
 
 
-def test_a_small_group_costs_its_own_rows_only(monkeypatch):
+def test_a_small_group_costs_its_own_rows_only():
     """No pass over everyone's scores for a group of few: the time of all groups is linear in rows and groups."""
-    monkeypatch.setattr(distribution, "SCORES", 64)
     rng = np.random.default_rng(4)
     codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
-    everyone = AllGroups(count_rows(scores), np.arange(40_000), codes)
+    everyone = AllGroups(count_rows(scores), np.arange(40_000), codes, 64)
     for name in ("_order", "_place", "_count", "_upto", "_share", "values"):
         setattr(everyone, name, getattr(everyone, name).view(Watched))
     everyone._few = everyone._few._replace(bin_index=everyone._few.bin_index.view(Watched))
@@ -127,11 +128,11 @@ def test_labels_and_unknown_groups_are_seen_to():
 
 def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> None:
     rng = np.random.default_rng(3)
-    scores, codes = rng.normal(size=SCORES + 8_000), rng.integers(0, 40, SCORES + 8_000)
-    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes)
+    scores, codes = rng.normal(size=40_000), rng.integers(0, 40, 40_000)
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, 2**15)
     groups = [everyone.against_rest(group, ["kolmogorov"]) for group in (0, 39)]
     for one in groups:
-        for ours, separate in zip(one.permuted(64), in_pooled_bins(one.pair, 64), strict=True):
+        for ours, separate in zip(one.permuted(64).pair, in_pooled_bins(one.pair, 64).pair, strict=True):
             np.testing.assert_array_equal(ours, separate)
-    assert groups[0].permuted(64).values is groups[1].permuted(64).values
-    assert groups[0].permuted(64).left.sum() == (codes == 0).sum()
+    assert groups[0].permuted(64).drawn is groups[1].permuted(64).drawn
+    assert groups[0].permuted(64).pair.left.sum() == (codes == 0).sum()
