@@ -27,7 +27,7 @@ from metrifair.auditing.numbers import Bands, along_number, worst_cut
 from metrifair.auditing.proxies import proxy_record
 from metrifair.auditing.records import AuditRecord, AuditSettings, Distribution, Finding, ProxyRecord, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
-from metrifair.auditing.resampling import Intervals, bootstrap, merge_scores, permutation_p_values
+from metrifair.auditing.resampling import Intervals, bootstrap, merge_scores, permutation_p_values, shared_normals
 from metrifair.auditing.sample import (
     AuditSample,
     GroupPair,
@@ -45,7 +45,7 @@ from metrifair.figures.power import detectable_gap
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.metrics.registry import facts
 from metrifair.problem.values import Value, canonical, canonical_values
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -76,10 +76,12 @@ def audit_record(
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     pair_distances, complete = measure_pairs(sample, compared, request.named_metrics(), _SHARED * plan.resolution)
+    many_groups = sum(comparison.right is None for comparison in compared) > MOST_PAIRED
+    normals = shared_normals(plan.resamples, plan.resolution, generator) if many_groups else None
     results = [
         finding
         for comparison, distances in zip(compared, pair_distances, strict=True)
-        for finding in pair_findings(comparison, distances, sample, plan, generator)
+        for finding in pair_findings(comparison, distances, sample, plan, generator, normals)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = with_significance(
@@ -261,9 +263,14 @@ def _distributions(
 
 
 def pair_findings(
-    compared: GroupPair, distances: PairDistances, sample: AuditSample, plan: Plan, generator: np.random.Generator
+    compared: GroupPair,
+    distances: PairDistances,
+    sample: AuditSample,
+    plan: Plan,
+    generator: np.random.Generator,
+    normals: Floats | None,
 ) -> list[Finding]:
-    """The findings of one comparison, one for each metric."""
+    """The findings of one comparison, one for each metric; ``normals`` are those of ``bootstrap``."""
     part, sizes, enough = compared.part, compared.sizes, min(compared.sizes) >= plan.min_group_size
     scores, left, right = distances.pair
     decided = part.of_predictions and part.scores.are_decisions
@@ -271,7 +278,7 @@ def pair_findings(
     bin_index = bins(distances.pair, _FINER * plan.resolution)
     binned = merge_bins(distances.pair, bin_index)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    intervals, p_values = _intervals_and_p_values(distances, binned, bin_index, tests, generator)
+    intervals, p_values = _intervals_and_p_values(distances, binned, bin_index, tests, generator, normals)
     joint = _joint_intervals(intervals, distances, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = distances.left_scores or (scores, left), (scores, right)
@@ -307,7 +314,12 @@ def pair_findings(
 
 
 def _intervals_and_p_values(
-    distances: PairDistances, binned: TwoSamples, bin_index: Integers, plan: Plan, generator: np.random.Generator
+    distances: PairDistances,
+    binned: TwoSamples,
+    bin_index: Integers,
+    plan: Plan,
+    generator: np.random.Generator,
+    normals: Floats | None,
 ) -> tuple[Intervals, dict[str, float | None]]:
     """Intervals that include the values, and p-values by metric; for weighted samples, only with group probabilities.
 
@@ -329,6 +341,7 @@ def _intervals_and_p_values(
             generator=generator,
             rows=few_rows,
             comparisons=plan.comparisons,
+            normals=normals,
         )
         alone, jointly = (_extend_to_values(kind, distances.values) for kind in (resampled.alone, resampled.jointly))
         intervals = Intervals(alone, jointly)

@@ -115,10 +115,12 @@ def bootstrap(
     generator: np.random.Generator,
     rows: Rows | None = None,
     comparisons: int = 1,
+    normals: Floats | None = None,
 ) -> Intervals:
     """Intervals of each distance; none for a metric without a witness, or if a side has fewer than 5 samples.
 
-    Simultaneous intervals over so many ``comparisons`` have a higher confidence (Bonferroni).
+    Simultaneous intervals over so many ``comparisons`` have a higher confidence (Bonferroni). Comparisons may share
+    the standard ``normals`` of all resamples: see ``shared_normals``.
 
     Every sample's share is multiplied by independent normal noise of mean 1. To first order, the distance is the gap in
     the mean of its witness utility. Half of the width is the standard error of that gap times Student's quantile
@@ -155,10 +157,10 @@ def bootstrap(
             utilities |= {} if utility is None else {metric: utility(pair.values)}
     if not utilities:
         return Intervals({}, {})
-    blocks = [
-        _replicates(pair.values, sides, common, list(utilities), count=count, generator=generator)
-        for count in _blocks(resamples, len(pair.values))
-    ]
+    width = len(pair.values)
+    draws = (generator.standard_normal((2, count, width)) for count in _blocks(resamples, width))
+    shared = None if normals is None else [normals[..., :width]]
+    blocks = [_replicates(pair.values, sides, common, list(utilities), block) for block in shared or draws]
     values = distances_between(pair.values, sides[0].share - sides[1].share, list(utilities))
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
     # Resamples cannot estimate a quantile beyond all of them; one with fewer than five beyond it is inexact.
@@ -177,6 +179,11 @@ def bootstrap(
     beyond = {metric: int((replicates[metric][:, 0] >= values[metric]).sum()) for metric in utilities}
     p_values = {} if common is None else {metric: (1 + times) / (1 + resamples) for metric, times in beyond.items()}
     return Intervals(alone, jointly, p_values)
+
+
+def shared_normals(resamples: int, max_scores: int, generator: np.random.Generator) -> Floats | None:
+    """Standard normal numbers for both sides, (2, resamples, max_scores), that comparisons share; None if too many."""
+    return generator.standard_normal((2, resamples, max_scores)) if resamples * max_scores <= _BLOCK else None
 
 
 def effective_sizes(pair: TwoSamples, rows: Rows | None) -> tuple[float, float]:
@@ -236,21 +243,22 @@ def _replicates(
     sides: Sequence[_Side],
     common: _Common | None,
     metrics: Sequence[str],
-    *,
-    count: int,
-    generator: np.random.Generator,
+    draws: Floats,
 ) -> dict[str, Floats]:
-    """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
+    """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum.
+
+    ``draws`` are standard normal numbers, (2, count, k).
+    """
     observed = sides[0].share - sides[1].share
     pooled = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
-    draws = [generator.standard_normal((count, len(values))) for _ in sides]
+    left, right = draws
     if common is not None:
         spread = np.sqrt(sides[0].variance * sides[1].variance)
         correlation = np.divide(common.covariance, spread, out=np.zeros_like(spread), where=spread > 0).clip(-1, 1)
-        draws[1] = correlation * draws[0] + np.sqrt(1 - correlation**2) * draws[1]
-    null_noise = noise = _noise(draws, [side.variance for side in sides], [side.share for side in sides])
+        right = correlation * left + np.sqrt(1 - correlation**2) * right
+    null_noise = noise = _noise((left, right), [side.variance for side in sides], [side.share for side in sides])
     if common is None:
-        null_noise = _noise(draws, [pooled / side.size for side in sides], [pooled, pooled])
+        null_noise = _noise((left, right), [pooled / side.size for side in sides], [pooled, pooled])
     maxima = [metric for metric in metrics if facts(metric).is_maximum]
     null, plain = distances_between(values, null_noise, metrics), distances_between(values, observed + noise, metrics)
     magnified = plain | (distances_between(values, observed + _STEEP * noise, maxima) if maxima else {})
