@@ -314,7 +314,8 @@ def witness_utility(metric: str, pair: TwoSamples) -> Witness | None:
     # Scores are in order: an audit of many groups would sort them many thousand times.
     below = [np.cumsum(side) / side.sum() for side in pair[1:]]
     utility = witness(Merged(pair.values, below[0], below[1]))
-    left, right = (float(shares(side) @ utility(pair.values)) for side in pair[1:])
+    heights = utility(pair.values)
+    left, right = (float(shares(side) @ heights) for side in pair[1:])
     return Witness(metric, (left, right), utility)
 
 
