@@ -134,5 +134,5 @@ def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> 
     for one in groups:
         for ours, separate in zip(one.permuted(64).pair, in_pooled_bins(one.pair, 64).pair, strict=True):
             np.testing.assert_array_equal(ours, separate)
-    assert groups[0].permuted(64).drawn is groups[1].permuted(64).drawn
+    assert groups[0].permuted(64).shared is groups[1].permuted(64).shared
     assert groups[0].permuted(64).pair.left.sum() == (codes == 0).sum()

@@ -14,7 +14,7 @@ over such a stretch follow from running integrals of 1, c and c^2, which are the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.permutations import SharedPermutations
 from metrifair.errors import DataError
 from metrifair.metrics.line import Merged
 from metrifair.metrics.namespaces import no_warnings
@@ -215,15 +216,11 @@ def pooled_bins(values: Floats, counts: Floats, max_bins: int) -> PooledBins:
     return PooledBins(bin_index, bin_means(pair, bin_index), np.bincount(bin_index, counts).astype(np.float64))
 
 
-Drawn: TypeAlias = dict[tuple[int, tuple[str, ...]], Iterator[dict[str, Floats]]]
-"""Distances of permutations, in blocks: by the size of the left side and the metrics."""
-
-
 class Permutable(NamedTuple):
     """Two samples in bins that do not depend on the groups, and the permutations that pairs in these bins share."""
 
     pair: TwoSamples
-    drawn: Drawn
+    shared: SharedPermutations | None = None
 
 
 InBins: TypeAlias = Callable[[int], Permutable]
@@ -231,9 +228,9 @@ InBins: TypeAlias = Callable[[int], Permutable]
 
 
 def in_pooled_bins(pair: TwoSamples, max_bins: int) -> Permutable:
-    """Two samples in at most ``max_bins`` bins that do not depend on the groups, with permutations of their own."""
+    """Two samples in at most ``max_bins`` bins that do not depend on the groups, for permutations."""
     pooled = pooled_bins(pair.values, pair.left + pair.right, max_bins)
-    return Permutable(merge_bins(pair, pooled.bin_index)._replace(values=pooled.values), {})
+    return Permutable(merge_bins(pair, pooled.bin_index)._replace(values=pooled.values))
 
 
 def plug_in_distances(
@@ -385,12 +382,13 @@ class AllGroups:
         few = merge_bins(pooled, bin_index)
         self._few = PooledBins(bin_index, few.values, few.right)
         self._mean = float(shares(self._count) @ self.values)
-        self._fewer: dict[int, tuple[PooledBins, Drawn]] = {}  # by their largest number
+        self._fewer: dict[int, tuple[PooledBins, SharedPermutations]] = {}  # by their largest number
 
-    def _in_fewer_bins(self, max_bins: int) -> tuple[PooledBins, Drawn]:
+    def _in_fewer_bins(self, max_bins: int) -> tuple[PooledBins, SharedPermutations]:
         if max_bins not in self._fewer:
             fewer = pooled_bins(self._few.values, self._few.counts, max_bins)
-            self._fewer[max_bins] = fewer._replace(bin_index=fewer.bin_index[self._few.bin_index]), {}
+            bin_index = fewer.bin_index[self._few.bin_index]
+            self._fewer[max_bins] = fewer._replace(bin_index=bin_index), SharedPermutations(fewer.counts)
         return self._fewer[max_bins]
 
     def against_rest(self, group: int, metrics: Sequence[str]) -> GroupAndRest:
@@ -400,8 +398,8 @@ class AllGroups:
         pair = self._few.split(place, count)
 
         def permuted(max_bins: int) -> Permutable:
-            fewer, drawn = self._in_fewer_bins(max_bins)
-            return Permutable(fewer.split(place, count), drawn)
+            fewer, shared = self._in_fewer_bins(max_bins)
+            return Permutable(fewer.split(place, count), shared)
 
         group_scores = self.values[place], count.astype(np.float64)
         mean, share = float(shares(count) @ self.values[place]), len(rows) / len(self._order)

@@ -351,7 +351,7 @@ def _intervals_and_p_values(
         max_bins = plan.resolution if exact else max(_COARSEST, plan.resolution // _COARSER)
         permuted = distances.permuted(max_bins)
         p_values = permutation_p_values(
-            permuted.pair, metrics, permutations=plan.permutations, generator=generator, drawn=permuted.drawn
+            permuted.pair, metrics, permutations=plan.permutations, generator=generator, shared=permuted.shared
         )
     return intervals, p_values
 

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from metrifair.auditing.distribution import (
-    Drawn,
     TwoSamples,
     bin_means,
     bins,
@@ -24,6 +23,7 @@ from metrifair.auditing.distribution import (
     shares,
     witness_utility,
 )
+from metrifair.auditing.permutations import SharedPermutations, largest_size
 from metrifair.errors import DataError
 from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.figures.intervals import FEWEST, Interval
@@ -374,15 +374,15 @@ def permutation_p_values(
     *,
     permutations: int,
     generator: np.random.Generator,
-    drawn: Drawn | None = None,
+    shared: SharedPermutations | None = None,
 ) -> dict[str, float | None]:
     """The p-value of a permutation test of the distance: (1 + times) / (1 + permutations).
 
     Permutations stop early where the answer is clear (Besag and Clifford): as soon as a twentieth of them, h and at
     least 20, have at least the observed distance after d permutations, the p-value is h / d. In both cases, it is at
     most t with probability at most t if both sides have one distribution. For counts, not for weights.
-    Bins of scores must not depend on the groups: see ``pooled_bins``. Then the permutations of a group depend on its
-    size only: groups of one size use those that were ``drawn`` for the first of them.
+    Bins of scores must not depend on the groups: see ``pooled_bins``. Then the distribution of the permuted distance
+    depends on the sizes only: groups of one size have the same permutations, if they are ``shared``.
     """
     pooled = (pair.left + pair.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
@@ -390,11 +390,10 @@ def permutation_p_values(
     observed = plug_in_distances(pair.values, pair.left, pair.right, metrics)
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
-    drawn, key = {} if drawn is None else drawn, (int(pair.left.sum()), tuple(metrics))
-    if key not in drawn:
-        counts = list(_blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))))
-        drawn[key] = _permuted_distances(pair.values, pooled, *key, counts, generator)
-    drawn[key], blocks = tee(drawn[key])
+    key = int(pair.left.sum()), tuple(metrics)
+    blocks = _permuted_distances(pair.values, pooled, *key, permutations, enough, generator, shared)
+    if shared is not None:
+        shared.distances[key], blocks = tee(shared.distances.get(key, blocks))
     for permuted in blocks:
         for metric in metrics:
             # Equal values may differ in their last digits, being sums in another order.
@@ -415,16 +414,22 @@ def _permuted_distances(
     pooled: Integers,
     left_size: int,
     metrics: Sequence[str],
-    counts: Sequence[int],
+    permutations: int,
+    enough: int,
     generator: np.random.Generator,
+    shared: SharedPermutations | None,
 ) -> Iterator[dict[str, Floats]]:
-    """Distances by metric after random permutations of the groups, in blocks of so many."""
-    total = int(pooled.sum())
+    """Distances by metric after random permutations of the groups, in blocks."""
+    total, start = int(pooled.sum()), 0
     # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
     # scores, and are drawn by score.
     limit = (16 if total <= _CACHED else 2) * len(pooled)
     shuffled = min(left_size, total - left_size) <= limit and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if shuffled else "marginals"
-    for count in counts:
-        left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
+    for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
+        if shared is not None and left_size <= largest_size(permutations):
+            left = shared.left_counts(left_size, slice(start, start + count), permutations, generator)
+        else:
+            left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
+        start += count
         yield plug_in_distances(values, left, pooled - left, metrics)
