@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from metrifair.support.arrays import Floats
 
-_STEP = 1 / 24
+_STEP = 1 / 32
 _PLACES = np.arange(-3.8, 5.0, _STEP)
-_NODES = np.append(0.0, np.exp(_PLACES - np.exp(-_PLACES)))  # of integrals from 0 upwards
-_NODE_WEIGHTS = np.append(0.0, _NODES[1:] * (1 + np.exp(-_PLACES)) * _STEP)
+_NODES = np.exp(_PLACES - np.exp(-_PLACES))  # of integrals from 0 upwards
+_NODE_WEIGHTS = _NODES * (1 + np.exp(-_PLACES)) * _STEP
 _MOST_STEPS = 100
 _FARTHEST = 700.0  # from the mode, where densities are 0 beside those at the end
 
@@ -73,8 +73,7 @@ def student_quantiles(freedom: ArrayLike, p: float) -> Floats:
         return np.full_like(rest, 0.0 if p == 0.5 else copysign(inf, p - 0.5))
     half, outside = np.full_like(rest, 0.5), 2 * min(p, 1 - p)
     normal = abs(normal_quantile(p))
-    # Cornish and Fisher
-    near = normal + (normal**3 + normal) / (8 * rest) + (5 * normal**5 + 16 * normal**3 + 3 * normal) / (384 * rest**2)
+    near = normal + (normal**3 + normal) / (8 * rest)  # Cornish and Fisher
     log_square = (
         _log_odds(half, rest, 1 - outside)
         if outside > 0.5
@@ -117,12 +116,15 @@ def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Fl
 def _tail(a: Floats, b: Floats, end: Floats) -> tuple[Floats, Floats]:
     """The logarithm of the density at ``end``, where it is 0 at the mode, and the area left of it over that density."""
     mean, complement = a / (a + b), b / (a + b)
+
+    def log_density(place: Floats) -> Floats:
+        # Written about the mode: logarithms of large counts would cancel.
+        return -a[..., None] * np.log1p(complement[..., None] * np.expm1(-place)) - b[..., None] * np.log1p(
+            mean[..., None] * np.expm1(place)
+        )
+
     slope = a * complement * -np.expm1(end) / (1 + mean * np.expm1(end))
     scale = 1 / (np.maximum(slope, 0.0) + np.sqrt(a * complement))
-    place = np.maximum(end[..., None] - scale[..., None] * _NODES, -_FARTHEST)
-    # Written about the mode: logarithms of large counts would cancel.
-    log_density = -a[..., None] * np.log1p(complement[..., None] * np.expm1(-place)) - b[..., None] * np.log1p(
-        mean[..., None] * np.expm1(place)
-    )
-    height = log_density[..., 0]
-    return height, scale * (np.exp(log_density - height[..., None]) @ _NODE_WEIGHTS)
+    height = log_density(end[..., None])
+    inner = log_density(np.maximum(end[..., None] - scale[..., None] * _NODES, -_FARTHEST))
+    return height[..., 0], scale * (np.exp(inner - height) @ _NODE_WEIGHTS)
