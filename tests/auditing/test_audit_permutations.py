@@ -82,6 +82,27 @@ def test_groups_of_one_size_have_the_p_values_that_each_has_alone(most: int) -> 
     assert together[0]["energy"] > 0.1
 
 
+def test_a_p_value_counts_every_permutation_once() -> None:
+    """All distances are computed again, one by one, with SciPy."""
+    rng = np.random.default_rng(11)
+    scores = np.append(rng.random(60) + 0.13, rng.random(900)).round(1)
+    values, place = np.unique(scores, return_inverse=True)
+    pooled, left = (np.bincount(rows, minlength=len(values)) for rows in (place, place[:60]))
+    shared, generator = SharedPermutations(pooled), np.random.default_rng(12)
+    found = permutation_p_values(
+        TwoSamples(values, left * 1.0, (pooled - left) * 1.0),
+        ["wasserstein"],
+        permutations=299,
+        generator=generator,
+        shared=shared,
+    )
+    counts = shared.left_counts(60, slice(0, 299), 299, generator)
+    observed, *permuted = (stats.wasserstein_distance(values, values, some, pooled - some) for some in (left, *counts))
+    times = np.count_nonzero(np.array(permuted) >= observed * (1 - 1e-9))
+    assert 3 <= times < 15  # too few to end early
+    assert found == {"wasserstein": (1 + times) / 300}
+
+
 def test_comparisons_with_shared_normals_have_the_intervals_of_these_normals() -> None:
     """The same numbers drawn by the generator give the same intervals; too many numbers are not kept."""
     rng = np.random.default_rng(7)

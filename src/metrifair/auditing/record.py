@@ -81,7 +81,7 @@ def audit_record(
     results = [
         finding
         for comparison, distances in zip(compared, pair_distances, strict=True)
-        for finding in pair_findings(comparison, distances, sample, plan, generator, normals)
+        for finding in pair_findings(comparison, distances, sample, plan, generator, normals=normals)
     ]
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = with_significance(
@@ -268,6 +268,7 @@ def pair_findings(
     sample: AuditSample,
     plan: Plan,
     generator: np.random.Generator,
+    *,
     normals: Floats | None,
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric; ``normals`` are those of ``bootstrap``."""
@@ -278,7 +279,7 @@ def pair_findings(
     bin_index = bins(distances.pair, _FINER * plan.resolution)
     binned = merge_bins(distances.pair, bin_index)
     tests = plan if enough else replace(plan, permutations=0)  # no p-value of a group below the minimum size
-    intervals, p_values = _intervals_and_p_values(distances, binned, bin_index, tests, generator, normals)
+    intervals, p_values = _intervals_and_p_values(distances, binned, bin_index, tests, generator, normals=normals)
     joint = _joint_intervals(intervals, distances, sizes, plan, weighted=sample.weighted) if enough else {}
     radii = (None, None, None) if sample.weighted else _radii(sizes, plan)
     sides = distances.left_scores or (scores, left), (scores, right)
@@ -319,6 +320,7 @@ def _intervals_and_p_values(
     bin_index: Integers,
     plan: Plan,
     generator: np.random.Generator,
+    *,
     normals: Floats | None,
 ) -> tuple[Intervals, dict[str, float | None]]:
     """Intervals that include the values, and p-values by metric; for weighted samples, only with group probabilities.

@@ -6,7 +6,7 @@ are merged into bins: the noise within a bin is a share 1/sqrt(resolution) of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import tee
 from typing import Literal, NamedTuple
@@ -384,15 +384,15 @@ def permutation_p_values(
     Bins of scores must not depend on the groups: see ``pooled_bins``. Then the distribution of the permuted distance
     depends on the sizes only: groups of one size have the same permutations, if they are ``shared``.
     """
-    pooled = (pair.left + pair.right).astype(np.int64)
-    if pooled.sum() >= _MOST_PERMUTED:
+    if pair.left.sum() + pair.right.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
     observed = plug_in_distances(pair.values, pair.left, pair.right, metrics)
     enough = max(_FEWEST_BEYOND, -(-permutations // 20))
     at_least = {metric: np.zeros(0, np.bool_) for metric in metrics}
-    key = int(pair.left.sum()), tuple(metrics)
-    blocks = _permuted_distances(pair.values, pooled, *key, permutations, enough, generator, shared)
+    counts = _blocks(permutations, max(len(pair.values), _BLOCK // (2 * enough)))
+    blocks = _permuted_distances(pair, metrics, counts, permutations=permutations, generator=generator, shared=shared)
     if shared is not None:
+        key = int(pair.left.sum()), tuple(metrics)
         shared.distances[key], blocks = tee(shared.distances.get(key, blocks))
     for permuted in blocks:
         for metric in metrics:
@@ -410,26 +410,26 @@ def permutation_p_values(
 
 
 def _permuted_distances(
-    values: Floats,
-    pooled: Integers,
-    left_size: int,
+    pair: TwoSamples,
     metrics: Sequence[str],
+    counts: Iterable[int],
+    *,
     permutations: int,
-    enough: int,
     generator: np.random.Generator,
     shared: SharedPermutations | None,
 ) -> Iterator[dict[str, Floats]]:
-    """Distances by metric after random permutations of the groups, in blocks."""
+    """Distances by metric after random permutations of the groups, in blocks of so many."""
+    pooled, left_size = (pair.left + pair.right).astype(np.int64), int(pair.left.sum())
     total, start = int(pooled.sum()), 0
     # Shuffling is faster if few samples are on one side, above all if all fit into the cache. Many samples share
     # scores, and are drawn by score.
     limit = (16 if total <= _CACHED else 2) * len(pooled)
     shuffled = min(left_size, total - left_size) <= limit and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if shuffled else "marginals"
-    for count in _blocks(permutations, max(len(pooled), _BLOCK // (2 * enough))):
+    for count in counts:
         if shared is not None and left_size <= largest_size(permutations):
             left = shared.left_counts(left_size, slice(start, start + count), permutations, generator)
         else:
             left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
         start += count
-        yield plug_in_distances(values, left, pooled - left, metrics)
+        yield plug_in_distances(pair.values, left, pooled - left, metrics)

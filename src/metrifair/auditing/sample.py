@@ -346,7 +346,7 @@ class PairDistances(NamedTuple):
     values: Mapping[str, float]
     brackets: Mapping[str, Interval] = {}  # none of rows in memory
     rows: Rows | None = None  # of both sides, if they have weights and are in memory, or if groups have probabilities
-    # Of a pair whose scores were merged: all scores of the left side with its rows at each, and the means of both sides.
+    # If scores were merged: all scores of the left side with its rows at each, and the means of both sides.
     left_scores: tuple[Floats, Floats] | None = None
     means: tuple[float, float] | None = None
 
@@ -402,8 +402,8 @@ def _exact_pairs(
             all_groups = AllGroups(part.scores, members.units, members.codes, max_scores)
             for comparison in several:
                 pair, permuted, left_scores, means, gap, values = all_groups.against_rest(comparison.left, metrics)
-                exact = {"left_scores": left_scores, "means": means}
-                yield PairDistances(_split_at(pair, gap, counts=True), permuted, gap, values, **exact)
+                split = _split_at(pair, gap, counts=True)
+                yield PairDistances(split, permuted, gap, values, left_scores=left_scores, means=means)
             continue
         for comparison in several:
             pair, rows = comparison.two_samples(comparison.sides)
