@@ -104,12 +104,15 @@ def whole_audit() -> list[Claim]:
 def many_groups() -> list[Claim]:
     """Processor time: what other programs take does not count."""
     score, _ = scores()
-    group = np.random.default_rng(1).integers(0, shrunk(1_000, 10), len(score)).astype(str)
-    start = time.process_time()
-    audit(None, score, sensitive_features=group, random_state=0)
-    took = time.process_time() - start
-    claim = "audit of 1,000,000 scores, 1,000 groups, each against the rest: processor time"
-    return [Claim(claim, f"{took:.1f} s", "<= 10 s", took <= 10)]
+    rows = []
+    for count, limit in ((1_000, 10), (5_000, 40)):
+        group = np.random.default_rng(1).integers(0, shrunk(count, 10), len(score)).astype(str)
+        start = time.process_time()
+        audit(None, score, sensitive_features=group, options=AuditOptions(max_groups=count), random_state=0)
+        took = time.process_time() - start
+        claim = f"audit of 1,000,000 scores, {count:,} groups, each against the rest: processor time"
+        rows.append(Claim(claim, f"{took:.1f} s", f"<= {limit} s", took <= limit))
+    return rows
 
 
 def by_probabilities() -> list[Claim]:
