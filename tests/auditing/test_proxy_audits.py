@@ -171,7 +171,7 @@ def measured(found: Simulated) -> Any:
     assert result.rows is not None
     sample, request = result.rows.sample, result.rows.request
     part = next(parts_for(sample, request.named_criteria(), None))
-    pairs, _ = measure_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"])
+    pairs, _ = measure_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"], 2048)
     return next(pairs)
 
 
