@@ -491,5 +491,5 @@ def test_predictions_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: p
     found = train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=SHORT)
     one, x = found.predictor(0, 0), data.x.numpy()
     together = one.output(x)
-    monkeypatch.setattr(models, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(models, "_ROWS_TO_PREDICT", 7)
     np.testing.assert_allclose(one.output(x), together, rtol=1e-12, atol=1e-12)

@@ -8,7 +8,7 @@ outputs) where a model has several.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, Protocol, TypeAlias
@@ -25,7 +25,7 @@ from metrifair.support.arrays import Floats
 
 Parameters: TypeAlias = Mapping[str, Tensor]
 
-_ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
+_NUMBERS_AT_ONCE = 2**16  # so that what is computed from them stays in the processor's cache
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
 _CLOSE = 0.1  # scale of the initial weights of a last layer
 _ROUNDING = 1e-13  # a smaller spread, relative to the mean, is rounding
@@ -56,10 +56,16 @@ class Scaling(NamedTuple):
         least = self.scale.argmin(0, keepdim=True)
         units = Scaling(*(part.gather(0, least) for part in self))
         scaled = torch.empty(x.shape, device=device, dtype=dtype)
-        for place, piece in zip(scaled.split(_ROWS_AT_ONCE), x.split(_ROWS_AT_ONCE), strict=True):
+        for place, piece in in_pieces(scaled, x):
             place.copy_(units.apply(piece.double().unsqueeze(0)).squeeze(0))
         remaining = (self.mean - units.mean) / units.scale, self.scale / units.scale
         return scaled, Scaling(*(part.to(device, dtype) for part in remaining))
+
+
+def in_pieces(x: Tensor, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """The features and other columns in pieces of rows, of which no second copy is made."""
+    rows = max(1, _NUMBERS_AT_ONCE // max(1, x.shape[1]))
+    return zip(*(part.split(rows) for part in (x, *columns)), strict=True)
 
 
 def compute_scaling(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
@@ -88,8 +94,7 @@ def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     share = weight.double() / weight.double().sum()
 
     def mean_after(transform: Callable[[Tensor], Tensor]) -> Tensor:
-        pieces = zip(x.split(_ROWS_AT_ONCE), share.split(_ROWS_AT_ONCE), strict=True)
-        sums = [part @ transform(piece.double()) for piece, part in pieces]
+        sums = [part @ transform(piece.double()) for piece, part in in_pieces(x, share)]
         return torch.stack(sums).sum(0)
 
     mean = mean_after(lambda piece: piece)

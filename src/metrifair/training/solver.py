@@ -26,7 +26,7 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
 from metrifair.training.loop import TrainedStack
-from metrifair.training.models import Network, Scaling, compute_scaling
+from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
 
 _TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gain of ten iterations: at strength 0, at a strength, at a stage
@@ -34,7 +34,6 @@ _OF_NOISE, _MANY_ROWS = 1e-3, 10_000  # fraction of the sampling noise of the di
 _SLICES = 16  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # for which all correlations are used
 _NO_SPREAD = 1e-12  # a smaller variance, relative to the largest, is rounding
-_ROWS_AT_ONCE = 8_192
 _ROWS_HASHED = 256
 _SQUARES = {"energy": 4.0, "cramer": 2.0}  # second derivative of the metric by the gap of the distribution functions
 _BIN, _MOST_BINS = 10, 1_000  # rows of a bin, and bins, in which that gap is estimated
@@ -268,7 +267,7 @@ class _Problem:
     def moments(self, weight: Tensor) -> Floats:
         """Second moments of the features and the intercept; of many features, only the diagonal."""
         many, parts = self.model.features > _MOST_FEATURES, []
-        for x, root in zip(self.x.split(_ROWS_AT_ONCE), weight.sqrt()[:, None].split(_ROWS_AT_ONCE), strict=True):
+        for x, root in in_pieces(self.x, weight.sqrt()[:, None]):
             part = torch.cat([x * root, root], 1).numpy()
             with np.errstate(over="ignore", invalid="ignore"):
                 parts.append((part * part).sum(0) if many else part.T @ part)
@@ -367,7 +366,7 @@ def _problem(
     values = None if data.value is None else data.value[taken]
     samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values, shares)
     return _Problem(
-        scaling.in_shared_units(kinds, torch.device("cpu"), torch.float64)[0],
+        kinds.sub_(scaling.mean).div_(scaling.scale),  # in place: a second copy would take as long as ten evaluations
         count,
         features,
         Batch(samples.with_weight(weight / weight.mean()), plug_in_sides(objective.comparisons, samples)),
