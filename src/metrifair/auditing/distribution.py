@@ -381,7 +381,9 @@ class AllGroups:
         bin_index = bins(pooled, max_scores)
         few = merge_bins(pooled, bin_index)
         self._few = PooledBins(bin_index, few.values, few.right)
-        self._mean = float(shares(self._count) @ self.values)
+        # The mean score of all rows is the sum of these parts; the rest of a group has those before and after it.
+        parts = np.bincount(codes, self.values[self._place] / len(units))
+        self._before, self._after = np.append(0.0, np.cumsum(parts)), np.append(np.cumsum(parts[::-1])[::-1], 0.0)
         self._fewer: dict[int, tuple[PooledBins, SharedPermutations]] = {}  # by their largest number
 
     def _in_fewer_bins(self, max_bins: int) -> tuple[PooledBins, SharedPermutations]:
@@ -403,7 +405,7 @@ class AllGroups:
 
         group_scores = self.values[place], count.astype(np.float64)
         mean, share = float(shares(count) @ self.values[place]), len(rows) / len(self._order)
-        means = mean, (self._mean - share * mean) / (1 - share)
+        means = mean, float(self._before[group] + self._after[group + 1]) / (1 - share)
         if _LARGE * len(place) > len(self.values):
             counts: Floats = np.zeros(len(self.values))
             counts[place] = count

@@ -76,8 +76,8 @@ def audit_record(
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     pair_distances, complete = measure_pairs(sample, compared, request.named_metrics(), _SHARED * plan.resolution)
-    many_groups = sum(comparison.right is None for comparison in compared) > MOST_PAIRED
-    normals = shared_normals(plan.resamples, plan.resolution, generator) if many_groups else None
+    many_comparisons = sum(comparison.right is None for comparison in compared) > MOST_PAIRED
+    normals = shared_normals(plan.resamples, plan.resolution, generator) if many_comparisons else None
     results = [
         finding
         for comparison, distances in zip(compared, pair_distances, strict=True)

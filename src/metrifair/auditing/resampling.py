@@ -159,8 +159,8 @@ def bootstrap(
         return Intervals({}, {})
     width = len(pair.values)
     draws = (generator.standard_normal((2, count, width)) for count in _blocks(resamples, width))
-    shared = None if normals is None else [normals[..., :width]]
-    blocks = [_replicates(pair.values, sides, common, list(utilities), block) for block in shared or draws]
+    noise_blocks = draws if normals is None else [normals[..., :width]]
+    blocks = [_replicates(pair.values, sides, common, list(utilities), block) for block in noise_blocks]
     values = distances_between(pair.values, sides[0].share - sides[1].share, list(utilities))
     replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
     # Resamples cannot estimate a quantile beyond all of them; one with fewer than five beyond it is inexact.
@@ -432,4 +432,6 @@ def _permuted_distances(
         else:
             left = generator.multivariate_hypergeometric(pooled, left_size, size=count, method=method)
         start += count
-        yield plug_in_distances(pair.values, left, pooled - left, metrics)
+        distances = plug_in_distances(pair.values, left, pooled - left, metrics)
+        del left  # groups of one size share this generator, which would keep it
+        yield distances

@@ -128,7 +128,7 @@ def detectable_gap(
     return _smallest_gap(_Plan.of(metric, rate, power, confidence, comparisons), rows, other_rows, power)
 
 
-@lru_cache(maxsize=1024)  # an audit of many groups asks for many of one size
+@lru_cache(maxsize=1024)  # an audit compares many groups of one size
 def _smallest_gap(plan: _Plan, rows: int, other_rows: int, power: float) -> float | None:
     low, high = 0.0, plan.largest_gap
     if plan.power_at(high, rows, other_rows) < power:

@@ -62,9 +62,9 @@ class Scaling(NamedTuple):
         return scaled, Scaling(*(part.to(device, dtype) for part in remaining))
 
 
-def in_pieces(x: Tensor, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """The features and other columns in pieces of rows, of which no second copy is made."""
-    rows = max(1, _NUMBERS_AT_ONCE // max(1, x.shape[1]))
+def in_pieces(x: Tensor, *columns: Tensor, least_rows: int = 1) -> Iterator[tuple[Tensor, ...]]:
+    """The features and other columns in pieces of rows, so that no second copy of the features is made."""
+    rows = max(least_rows, _NUMBERS_AT_ONCE // max(1, x.shape[1]))
     return zip(*(part.split(rows) for part in (x, *columns)), strict=True)
 
 
@@ -94,8 +94,10 @@ def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     share = weight.double() / weight.double().sum()
 
     def mean_after(transform: Callable[[Tensor], Tensor]) -> Tensor:
-        sums = [part @ transform(piece.double()) for piece, part in in_pieces(x, share)]
-        return torch.stack(sums).sum(0)
+        total = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+        for piece, part in in_pieces(x, share):
+            total += part @ transform(piece.double())
+        return total
 
     mean = mean_after(lambda piece: piece)
     return mean, mean_after(lambda piece: (piece - mean).square()).sqrt()

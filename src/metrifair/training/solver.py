@@ -266,12 +266,13 @@ class _Problem:
 
     def moments(self, weight: Tensor) -> Floats:
         """Second moments of the features and the intercept; of many features, only the diagonal."""
-        many, parts = self.model.features > _MOST_FEATURES, []
-        for x, root in in_pieces(self.x, weight.sqrt()[:, None]):
+        width, many = self.model.features + 1, self.model.features > _MOST_FEATURES
+        moments = np.zeros(width if many else (width, width))
+        # Products of pieces with fewer rows than columns would be slow.
+        for x, root in in_pieces(self.x, weight.sqrt()[:, None], least_rows=1 if many else 2 * width):
             part = torch.cat([x * root, root], 1).numpy()
             with np.errstate(over="ignore", invalid="ignore"):
-                parts.append((part * part).sum(0) if many else part.T @ part)
-        moments: Floats = sum(parts[1:], parts[0])
+                moments += (part * part).sum(0) if many else part.T @ part
         return moments
 
     @cached_property
