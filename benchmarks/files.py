@@ -26,7 +26,9 @@ TIMED = """
 import json, resource, sys
 {work}
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps({{"seconds": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss / 1024, "found": found}}))
+status = dict(line.split(":") for line in open("/proc/self/status"))
+peak = int(status["VmHWM"].split()[0]) / 1024  # ru_maxrss would include the process that started this one
+print(json.dumps({{"seconds": used.ru_utime + used.ru_stime, "peak": peak, "found": found}}))
 """
 
 COUNT = """

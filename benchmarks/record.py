@@ -128,14 +128,14 @@ def table(path: Path = KEPT, rows: Sequence[int] | None = None) -> str:
     """Return the table of recorded ratios: all rows, or those with these indices."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     records = [record for record in lines if "superseded" not in record]  # by another algorithm
-    days = sorted({record["day"] for record in records})
-    shown = []
+    shown, days = [], set[str]()
     for task, figures, claims in ROWS if rows is None else [ROWS[row] for row in rows]:
         matches = [[record for record in records if record["claim"].startswith(claim)] for claim in claims]
         ratios = [span([record["ratio"] for record in match]) for match in matches]
+        days |= {record["day"] for match in matches for record in match}
         machines = sorted({_CALLED.get(record["machine"], record["machine"]) for match in matches for record in match})
         shown.append(f"| {task} | {figures.format(*ratios)} | {', '.join(machines)} |")
-    when = " to ".join(dict.fromkeys((days[0], days[-1])))
+    when = " to ".join(dict.fromkeys((min(days), max(days))))
     heading = f"Lowest and highest ratio of all runs of `make bench` ({when}, one thread, shared machines):"
     return "\n".join([heading, "", "| task | ratio | machines |", "|---|---|---|", *shown])
 

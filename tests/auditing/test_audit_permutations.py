@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from unittest.mock import patch
 
@@ -136,3 +137,19 @@ def test_two_groups_with_the_same_rows_have_the_same_findings() -> None:
             second.joint_interval,
             second.p_value,
         )
+
+
+def test_a_size_that_occurs_once_keeps_its_distances_only() -> None:
+    """Groups of 100 different sizes: each keeps 3 x 999 distances (24 KB), not the permuted counts."""
+    sizes = np.arange(50, 150)
+    codes, generator = np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng(0)
+    scores = generator.random(len(codes))
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, 1024)
+    everyone.against_rest(0, METRICS).permuted(64).shared.left_counts(1, slice(0, 1), 999, generator)  # shared orders
+    tracemalloc.start()
+    for group in range(len(sizes)):
+        pair, shared = everyone.against_rest(group, METRICS).permuted(64)
+        permutation_p_values(pair, METRICS, permutations=999, generator=generator, shared=shared)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept / len(sizes) < 35_000

@@ -136,3 +136,14 @@ def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> 
             np.testing.assert_array_equal(ours, separate)
     assert groups[0].permuted(64).shared is groups[1].permuted(64).shared
     assert groups[0].permuted(64).pair.left.sum() == (codes == 0).sum()
+
+
+def test_the_mean_of_a_rest_has_no_part_of_the_group() -> None:
+    """Scores of the group, however large, must not leave a rounding error in the mean of scores that are all 0."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(40), rng.integers(30, 200, 40))
+    scores = np.where(codes == 7, 1e15 * rng.random(len(codes)), 0.0)
+    everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, len(codes))
+    means = everyone.against_rest(7, METRICS).means
+    assert means[0] == pytest.approx(scores[codes == 7].mean(), rel=1e-12)
+    assert means[1] == 0.0

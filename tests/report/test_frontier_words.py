@@ -62,6 +62,8 @@ def test_the_headline_says_that_a_limit_is_below_what_chance_shows(chosen: Point
     views = [FrontierView(TWO, chosen=chosen, limit=limit, floor=0.1164) for limit in (0.1, 0.12)]
     below, above = map(headline, views)
     assert below[-1].startswith("The limit of 0.1 is below 0.116, the unfairness that groups with equal distributions")
+    with_confidence = headline(replace(views[0], limit_confidence=0.88))
+    assert with_confidence[-1].endswith("can miss it too. The confidence accounts for chance.") is (chosen is not None)
     assert len(above) == len(below) - 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -239,6 +241,21 @@ def test_the_distance_falls_with_the_strength() -> None:
 
 
 # --- curvature ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", [400, 501])  # all products, and squares only
+def test_second_moments_are_summed_up_without_a_matrix_for_each_piece(features: int) -> None:
+    x = torch.randn(20_000, features, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    weight = torch.rand(20_000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    problem = SimpleNamespace(x=x, model=Network(features))
+    tracemalloc.start()
+    moments = solver._Problem.moments(problem, weight)  # type: ignore[arg-type]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    table = np.column_stack([x.numpy(), np.ones(len(x))])
+    expected = table.T @ (weight.numpy()[:, None] * table)
+    np.testing.assert_allclose(moments, expected if features == 400 else np.diag(expected), rtol=1e-9, atol=1e-9)
+    assert peak < 5e6
 
 
 @pytest.mark.parametrize("kind", ["binary", "squared_error"])

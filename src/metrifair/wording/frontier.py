@@ -360,13 +360,15 @@ def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
 
 
 def _limit_below_chance(view: FrontierView) -> str:
-    """That the rows are too few to show whether the limit is kept; empty if they are not."""
+    """That chance alone exceeds the limit on these rows; empty if it does not."""
     if view.limit is None or view.floor is None or view.limit >= view.floor:
         return ""
-    return (
+    sentence = (
         f"The limit of {view.limit:g} is below {figure_text(view.floor)}, the unfairness that groups with equal "
-        "distributions would show by chance alone: these rows cannot show whether a model keeps it."
+        "distributions would show by chance alone: on so few rows, a fair model can miss it too."
     )
+    known = view.choice is not None and view.limit_confidence is not None
+    return f"{sentence} The confidence accounts for chance." if known else sentence
 
 
 def story(view: FrontierView) -> tuple[str, ...]:
