@@ -149,7 +149,8 @@ def test_an_audit_is_the_models_only_where_it_records_who_computed_the_scores(
     assert ("model-index" in yaml.safe_load(done.stdout.split("---\n")[1])) is of_model
     assert ("## An audit of other scores" in done.stdout) is (sentence == OTHER)
     assert ("does not record that this model computed its scores" in done.stderr) is (sentence == OTHER)
-    assert ("No audit of this model's scores was given" in done.stdout) is not of_model
+    assert ("No audit of this model's scores was given" in done.stdout) is (sentence == OTHER)
+    assert ("before acting" in done.stdout) is ("**Notes**" in done.stdout)
 
 
 @pytest.mark.parametrize("audited", ["held", "refit", "folds", "later-scores"])

@@ -166,10 +166,9 @@ def to_card(
         markdown_table(("", ""), _facts(model, inner)),
         *([] if view is None or outcome is None else ["## What fairness cost", *_choice(view, outcome, apart)]),
         "## Figures by group",
-        *([_UNAUDITED] if own_audit is None else []),
-        *([] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
+        *([_UNAUDITED] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
         "## Limits",
-        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, own_audit))]),
+        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner))]),
         "## How to use it",
         _use(model, inner),
     ]
@@ -200,7 +199,7 @@ def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
         return _Audited(of_model, [rows] if of_model else [others, rows])
     if stated_rows is not None:
         return _Audited(True, [f"Audited, as the author of this card states: {markdown_text(stated_rows)}."])
-    return _Audited(False, ["## An audit of other scores", _OTHER_SCORES])
+    return _Audited(False, [_UNAUDITED, "## An audit of other scores", _OTHER_SCORES])
 
 
 def _fingerprint(model: Any) -> str | None:
@@ -359,14 +358,13 @@ def _use(model: Any, inner: Any) -> str:
     return f"```python\nimport metrifair\n\n{load}\n{call}\n```"
 
 
-def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
+def _limits(inner: Any) -> Iterable[str]:
     if needs_group(inner):
         yield "It needs each person's group to predict, which may not be lawful everywhere."
     if scheme := _scheme(inner):
         fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
             yield f"It was made fair towards the groups of {fair}, and no others."
-    yield from () if audit is None else map(markdown_text, audit.note_texts())
 
 
 def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:

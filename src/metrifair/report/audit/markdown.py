@@ -9,11 +9,13 @@ from typing import TypeAlias
 from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import FOUR_FIFTHS
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import measure_text
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
-from metrifair.wording.numbers import confidence_text, interval_text, number_text, percent_text
+from metrifair.wording.notes import note_text
+from metrifair.wording.numbers import confidence_text, interval_text, name_text, number_text, percent_text
 from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
@@ -25,8 +27,10 @@ _MOST_FINDINGS = 10
 
 
 def audit_markdown(record: AuditRecord) -> Iterable[str]:
-    """The summary, tables by group, and the distances with the most evidence."""
-    yield "\n".join(f"- {markdown_text(sentence)}" for sentence in audit_summary(record))
+    """The summary, the notes, tables by group, and the distances with the most evidence."""
+    yield _listed(audit_summary(record))
+    if record.notes:
+        yield from ("**Notes**", _listed(map(note_text, record.notes)))
     if record.proxy is not None and record.proxy.estimates:
         yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
         yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
@@ -34,7 +38,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         figures = [key for key in FIGURES if any(getattr(group, key) is not None for group in part.groups)]
         yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
         rows = (
-            (group.group, f"{group.size:,}", *(_measure(getattr(group, key)) for key in figures))
+            (name_text(group.group), f"{group.size:,}", *(_measure(getattr(group, key)) for key in figures))
             for group in part.groups
         )
         yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in figures)), rows)
@@ -45,7 +49,12 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         for rate in table.rates:
             selected = percent_text(rate.selection_rate) + _bounds(rate.interval, percent_text)
             rates.append(
-                (rate.group, f"{rate.size:,}", selected, number_text(rate.ratio) + _bounds(rate.ratio_interval))
+                (
+                    name_text(rate.group),
+                    f"{rate.size:,}",
+                    selected,
+                    number_text(rate.ratio, limit=FOUR_FIFTHS) + _bounds(rate.ratio_interval),
+                )
             )
         yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
     findings = shown_findings(record.findings)
@@ -59,13 +68,17 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         for finding in ranked:
             bounds = _bounds(finding.joint_interval) if finding.enough else " (too few rows)"
             place = (
-                f"{finding.attribute}: {' / '.join(finding.groups)}",
+                f"{finding.attribute}: {' / '.join(map(name_text, finding.groups))}",
                 finding.within,
                 criterion_name(finding.criterion),
             )
             distances.append((*place, metric_words(finding.metric).name, number_text(finding.value) + bounds))
         yield markdown_table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
     yield from origin_markdown(record.provenance)
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences)
 
 
 def origin_markdown(provenance: Provenance) -> Iterable[str]:
