@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -65,16 +66,35 @@ def shorten(text: str, most: int = _LONGEST_CELL) -> str:
 def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
     """Print a table, whose first ``left`` columns contain text and whose others contain numbers."""
     table, cells = Table(box=SIMPLE_HEAD), [[shorten(printable(cell)) for cell in row] for row in rows]
-    for place, heading in enumerate(headings):
-        words = place < left
-        # Where it is narrow, headings fold between words; numbers never do.
-        least = None if words else max((len(row[place]) for row in cells), default=None)
-        table.add_column(
-            Text(printable(heading)), justify="left" if words else "right", min_width=least, overflow="fold"
-        )
+    heads = [printable(heading) for heading in headings]
+    longest = [max((cell_len(row[place]) for row in cells), default=1) for place in range(len(heads))]
+    natural = [max(cell_len(head), length) for head, length in zip(heads, longest, strict=True)]
+    room = out.width - 3 * len(heads) - 1  # blanks between columns
+    # Where it is narrow, headings of numbers fold between words first, then texts fold; numbers never do.
+    if sum(natural) > room:
+        words = [max(map(cell_len, head.split()), default=1) for head in heads]
+        natural[left:] = map(max, words[left:], longest[left:])
+    widths = column_widths(natural, [1] * left + longest[left:], room)
+    for place, (head, width) in enumerate(zip(heads, widths, strict=True)):
+        table.add_column(Text(head), justify="left" if place < left else "right", width=width, overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     out.print(table)
+
+
+def column_widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """The widths of columns that fit into the room: the widest shrink first, none below its ``least``.
+
+    >>> column_widths([30, 14, 16, 7], [1, 1, 16, 5], 50), column_widths([30, 16], [1, 16], 10)
+    ([13, 14, 16, 7], [1, 16])
+    """
+    widths = list(natural)
+    while sum(widths) > room:
+        shrinkable = [place for place, width in enumerate(widths) if width > least[place]]
+        if not shrinkable:
+            break
+        widths[max(shrinkable, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def say(out: Console, *lines: object) -> None:

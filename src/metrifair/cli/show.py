@@ -13,10 +13,18 @@ from metrifair.cli.console import say, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
-from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
 from metrifair.wording.findings import measure_text
 from metrifair.wording.notes import note_text, rate_notes
-from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text, percent_text
+from metrifair.wording.numbers import (
+    MISSING,
+    figure_text,
+    interval_text,
+    name_text,
+    number_text,
+    p_text,
+    percent_text,
+)
 from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
@@ -83,12 +91,16 @@ def _show_comparisons(out: Console, record: AuditRecord) -> None:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
 
 
+def _names(groups: Sequence[str]) -> str:
+    return ", ".join(map(name_text, groups))
+
+
 def _comparison(shown: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
     """A row of the table; joint interval, p-value and significance are those of the first metric."""
     first = next(iter(shown.values()))
     values = [number_text(shown[metric].value if metric in shown else None) for metric in metrics]
     return [
-        f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
+        f"{first.attribute}: {_names(first.groups)}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
         interval_text(first.joint_interval),
@@ -126,12 +138,12 @@ def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
     """A row of the table of rates, by heading; of a standard, the columns of its table."""
     few = " (too few rows)" if rate.few else ""
     texts = {
-        "group": f"{table.attribute}: {rate.group}{few if table.standard else ''}",
+        "group": f"{table.attribute}: {name_text(rate.group)}{few if table.standard else ''}",
         "within": MISSING if table.standard else table.within,
         "rows": f"{rate.size:,}",
         "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
         "rate": percent_text(rate.selection_rate),
-        "ratio": "excluded" if rate.left_out else figure_text(rate.ratio),
+        "ratio": "excluded" if rate.left_out else figure_text(rate.ratio, limit=FOUR_FIFTHS),
     }
     if not table.standard:
         return texts | {
@@ -153,7 +165,7 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
     if not record.by_group:
         return
     figures = [
-        [f"{table.attribute}: {group.group}", table.within, f"{group.size:,}", *map(measure_text, measures)]
+        [f"{table.attribute}: {name_text(group.group)}", table.within, f"{group.size:,}", *map(measure_text, measures)]
         for table in record.by_group[:_SHOWN]
         for group in table.groups
         for measures in [(group.base_rate, group.auc, group.log_loss, group.calibration_error)]
@@ -165,17 +177,17 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
 def show_differences(out: Console, difference: AuditDifference) -> None:
     """Sentences first, then the differences, the most significant on top."""
     say(out, *difference.summary)
+    wide = out.width >= _WIDE
     ordered = sorted(difference.differences, key=lambda row: 2.0 if row.p_value is None else row.p_value)
     rows: Sequence[Sequence[object]] = [
         [
             (f"{row.model}, " if len(difference.audits) > 2 else "")
-            + ": ".join(filter(None, (row.attribute, ", ".join(row.groups)))),
+            + ": ".join(filter(None, (row.attribute, _names(row.groups)))),
             f"{row.within}: {row.criterion.replace('_', ' ')}",
             row.metric.replace("_", " "),
             number_text(row.before),
             number_text(row.after),
-            figure_text(row.difference, signed=True),
-            interval_text(row.joint_interval),
+            *([figure_text(row.difference, signed=True), interval_text(row.joint_interval)] if wide else []),
             p_text(row.p_adjusted),
             "unclear" if row.verdict == "not_distinguishable" else row.verdict.replace("_", " "),
         ]
@@ -183,8 +195,10 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
     ]
     names = list(difference.audits)
     after = names[1] if len(names) == 2 else "after"
-    tested = "difference", "joint interval", "adjusted p-value", "verdict"
+    tested = (*(("difference", "joint interval") if wide else ()), "adjusted p-value", "verdict")
     show_table(out, ["groups", "compared", "figure", names[0], after, *tested], rows, left=3)
+    if not wide:
+        say(out, f"A terminal of {_WIDE} columns, --output or --html also shows differences and joint intervals.")
     if len(ordered) > _DIFFERENCES:
         out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")
 
@@ -194,7 +208,7 @@ def show_alarms(out: Console, series: AuditSeries) -> None:
     say(out, *series.summary)
     rows = [
         [
-            f"{change.attribute}: {', '.join(change.groups)}",
+            f"{change.attribute}: {_names(change.groups)}",
             f"{change.within}: {change.criterion.replace('_', ' ')}",
             change.look,
             change.metric,

@@ -30,7 +30,7 @@ from metrifair.tradeoff.result import in_row_order
 from metrifair.tradeoff.split import HeldOut, Split, outer_splits, with_common_comparisons
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
-from metrifair.wording.numbers import figure_text
+from metrifair.wording.numbers import figure_text, name_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -294,7 +294,7 @@ def _show_groups(out: Console, evaluation: Evaluation) -> None:
         ["held-out rows of", "rows", *(_HEADINGS[key] for key in keys)],
         [
             [
-                group.group if several else f"{group.attribute}: {group.group}",
+                name_text(group.group) if several else f"{group.attribute}: {name_text(group.group)}",
                 f"{group.rows:,}",
                 *(figure_text(group.figures.get(key)) for key in keys),
             ]

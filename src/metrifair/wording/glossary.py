@@ -135,7 +135,10 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         return AuditHighlight(
             "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
         )
-    figures = (("Four-fifths ratio", number_text(worst.ratio)), ("four fifths", number_text(FOUR_FIFTHS)))
+    figures = (
+        ("Four-fifths ratio", number_text(worst.ratio, limit=FOUR_FIFTHS)),
+        ("four fifths", number_text(FOUR_FIFTHS)),
+    )
     side = "near" if is_inconclusive(table) else "below" if is_below(worst.ratio) else "within"
     return AuditHighlight(f"Decisions {side} four fifths", figures, sentence, where, table)
 

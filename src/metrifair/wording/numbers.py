@@ -14,18 +14,24 @@ MISSING = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
 _LISTED = 5
+_MOST_DECIMALS = 12  # figures that differ by less are equal but for rounding
 
 
-def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
+def figure_text(value: float | None, *, digits: int = 3, signed: bool = False, limit: float | None = None) -> str:
     """The value with this many decimals; an en dash if there is none.
+
+    It has more decimals if it would otherwise look equal to the ``limit``.
 
     >>> figure_text(0.8419), figure_text(-0.5), figure_text(float("nan")), figure_text(0.02, signed=True)
     ('0.842', '−0.500', '–', '+0.020')
     >>> figure_text(123456.7), figure_text(-0.0001)
     ('1.23e5', '0.000')
+    >>> figure_text(0.7984, digits=2, limit=0.8), figure_text(0.8, digits=2, limit=0.8)
+    ('0.798', '0.80')
     """
     if value is None or not math.isfinite(value):
         return MISSING
+    digits = _decimals_beside(value, digits, limit)
     if abs(value) >= 1e4:
         text = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
     else:
@@ -34,13 +40,24 @@ def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -
     return text.replace("-", MINUS)
 
 
-def number_text(value: float | None) -> str:
+def _decimals_beside(value: float, least: int, limit: float | None) -> int:
+    """The smallest number of decimals with which the value differs from the limit; ``least`` if it equals the limit."""
+    if limit is None:
+        return least
+    return next((decimals for decimals in range(least, _MOST_DECIMALS) if round(value, decimals) != limit), least)
+
+
+def number_text(value: float | None, *, limit: float | None = None) -> str:
     """A number of any size, in three decimals or four digits if that is enough; an en dash if there is none.
+
+    It has more decimals if it would otherwise look equal to the ``limit``.
 
     >>> number_text(0.8419), number_text(21.456), number_text(48123.4), number_text(0.0), number_text(None)
     ('0.842', '21.46', '48123', '0.000', '–')
     >>> number_text(0.00042), number_text(0.000042), number_text(-7.25e12)
     ('0.0004', '4.20e−5', '−7.25e12')
+    >>> number_text(0.79996, limit=0.8), number_text(0.8, limit=0.8)
+    ('0.79996', '0.800')
     """
     if value is None or not math.isfinite(float(f"{value:.2e}")):  # the largest numbers there are round to infinity
         return MISSING
@@ -51,6 +68,7 @@ def number_text(value: float | None) -> str:
     size = abs(float(f"{value:.4g}"))
     decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
     decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
+    decimals = _decimals_beside(value, decimals, limit)
     return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
 
 
@@ -183,6 +201,15 @@ def count_text(number: int, noun: str) -> str:
 def quoted(name: str) -> str:
     """A group's name in quotation marks."""
     return f"“{name}”"
+
+
+def name_text(name: str) -> str:
+    """A group's name in a table, in quotation marks if it begins or ends with white space, which would be invisible.
+
+    >>> name_text("Male"), name_text("Male ")
+    ('Male', '“Male ”')
+    """
+    return name if name == name.strip() else quoted(name)
 
 
 def positive_text(labels: Sequence[object], positive: int) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from metrifair.auditing.ranking import compares_few, is_inconclusive, lowest_rate, worst_ratio
 from metrifair.auditing.records import AuditSettings, Decisions, Favorable, SelectedBy
-from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import (
     count_text,
     interval_text,
@@ -185,7 +185,7 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
             return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
         some = any(rate.selection_rate > 0 for rate in table.rates)
         return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
-    text = f"{number_text(ratio)}{'' if interval is None else f' ({interval_text(interval)})'}"
+    text = f"{number_text(ratio, limit=FOUR_FIFTHS)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
         lowest = lowest_rate(table)
         pair = f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"

@@ -8,10 +8,19 @@ from math import ceil
 from metrifair.auditing.ranking import headline_finding, main_metric, required_tables, sort_findings, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import FOUR_FIFTHS
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
 from metrifair.wording.notes import constant_text, note_topic
-from metrifair.wording.numbers import confidence_text, count_text, percent_text, points_text, quoted, score_text
+from metrifair.wording.numbers import (
+    confidence_text,
+    count_text,
+    figure_text,
+    percent_text,
+    points_text,
+    quoted,
+    score_text,
+)
 from metrifair.wording.proxies import assumption_sentence, checked_sentence
 from metrifair.wording.rates import four_fifths_text, rates_sentence, table_selected_text
 
@@ -157,4 +166,5 @@ def _decisions(decisions: Sequence[Decisions]) -> list[str]:
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     verdict = f", {four_fifths_text(table)}".removesuffix(", ")
     selected = table_selected_text(table)
-    return [f"{selected}{where}, {low} and {high} are selected: impact ratio {worst.ratio:.2f}{verdict}."]
+    ratio = figure_text(worst.ratio, digits=2, limit=FOUR_FIFTHS)
+    return [f"{selected}{where}, {low} and {high} are selected: impact ratio {ratio}{verdict}."]

@@ -12,7 +12,7 @@ from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_c
 from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
 from metrifair.wording.findings import finding_sentence, measure_text
 from metrifair.wording.glossary import FIGURES
-from metrifair.wording.numbers import interval_text, number_text, percent_text
+from metrifair.wording.numbers import interval_text, name_text, number_text, percent_text
 
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
@@ -36,7 +36,7 @@ def _table(by_group: ByGroup, *, curves: bool) -> Markup:
         key: name for key, name in FIGURES.items() if any(getattr(group, key) is not None for group in by_group.groups)
     }
     rows = [
-        table_row(group.group, [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)])
+        table_row(name_text(group.group), [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)])
         for group in by_group.groups
     ]
     gaps = (_cell(by_group.gaps.get(key)) for key in figures)
@@ -58,13 +58,13 @@ def _curves(by_group: ByGroup) -> Markup:
     drawn = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
     if not drawn:
         return Markup("")
-    key = line_key([group.group for group in by_group.groups[:_MOST_LINES]])
+    key = line_key([name_text(group.group) for group in by_group.groups[:_MOST_LINES]])
     return joined(element("div", *map(svg_chart, drawn), class_="pair"), key)
 
 
 def roc_chart(by_group: ByGroup) -> LineChart:
     """The ROC curve of each group."""
-    lines = [Line(group.group, at, group.roc) for at, group in enumerate(by_group.groups) if group.roc]
+    lines = [Line(name_text(group.group), at, group.roc) for at, group in enumerate(by_group.groups) if group.roc]
     title = f"ROC curve of {by_group.attribute}, {by_group.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True)
 
@@ -76,7 +76,7 @@ def reliability_chart(by_group: ByGroup) -> LineChart:
         bins = [bin_ for bin_ in group.reliability if bin_.size >= FEWEST]
         band = [(bin_.score, bin_.interval.low, bin_.interval.high) for bin_ in bins if bin_.interval is not None]
         if bins:
-            lines.append(Line(group.group, at, [(bin_.score, bin_.rate) for bin_ in bins], band, dots=True))
+            lines.append(Line(name_text(group.group), at, [(bin_.score, bin_.rate) for bin_ in bins], band, dots=True))
     title = f"Reliability of {by_group.attribute}, {by_group.within}"
     return LineChart(title, _UNIT, _UNIT, lines, "Mean score", "Share with the outcome, by mean score", diagonal=True)
 
@@ -97,7 +97,7 @@ def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
 def _metrics_table(table: MeasuresByGroup) -> Markup:
     names, where = list(table.differences), f"{table.attribute}, {table.within}"
     rows = [
-        table_row(group.group, [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)])
+        table_row(name_text(group.group), [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)])
         for group in table.groups[:_MOST_ROWS]
     ]
     for heading, values in (("Largest difference", table.differences), ("Smallest ratio", table.ratios)):

@@ -42,7 +42,15 @@ from metrifair.wording.compare import (
     topic_name,
 )
 from metrifair.wording.glossary import audit_glossary, overview
-from metrifair.wording.numbers import MISSING, confidence_text, figure_text, interval_text, number_text, p_text
+from metrifair.wording.numbers import (
+    MISSING,
+    confidence_text,
+    figure_text,
+    interval_text,
+    name_text,
+    number_text,
+    p_text,
+)
 from metrifair.wording.summary import audit_summary
 
 _MOST_ROWS = 2_000
@@ -133,7 +141,7 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Markup]) -> Marku
 
 
 def _row(figure: Difference | Look, cells: Sequence[str]) -> Markup:
-    groups = joined(" vs ".join(figure.groups) or "all groups", element("small", figure.attribute))
+    groups = joined(" vs ".join(map(name_text, figure.groups)) or "all groups", element("small", figure.attribute))
     among = joined(element("span", figure.within), element("small", topic_name(figure.criterion)))
     return table_row(groups, [among, figure_name(figure.metric), *cells])
 
@@ -230,6 +238,8 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     lines = [Line(first.metric, 0, [(at[look.look], look.value) for look in series], band)]
     if alarms:
         lines.append(Line("alarm", 1, alarms, dots=True))
-    title = f"{figure_name(first.metric)}: {' vs '.join(first.groups)} of {first.attribute}, {first.within}"
+    title = (
+        f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"
+    )
     y = axis([0.0, highest], from_zero=True, count=4, least_span=0.0)
     return svg_chart(LineChart(title, x, y, lines, "Look", title))

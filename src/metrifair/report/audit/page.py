@@ -42,7 +42,7 @@ from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.numbers import MISSING, confidence_text, interval_text, number_text, shown_number
+from metrifair.wording.numbers import MISSING, confidence_text, interval_text, name_text, number_text, shown_number
 from metrifair.wording.summary import audit_summary
 
 Item = TypeVar("Item")
@@ -205,7 +205,7 @@ def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tu
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:
     texts: dict[str, Markup] = {
         "groups": joined(
-            f"{finding.groups[0]} vs {finding.groups[1]}",
+            " vs ".join(map(name_text, finding.groups)),
             element("small", f"{finding.attribute}, {finding.within}", class_="narrow"),
         ),
         "attribute": joined(finding.attribute),
@@ -324,7 +324,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
             for highlight in highlights(record)
         ],
         # Last, since everything above may name a group.
-        "attributes": [{"name": name, "groups": list(groups)} for name, groups in names.groups.items()],
+        "attributes": [{"name": name, "groups": list(map(name_text, groups))} for name, groups in names.groups.items()],
     }
 
 

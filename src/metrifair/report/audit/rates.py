@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from metrifair.auditing.ranking import required_tables
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import (
     Markup,
@@ -32,6 +32,7 @@ from metrifair.wording.numbers import (
     confidence_text,
     figure_text,
     interval_text,
+    name_text,
     noun,
     number_text,
     p_text,
@@ -69,7 +70,10 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[s
         "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
         "rate": _with_interval(percent_text(rate.selection_rate), rate.interval, percent_text),
         "ratio": _with_interval(
-            number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
+            number_text(rate.ratio, limit=FOUR_FIFTHS),
+            rate.ratio_interval,
+            number_text,
+            "reference" if is_reference else why,
         ),
         "below": "below" if below else "",
         "p": p_text(rate.p_value),
@@ -80,7 +84,7 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[s
 
 
 def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str]) -> list[Markup]:
-    return [table_row(rate.group, _cells(rate, table, columns)) for rate in rates]
+    return [table_row(name_text(rate.group), _cells(rate, table, columns)) for rate in rates]
 
 
 def rates_table(
@@ -136,18 +140,21 @@ def _deciles(table: Decisions) -> Markup:
     ]
     y = axis([1.0, *(ratio for points in points_by_rate for _, ratio in points)], from_zero=True, count=5)
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
-    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(rates, points_by_rate, strict=True))]
+    lines = [
+        Line(name_text(rate.group), at, points)
+        for at, (rate, points) in enumerate(zip(rates, points_by_rate, strict=True))
+    ]
     side = "below" if table.favorable == "low" else "above"
     title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
-        table_row(rate.group, (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
+        table_row(name_text(rate.group), (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
         for rate in table.rates
         if rate.decile_ratios
     ]
     chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
-        element("div", svg_chart(chart), line_key([rate.group for rate in rates]), class_="pair"),
+        element("div", svg_chart(chart), line_key([name_text(rate.group) for rate in rates]), class_="pair"),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
