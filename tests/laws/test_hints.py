@@ -240,7 +240,7 @@ SENTENCES = {
         "cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
         "use FairClassifier or FairRegressor",
     ],
-    "support/checks.py": ["did you mean {near[0]!r}?", "{percent:g} percent is {percent / 100:g}"],
+    "support/checks.py": ["did you mean {choices}?", "{percent:g} percent is {percent / 100:g}"],
     "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
     "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
     "tradeoff/ledger.py": ["define it at the top of a module, or leave ledger out"],

@@ -108,7 +108,12 @@ def test_the_names_of_other_texts_are_taken() -> None:
 
 @pytest.mark.parametrize(
     ("given", "hint"),
-    [("equalised_odds", "; did you mean 'equalized_odds'?"), ("zzz", ""), ("", "")],
+    [
+        ("equalised_odds", "; did you mean 'equalized_odds'?"),
+        ("parity", "; did you mean 'statistical_parity' or 'risk_parity' or 'conditional_statistical_parity'?"),
+        ("zzz", ""),
+        ("", ""),
+    ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(given: str, hint: str) -> None:
     with pytest.raises(DataError) as caught:

@@ -10,6 +10,7 @@ import click
 from metrifair.cli.closed_pipe import discard_output, is_discarding
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import DataError, MissingExtra
+from metrifair.support.checks import nearest_names
 from metrifair.support.lazy import missing_extra
 
 _COMMANDS = {  # and the module of each
@@ -33,6 +34,7 @@ _COMMANDS = {  # and the module of each
 }
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same
+_SIMILAR = 0.75  # of two spellings: --sensitive does not mean --positive
 
 
 class _Refusal(click.ClickException):
@@ -57,6 +59,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise _unknown_option(error) from None
         except ModuleNotFoundError as error:
             missing = missing_extra(error, "this command")
             if missing is None:
@@ -76,6 +80,17 @@ class _Commands(click.Group):
         if is_discarding(ctx):
             ctx.exit(_PIPE_CLOSED)
         return result
+
+
+def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
+    """The error with the nearest option of the command. Click would sort by the alphabet, and list distant ones."""
+    parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    options = [name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)]
+    known = [name.removeprefix("--") for name in options if name.startswith("--")]
+    names = nearest_names(error.option_name.removeprefix("--"), known, cutoff=_SIMILAR)
+    near = " or ".join(f"--{name}" for name in names)
+    hint = f" Did you mean {near}?" if near else ""
+    return click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -190,6 +190,19 @@ def _role(column: pl.Series, kind: str, distinct: int) -> tuple[str | None, str 
     return ("id", None) if is_whole and distinct == len(column) > 1 else (None, None)
 
 
+def prediction_columns(table: pl.DataFrame) -> list[str]:
+    """Columns that look like the scores or decisions of a model, by their names and values."""
+    names = []
+    for column in table:
+        kind = _kind(column.dtype)
+        if kind == "list":
+            continue
+        role, _ = _role(column, kind, column.drop_nulls().n_unique())
+        if role in ("score", "decision"):
+            names.append(column.name)
+    return names
+
+
 def _text_notes(table: pl.DataFrame) -> Iterator[str]:
     """Columns of numbers that are read as text, because of decimal commas or a few other cells."""
     import polars as pl

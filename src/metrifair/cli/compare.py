@@ -76,6 +76,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     from metrifair.api.state import AuditState
     from metrifair.auditing.formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
+    from metrifair.saving.modelfile import NO_MODEL_FILE
     from metrifair.support.provenance import names_of_files
 
     also_json = "" if counts_only else "an audit's .json or "
@@ -84,11 +85,14 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
         try:
             audits.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
-            if any(file.lower().endswith(ending) for ending in (*SUFFIXES, ".html", ".gz", ".zst")):
-                example = f"metrifair {'count' if counts_only else 'audit'} {quote(file)} ..."
+            is_table = file.lower().endswith((*SUFFIXES, ".gz", ".zst"))
+            if is_table or NO_MODEL_FILE in str(error):
+                rows = quote(file) if is_table else "ROWS.csv"
+                other = "" if is_table else ", which is something else or was cut short"
+                example = f"metrifair {'count' if counts_only else 'audit'} {rows} ..."
                 example += " --output FILE.state" if counts_only else " --json FILE.json"
                 raise DataError(
-                    f"{command} takes {also_json}counts of metrifair count, got {file!r}; first {example}"
+                    f"{command} takes {also_json}counts of metrifair count, got {file!r}{other}; first {example}"
                 ) from None
             raise DataError(f"{command} takes {also_json}counts of metrifair count; {error}") from None
     first_files: dict[str, int] = {}  # the first file of each name

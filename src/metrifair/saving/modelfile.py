@@ -41,6 +41,7 @@ DTYPES = {
     "bool": "BOOL",
 }  # as safetensors names them
 
+NO_MODEL_FILE = "this is not a model file of metrifair"
 _ENTRY = "metrifair"
 _MARK = rb"{\"sha256\":\""  # as in the header, a JSON text inside a JSON string
 _BLANK = b"0" * 64
@@ -96,7 +97,7 @@ def from_bytes(data: bytes) -> Content:
     header = _header(data)
     at = data.find(_MARK, 8, 8 + len(header)) + len(_MARK)
     if at < len(_MARK):
-        raise ModelFileError("this is not a model file of metrifair; pass a file written by .save(path)")
+        raise ModelFileError(f"{NO_MODEL_FILE}; pass a file written by .save(path)")
     if data[at : at + len(_BLANK)] != _digest(data, at):
         raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
     entries = _parse_json(header)
@@ -182,8 +183,7 @@ def _header(data: bytes) -> bytes:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError(
-            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); name one that was "
-            "saved, or save it again"
+            f"{NO_MODEL_FILE}, or it was cut short ({len(data)} bytes); name one that was saved, or save it again"
         )
     if length > LARGEST_HEADER:
         raise ModelFileError(f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf, isfinite
@@ -55,17 +56,36 @@ def shortlist(texts: Sequence[str], most: int) -> str:
 
 
 def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
-    """A question that names the nearest known name; None if none is near.
+    """A question that lists the nearest known names; None if none is near.
 
     >>> _did_you_mean("KS", ["energy", "kolmogorov"])
     "did you mean 'kolmogorov'?"
     """
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str):
         return None
+    choices = " or ".join(map(repr, nearest_names(value, known)))
+    return f"did you mean {choices}?" if choices else None
+
+
+def nearest_names(value: str, known: Sequence[str], *, cutoff: float = 0.6) -> list[str]:
+    """The known name that begins with the value; or all that contain it as a word; or the closest spelling.
+
+    ``cutoff`` is the least similarity of a spelling, from 0 to 1.
+
+    >>> nearest_names("parity", ["statistical_parity", "energy", "risk_parity"])
+    ['statistical_parity', 'risk_parity']
+    >>> nearest_names("enrgy", ["statistical_parity", "energy", "risk_parity"])
+    ['energy']
+    """
+    if not value:
+        return []
     same = [name for name in known if value.lower() in _OTHER_NAMES.get(name, ())]
     # A prefix comes before a similar spelling: "acc" is accuracy, not auc.
-    near = same or [name for name in known if name.startswith(value)] or difflib.get_close_matches(value, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else None
+    first = same or [name for name in known if name.startswith(value)]
+    if first:
+        return first[:1]
+    with_word = [name for name in known if value in re.split("[_-]", name)]
+    return with_word or difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
 
 
 def check_names(names: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
