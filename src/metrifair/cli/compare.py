@@ -76,7 +76,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     from metrifair.api.state import AuditState
     from metrifair.auditing.formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
-    from metrifair.saving.modelfile import NO_MODEL_FILE
+    from metrifair.saving.modelfile import NotAModelFile
     from metrifair.support.provenance import names_of_files
 
     also_json = "" if counts_only else "an audit's .json or "
@@ -86,7 +86,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
             audits.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
             is_table = file.lower().endswith((*SUFFIXES, ".gz", ".zst"))
-            if is_table or NO_MODEL_FILE in str(error):
+            if is_table or isinstance(error, NotAModelFile):
                 rows = quote(file) if is_table else "ROWS.csv"
                 other = "" if is_table else ", which is something else or was cut short"
                 example = f"metrifair {'count' if counts_only else 'audit'} {rows} ..."

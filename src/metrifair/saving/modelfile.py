@@ -41,7 +41,6 @@ DTYPES = {
     "bool": "BOOL",
 }  # as safetensors names them
 
-NO_MODEL_FILE = "this is not a model file of metrifair"
 _ENTRY = "metrifair"
 _MARK = rb"{\"sha256\":\""  # as in the header, a JSON text inside a JSON string
 _BLANK = b"0" * 64
@@ -54,6 +53,10 @@ class Content(NamedTuple):
     kind: str
     meta: dict[str, Json]
     arrays: dict[str, NDArray[Any]]
+
+
+class NotAModelFile(ModelFileError):
+    """A file that metrifair did not write, or the beginning of one."""
 
 
 def to_bytes(content: Content) -> bytes:
@@ -97,7 +100,7 @@ def from_bytes(data: bytes) -> Content:
     header = _header(data)
     at = data.find(_MARK, 8, 8 + len(header)) + len(_MARK)
     if at < len(_MARK):
-        raise ModelFileError(f"{NO_MODEL_FILE}; pass a file written by .save(path)")
+        raise NotAModelFile("this is not a model file of metrifair; pass a file written by .save(path)")
     if data[at : at + len(_BLANK)] != _digest(data, at):
         raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
     entries = _parse_json(header)
@@ -125,7 +128,8 @@ def read(path: PathLike) -> Content:
     try:
         return from_bytes(_read_bytes(Path(path)))
     except (OSError, ValueError) as error:
-        kind = MissingModelFile if isinstance(error, FileNotFoundError) else ModelFileError
+        kind = NotAModelFile if isinstance(error, NotAModelFile) else ModelFileError
+        kind = MissingModelFile if isinstance(error, FileNotFoundError) else kind
         raise kind(f"cannot read {os.fspath(path)!r}: {error_reason(error)}") from error
 
 
@@ -182,8 +186,9 @@ def _safetensors(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -
 def _header(data: bytes) -> bytes:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
-        raise ModelFileError(
-            f"{NO_MODEL_FILE}, or it was cut short ({len(data)} bytes); name one that was saved, or save it again"
+        raise NotAModelFile(
+            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); name one that was "
+            "saved, or save it again"
         )
     if length > LARGEST_HEADER:
         raise ModelFileError(f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read")
