@@ -66,6 +66,11 @@ def extent(x: NDArray[Any]) -> tuple[float, float]:
     return float(x.min()), float(x.max())
 
 
+def sum_of_squares(x: NDArray[Any]) -> float:
+    """The sum over all entries."""
+    return float(np.vdot(x, x))
+
+
 def gather(x: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Each row of x read at the places of its row."""
     return x.take(places) if x.ndim == places.ndim == 1 else np.take_along_axis(x, places, -1)

@@ -181,9 +181,8 @@ def is_finite(x: Array) -> bool:
     if 0 in x.shape:
         return True
     xp = namespace_for(x)
-    array = xp.host_array(x)
     # The sum of squares is the fastest to compute, but may be infinite for finite numbers.
-    return (array is not None and isfinite(np.vdot(array, array))) or all(map(isfinite, xp.extent(x)))
+    return isfinite(xp.sum_of_squares(x)) or all(map(isfinite, xp.extent(x)))
 
 
 def between(

@@ -82,6 +82,11 @@ class TorchNamespace:
         return low.item(), high.item()
 
     @staticmethod
+    def sum_of_squares(x: Tensor) -> float:
+        flat = x.detach() if x.ndim == 1 else x.detach().flatten()
+        return torch.dot(flat, flat).item()
+
+    @staticmethod
     def gather(x: Tensor, places: Tensor) -> Tensor:
         return x.gather(-1, places)
 

@@ -457,7 +457,8 @@ class UnfairnessPenalty(torch.nn.Module):
             return scores
         if self._two_classes is None:  # decided once: on another device this waits for it
             self._two_classes = are_probabilities(scores.detach().cpu().numpy(), rounding=1e-3)
-        return scores[:, 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1] if self._two_classes else scores
+        positive = 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1
+        return scores[:, positive].contiguous() if self._two_classes else scores
 
 
 def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -143,7 +144,7 @@ class Sides:
     dependence: Dependence | None = None  # of the rows' scores on their attribute; nothing is on the right then
     signed: SignedDraws | None = None  # weights are signed; nothing is on the right then
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Samples on the left and on the right; of a dependence and of signed weights, samples."""
         one_sided = self.dependence is not None or self.signed is not None

@@ -15,7 +15,7 @@ from torch.nn import functional
 from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_slopes, dependence_value, sliced_dependence
-from metrifair.metrics.namespaces import Array
+from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, training_metric, vector_metric
@@ -23,7 +23,7 @@ from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
 from metrifair.problem.criteria import SCORES, STATISTICAL_PARITY, Criterion, Penalize
 from metrifair.problem.losses import REGRESSION_LOSSES, SMALLEST_PROBABILITY
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import AnyFloats, Floats
 from metrifair.support.checks import check_known
 
 
@@ -149,13 +149,19 @@ class Objective:
         """
         return (
             self.criterion.score == "prediction"
-            and self.metric == "energy"
+            and self._is_linear(sides)
+            and (self.task.name == BINARY.name or self.task.loss is REGRESSION_LOSSES["squared_error"])
+        )
+
+    def _is_linear(self, sides: Sequence[Sides]) -> bool:
+        """Whether the metric is a sum over scores with coefficients that can be counted."""
+        return (
+            self.metric == "energy"
             and self.rho is None
             and all(
                 side.dependence is not None or (side.weights is None and min(side.counts) >= self.least)
                 for side in sides
             )
-            and (self.task.name == BINARY.name or self.task.loss is REGRESSION_LOSSES["squared_error"])
         )
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
@@ -185,21 +191,30 @@ class Objective:
             score, link, loss_slope = output, np.ones(1), 2 * weight * (output - y)
         if self.penalize == "output":
             score, link = output, np.ones(1)
-        slope = np.zeros(len(output))
-        for side, factor in zip(batch.sides, self.weights, strict=True):
-            rows = side.rows if isinstance(side.rows, slice) else side.rows.numpy()
-            if side.dependence is not None:
-                slopes = dependence_slopes(
-                    torch.from_numpy(score), side, values=batch.samples.value, estimate=self.estimate
-                )
-                slope[rows] += factor * slopes.numpy()
-                continue
-            fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
-            if self.estimate == "rows" and side.fraction is not None:
-                fractions = side.fraction.tolist()
-            slope[rows] += factor * energy_coefficients(score[rows], side.counts[0], fractions=fractions)[0]
+        slope, _ = self._counted_slopes(score, batch.sides, batch.samples.value)
         total: Floats = loss_slope + strength * slope * link
         return total
+
+    def _counted_slopes(
+        self, score: AnyFloats, sides: Sequence[Sides], values: Tensor | None
+    ) -> tuple[AnyFloats, float]:
+        """The derivative of the unfairness by each score (n,), and a center to subtract from the scores."""
+        slope, center = np.zeros(len(score), score.dtype), 0.0
+        for side, factor in zip(sides, self.weights, strict=True):
+            rows = side.rows if isinstance(side.rows, slice) else side.rows.numpy()
+            if side.dependence is not None:
+                slopes = dependence_slopes(torch.from_numpy(score), side, values=values, estimate=self.estimate).numpy()
+            else:
+                fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
+                if self.estimate == "rows" and side.fraction is not None:
+                    fractions = side.fraction.tolist()
+                slopes, middle = energy_coefficients(score[rows], side.counts[0], fractions=fractions)
+                center = middle or center
+            slopes = slopes if factor == 1 else factor * slopes
+            if len(sides) == 1 and isinstance(rows, slice) and len(slopes) == len(score):  # nothing to add up
+                return slopes, center
+            slope[rows] += slopes
+        return slope, center
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
         """The metric combined over the comparisons; 0 if there are none.
@@ -246,6 +261,11 @@ class Objective:
             One number for each model.
         """
         estimate, sliced = self.estimate, None
+        counted = score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides)
+        array = namespace_for(score).host_array(score) if counted else None
+        if array is not None:
+            slopes, center = self._counted_slopes(array, sides, None)
+            return torch.dot(torch.from_numpy(slopes), score - center if center else score)
         if vector:
             sliced = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
         by_coordinate = vector and sliced is None
