@@ -20,12 +20,12 @@ from metrifair.auditing.distribution import LargestGap, TwoSamples, bin_means, b
 from metrifair.auditing.records import REST, AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
-from metrifair.errors import DataError
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import make_curves
 from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
-from metrifair.metrics.dependence import distance_correlation, energy_dependence
+from metrifair.metrics.dependence import dependence_and_correlation
 from metrifair.problem.bands import candidate_cuts, quantile_cuts
+from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.values import Value, band_names, canonical_values, number_name
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import student_quantile
@@ -276,6 +276,10 @@ class Bands(NamedTuple):
         cuts = int(band.max()) + self.named
         return self._replace(band=band, sides=[("", "")] * cuts, at=np.arange(cuts))
 
+    def rows(self) -> list[Integers]:
+        """The places of the units in each band."""
+        return rows_by_cell(self.band, self.size)
+
     def below(self, cut: int) -> NDArray[np.bool_]:
         """Mask of the units on the first side of a cut."""
         return np.asarray(self.band == self.at[cut] if self.named else self.band <= self.at[cut])
@@ -306,30 +310,39 @@ class _Cut(NamedTuple):
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
 
-def _scan_cuts(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
-    """The worst cut from all scores, among ties the lowest; and a table of fewer scores."""
+def _scan_cuts(bands: Bands) -> _Cut:
+    """The cut with the largest gap between all scores on both sides, among ties the lowest."""
+    scores, gaps = bands.part.scores, list[float]()
+    upto = np.cumsum(scores.at(bands.units), dtype=np.float64)
+    below = np.zeros(len(upto))
+    for number, rows in enumerate(bands.rows()):
+        amounts = scores.at(bands.units[rows])
+        below = amounts if bands.named else below + amounts
+        if number in bands.at:
+            left = np.cumsum(below, dtype=np.float64)
+            right = upto - left
+            left /= left[-1]  # in place: there may be millions of scores, and a hundred cuts
+            right /= right[-1]
+            left -= right
+            gaps.append(float(np.abs(left, out=left).max()))
+    best = 0
+    for number, gap in enumerate(gaps):
+        best = number if gap > gaps[best] + 1e-12 else best
+    return _cut_at(bands, best)._replace(distances=gaps)
+
+
+def _band_table(bands: Bands, levels: Floats) -> BandTable:
+    """The table of fewer scores."""
     part_scores = bands.part.scores
     total = part_scores.at(bands.units).astype(np.float64)
     used = total > 0
-    scores, total = part_scores.values[used], total[used]
-    pooled = TwoSamples(scores, total, total)
-    bin_index = bins(pooled, SCORES)
-    counts = np.zeros((bands.size, bin_index[-1] + 1))
-    below, best = np.zeros(len(scores)), None
-    distances: list[float] = []
-    for number in range(bands.size):
-        amounts = part_scores.at(bands.units[bands.band == number])[used].astype(np.float64)
-        counts[number] = np.bincount(bin_index, amounts, counts.shape[1])
-        below = amounts if bands.named else below + amounts
-        if number in bands.at:
-            sides = TwoSamples(scores, below, total - below)
-            cut = _Cut(len(distances), largest_gap(sides), sides)
-            distances.append(cut.size)
-            best = cut if best is None or cut.size > best.size + 1e-12 else best
-    if best is None:
-        raise DataError("an attribute with one value cannot be cut")
-    table = BandTable(counts, bin_means(pooled, bin_index), levels, bands.named)
-    return best._replace(distances=distances), replace(table, compared=bands.at) if bands.named else table
+    pooled = TwoSamples(part_scores.values[used], total[used], total[used])
+    bin_index = np.zeros(len(used), np.int64)
+    bin_index[used] = bins(pooled, SCORES)
+    means = bin_means(pooled, bin_index[used])
+    binned = replace(part_scores, values=means, place=bin_index[part_scores.place])
+    counts = np.stack([binned.at(bands.units[rows]) for rows in bands.rows()]).astype(np.float64)
+    return BandTable(counts, means, levels, bands.named, bands.at if bands.named else None)
 
 
 def _cut_at(bands: Bands, number: int) -> _Cut:
@@ -347,7 +360,7 @@ def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.rando
     if not bands.sides:
         return WorstCut([], None)
     rows, levels = bands.levels()
-    cut, table = _scan_cuts(bands, levels)
+    cut, table = _scan_cuts(bands), _band_table(bands, levels)
     at = {"kolmogorov": cut, "wasserstein": _cut_at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
     observed, correlation = _observed(sample, bands, cut, table)
     p_value_by_metric: dict[str, float] = {}
@@ -443,7 +456,7 @@ def _dependence_intervals(
     if not plan.resamples or sample.size(bands.units) < FEWEST_DEPENDENT:
         return None, None
     fine = bands.with_tails()
-    table = _scan_cuts(fine, fine.levels()[1])[1]
+    table = _band_table(fine, fine.levels()[1])
     effective = float(sample.size(bands.units))  # effective number of rows of equal weight
     if sample.weight is not None and sample.rows is None:
         weight = sample.weight[bands.units]
@@ -466,13 +479,12 @@ def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) ->
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
     if sample.prediction is None:  # out of core, an attribute has few levels
-        observed["energy"] = float(_scan_cuts(*bands.by_value())[1].gaps().energy)
+        observed["energy"] = float(_band_table(*bands.by_value()).gaps().energy)
     elif len(units) <= _EXACT:
         scores = bands.part.scores
         row_scores = scores.values[scores.place[units]]
         attribute = values.astype(str) if bands.named else values
-        observed["energy"] = energy_dependence(row_scores, attribute, weights=amounts)
-        correlation = distance_correlation(row_scores, attribute) if amounts is None else None
+        observed["energy"], correlation = dependence_and_correlation(row_scores, attribute, amounts)
     return observed, correlation
 
 

@@ -156,13 +156,17 @@ def distance_correlation(x: Values, a: Table) -> Any:
     1.0
     """
     inputs = _Inputs.of(x, a, None)
-    xp = namespace_for(inputs.scores)
     with no_warnings():
-        product = distance_variance(AttributeValues(inputs.scores))[0] * distance_variance(inputs.attribute)[0]
-        usable = product > 0
-        squared = inputs.covariance(unbiased=False) / xp.sqrt(xp.where(usable, product, 1.0))
-        positive = usable & (squared > 0)
-        return inputs.result(xp.at_most(xp.sqrt(xp.where(positive, squared, 1.0)), 1.0) * positive, degree=0.0)
+        return inputs.correlation(inputs.covariance(unbiased=False))
+
+
+def dependence_and_correlation(x: Values, a: Table, weights: Values | None) -> tuple[Any, Any]:
+    """The energy dependence and, without weights, the distance correlation, from one covariance."""
+    inputs = _Inputs.of(x, a, weights)
+    with no_warnings():
+        covariance = inputs.covariance(unbiased=False)
+        dependence = inputs.result(covariance * energy_scale(inputs.attribute, inputs.weights))
+        return dependence, inputs.correlation(covariance) if weights is None else None
 
 
 class _Inputs(NamedTuple):
@@ -206,6 +210,15 @@ class _Inputs(NamedTuple):
         form = covariance_form(every_row, "population" if unbiased else "batch", xp)
         value = covariance_value(self.scores, self.attribute, form)
         return value if unbiased else xp.at_least(value, 0.0)
+
+    def correlation(self, covariance: Array) -> Any:
+        """The distance correlation of samples without weights."""
+        xp = namespace_for(self.scores)
+        product = distance_variance(AttributeValues(self.scores))[0] * distance_variance(self.attribute)[0]
+        usable = product > 0
+        squared = covariance / xp.sqrt(xp.where(usable, product, 1.0))
+        positive = usable & (squared > 0)
+        return self.result(xp.at_most(xp.sqrt(xp.where(positive, squared, 1.0)), 1.0) * positive, degree=0.0)
 
     def result(self, value: Array, *, factor: float = 1.0, degree: float = 1.0) -> Any:
         """In the user's units: a tensor if one was passed, else a float."""
