@@ -178,8 +178,6 @@ def is_finite(x: Array) -> bool:
     """True if all numbers are finite."""
     if x.ndim == 0:
         return isfinite(x.item())
-    if 0 in x.shape:
-        return True
     xp = namespace_for(x)
     # The sum of squares is the fastest to compute, but may be infinite for finite numbers.
     return isfinite(xp.sum_of_squares(x)) or all(map(isfinite, xp.extent(x)))

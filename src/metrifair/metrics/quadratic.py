@@ -214,7 +214,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
         return few.astype(z.dtype), np.sort(z).item(len(z) // 2)
     points, places = sorted_places(z)
     is_left, runs = (places < left).astype(np.float64), tied_runs(points)  # 1 or 0: sums are faster than choices
-    through = is_left.cumsum(-1)  # left scores below each, itself among them
+    through = np.add.accumulate(is_left, -1)  # left scores below each, itself among them
     if runs is None or z.ndim == 1:
         lines = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
         right_start, right_step, more_start, more_step = lines(left, right, *fractions)
