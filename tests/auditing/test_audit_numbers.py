@@ -17,11 +17,15 @@ from metrifair import (
     wasserstein_distance,
 )
 from metrifair.auditing import record
-from metrifair.auditing.numbers import BandTable
+from metrifair.auditing.numbers import Bands, BandTable, _scan_cuts
 from metrifair.auditing.records import Finding
+from metrifair.auditing.request import Request
+from metrifair.auditing.sample import parts_for
+from metrifair.auditing.source import MemorySource
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.intervals import Interval
 from metrifair.problem.bands import candidate_cuts
+from metrifair.problem.criteria import criterion_named
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
 
@@ -84,6 +88,26 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
     assert sum(rate.size for rate in bands.rates) == 400
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_distance_at_every_cut_is_that_of_both_sides(weighted: bool) -> None:
+    score, age, _ = people(200)
+    age[:3], score[-1] = np.nan, 0.999  # the highest score, and the attribute of some rows, are nobody else's
+    weight = np.random.default_rng(3).uniform(0.5, 2.0, 200) if weighted else None
+    request = Request(continuous=True, min_group_size=10)
+    sample = MemorySource(score, {"age": age}, sample_weight=weight).counts(request)
+    (part,) = parts_for(sample, [criterion_named("statistical_parity")], None)
+    bands = Bands.of(sample, part, 0, 10)
+    found = _scan_cuts(bands)
+    weight = np.ones(200) if weight is None else weight
+    expected = []
+    for cut in bands.cuts:
+        low, high = age <= cut, age > cut
+        shares = [np.array([weight[side & (score <= at)].sum() for at in score]) for side in (low, high)]
+        expected.append(np.abs(shares[0] / weight[low].sum() - shares[1] / weight[high].sum()).max())
+    np.testing.assert_allclose(found.distances, expected, rtol=1e-12)
+    assert (found.number, found.size) == (np.argmax(expected), pytest.approx(max(expected)))
 
 
 def test_scores_of_chance_have_p_values_of_chance() -> None:

@@ -21,7 +21,7 @@ from metrifair import DataError, distance_correlation, distance_covariance, ener
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_value, drawn_form, plug_in_form, weighted_form
-from metrifair.metrics.dependence import covariance_form, with_scale
+from metrifair.metrics.dependence import covariance_form, dependence_and_correlation, with_scale
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 from metrifair.metrics.namespaces import namespace_for
 from metrifair.problem.cells import Dependence, Sides
@@ -65,6 +65,14 @@ def test_scores_that_are_the_attribute_have_twice_its_mean_ratio() -> None:
     far = np.abs(a[:, None] - a)
     assert energy_dependence(a, a) == pytest.approx(2 * (far**2).mean() / far.mean(), rel=1e-12)
     assert distance_correlation(a, 3 - 2 * a) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_both_figures_of_one_covariance_are_those_of_their_functions() -> None:
+    generator = np.random.default_rng(4)
+    s, a, weights = generator.normal(size=50), generator.integers(20, 60, 50).astype(float), generator.uniform(size=50)
+    both = dependence_and_correlation(s, a, None)
+    assert both == (energy_dependence(s, a), distance_correlation(s, a))
+    assert dependence_and_correlation(s, a, weights) == (energy_dependence(s, a, weights=weights), None)
 
 
 def test_every_score_at_every_age_is_no_dependence() -> None:

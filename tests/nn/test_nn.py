@@ -57,6 +57,29 @@ def test_the_penalty_is_the_mean_over_pairs_of_groups_or_their_sum(estimate: Any
         assert found.ndim == 0
 
 
+@pytest.mark.parametrize("contrast", ["pairs", "rest"])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_value_and_slopes_of_several_groups_are_those_of_all_pairs(contrast: Any, offset: float) -> None:
+    """In single precision too, and far from 0, where the sum of coefficients times scores would lose most digits."""
+    scores = (SCORES + offset).float()
+    exact = scores.double().requires_grad_()
+
+    def among(u: Tensor, v: Tensor) -> Tensor:
+        fewer = 1 if u is v else 0
+        return (u[:, None] - v).abs().sum() / (len(u) * (len(v) - fewer))
+
+    sides = list(combinations([exact[g == GROUPS] for g in range(3)], 2))
+    if contrast == "rest":
+        sides = [(exact[g == GROUPS], exact[g != GROUPS]) for g in range(3)]
+    expected = sum(2 * among(u, v) - among(u, u) - among(v, v) for u, v in sides) / len(sides)
+    expected.backward()
+    leaf = scores.clone().requires_grad_()
+    found = UnfairnessPenalty(contrast=contrast, random_state=0)(leaf, GROUPS)
+    found.backward()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(leaf.grad.double(), exact.grad, rtol=1e-5, atol=1e-8)
+
+
 def largest_gap(u: Tensor, v: Tensor) -> Tensor:
     """A metric of the user's own."""
     return u.amax(-1) - v.amax(-1)

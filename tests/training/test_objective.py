@@ -469,10 +469,12 @@ def test_slopes_by_counting_are_those_of_autograd(name: str, penalize: str, esti
     objective = Objective(COUNTED[name], comparisons, estimate=estimate, penalize=penalize)
     (batch,) = stratified(data, comparisons, size=14, generator=torch.Generator())
     output = OUTPUT[name][0, : len(batch.samples)].clone().requires_grad_()
-    terms = objective(output, batch)
-    (expected,) = torch.autograd.grad(terms.risk + 3 * terms.unfairness, output)
+    terms = objective(output[None], batch)  # of many models at once, nothing is counted
+    (expected,) = torch.autograd.grad((terms.risk + 3 * terms.unfairness).sum(), output)
     found = objective.slopes(output.detach().numpy(), batch, 3.0)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+    alone = objective(output, batch)
+    torch.testing.assert_close(torch.stack(alone), torch.cat(terms), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("class_weight", [(), (0.5, 3.0)])
