@@ -110,6 +110,13 @@ def test_the_distance_at_every_cut_is_that_of_both_sides(weighted: bool) -> None
     assert (found.number, found.size) == (np.argmax(expected), pytest.approx(max(expected)))
 
 
+def test_of_cuts_with_equal_gaps_the_lowest_is_the_worst() -> None:
+    age, score = np.repeat([10.0, 20.0, 30.0, 40.0], 10), np.repeat([0.0, 1.0, 1.0, 0.0], 10)
+    options = AuditOptions(resamples=0, permutations=0, min_group_size=5)
+    found = audit(None, score, sensitive_features={"age": age}, continuous=True, threshold=None, options=options)
+    assert of(found, "kolmogorov").groups == ("≤10", ">10")  # 2/3, as between 30 and 40
+
+
 def test_scores_of_chance_have_p_values_of_chance() -> None:
     """The maximum over all cuts is dealt anew as a whole: no more than their share of p-values is small."""
     generator = np.random.default_rng(0)
