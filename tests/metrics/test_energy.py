@@ -60,6 +60,19 @@ def test_energy_is_twice_cramer(case: Case) -> None:
     assert energy_distance(case.u, case.v, **case.weights) == pytest.approx(twice, rel=0, abs=1e-10 * case.extent)
 
 
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_two_scores_against_many_keep_their_digits_on_either_side(unbiased: bool) -> None:
+    """The coefficients of many scores are small beside those of two: neither may be computed from the others."""
+    generator = np.random.default_rng(0)
+    many, two = generator.random(100_000), generator.random(2)
+    sorted_many, place = np.sort(many), np.arange(1, len(many) + 1)
+    among_many = 2 * ((2 * place - len(many) - 1) * sorted_many).sum() / (len(many) * (len(many) - unbiased))
+    among_two = 2 * abs(two[0] - two[1]) / (2 * (2 - unbiased))
+    expected = 2 * np.abs(many[:, None] - two).mean() - among_many - among_two
+    for pair_of_samples in ((many, two), (two, many)):
+        assert energy_distance(*pair_of_samples, unbiased=unbiased) == pytest.approx(expected, abs=1e-9)
+
+
 def test_unbiased_energy_can_be_negative() -> None:
     assert energy_distance([0.0, 1.0], [0.0, 1.0], unbiased=True) == pytest.approx(-1.0)  # 1 - 1 - 1
 

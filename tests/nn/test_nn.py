@@ -80,6 +80,21 @@ def test_value_and_slopes_of_several_groups_are_those_of_all_pairs(contrast: Any
     torch.testing.assert_close(leaf.grad.double(), exact.grad, rtol=1e-5, atol=1e-8)
 
 
+def test_comparisons_far_from_each_other_keep_their_digits() -> None:
+    """In single precision: each comparison subtracts a score of its own."""
+    labels = torch.arange(N) // 3 % 2
+    scores = torch.where(labels == 1, 1e5 + SCORES, 0.01 * SCORES).float()
+    found = UnfairnessPenalty("equalized_odds", random_state=0)(scores, GROUPS, labels)
+    exact = UnfairnessPenalty("equalized_odds", random_state=0)(scores.double(), GROUPS, labels)
+    assert found.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+def test_weights_in_half_precision_count() -> None:
+    weights = torch.where(SCORES > 0.5, 4.0, 1.0)
+    found, expected = (UnfairnessPenalty()(SCORES, SEX, weights=kind) for kind in (weights.bfloat16(), weights))
+    assert found.item() == expected.item() != UnfairnessPenalty()(SCORES, SEX).item()
+
+
 def largest_gap(u: Tensor, v: Tensor) -> Tensor:
     """A metric of the user's own."""
     return u.amax(-1) - v.amax(-1)

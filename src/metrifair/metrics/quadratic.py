@@ -142,9 +142,7 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
             _check_enough(pair)
             fractions = _two_fractions(pair.fraction)
         coefficients, center = energy_coefficients(array, *pair.left, fractions=fractions)
-    elif array is not None and z.ndim == 1:  # for which NumPy takes half as long
-        weights, fraction = (part if part is None else xp.host_array(part) for part in (pair.weights, pair.fraction))
-        on_host = pair._replace(values=array, weights=weights, fraction=fraction)
+    elif (on_host := _on_host(pair, array)) is not None:
         coefficients, center = _coefficients(on_host, make_form(on_host, unbiased=unbiased))
     else:
         with xp.no_grad():
@@ -156,6 +154,16 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Array:
         z = z - (center if z.ndim == 1 else center[..., None])
     value = xp.vecdot(coefficients, z)
     return value if unbiased else xp.at_least(value, 0.0)
+
+
+def _on_host(pair: Pair, values: AnyFloats | None) -> Pair | None:
+    """The scores (n,) and their weights as arrays, for which NumPy takes half as long; None if one is no array."""
+    if values is None or values.ndim > 1:
+        return None
+    xp = namespace_for(pair.values)
+    given = {name: part for name in ("weights", "fraction") if (part := getattr(pair, name)) is not None}
+    arrays = {name: xp.host_array(xp.double(part)) for name, part in given.items()}  # there is no bfloat16 array
+    return None if any(part is None for part in arrays.values()) else pair._replace(values=values, **arrays)
 
 
 def _two_fractions(fraction: Array | None) -> Sequence[Any]:
@@ -217,12 +225,13 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     through = np.add.accumulate(is_left, -1)  # left scores below each, itself among them
     if runs is None or z.ndim == 1:
         lines = _small_lines if z.ndim == 1 and len(z) <= _SMALL else _lines
-        right_start, right_step, more_start, more_step = lines(left, right, *fractions)
-        values = more_step * through
-        values += more_start
+        left_start, left_step, right_start, right_step = lines(left, right, *fractions)
+        values, of_right = left_step * through, right_step * through
+        values += left_start
         values *= is_left
-        values += right_start
-        values += right_step * through
+        of_right += right_start
+        of_right *= 1 - is_left
+        values += of_right
     if runs is not None:
         first, last, tied = runs
         a = gather(through, first) + gather(through, last) - gather(is_left, first) - float(left)
@@ -239,7 +248,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
 
 
 def _lines(left: int, right: int, *fractions: Any) -> tuple[Array, Array, Array, Array]:
-    """Coefficients in ascending order without ties: start and step of right ones, and how much more left ones have.
+    """Coefficients in ascending order without ties: start and step of left ones, of right ones.
 
     At place i, A + B is 2 i + 1 - n - m: the coefficients are linear in the number of left scores below.
     """
@@ -247,7 +256,7 @@ def _lines(left: int, right: int, *fractions: Any) -> tuple[Array, Array, Array,
     left_start, _ = energy_slopes(-1.0 - left, b + 1, left, right, fractions=fractions)
     _, right_start = energy_slopes(-float(left), b, left, right, fractions=fractions)
     left_step, right_step = energy_slopes(2.0, -2.0, left, right, fractions=fractions)
-    return right_start, right_step, left_start - right_start, left_step - right_step
+    return left_start, left_step, right_start, right_step
 
 
 _small_lines = lru_cache(maxsize=64)(_lines)  # training meets the same counts at every step

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch.nn import functional
 from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_slopes, dependence_value, sliced_dependence
-from metrifair.metrics.namespaces import Array, namespace_for
+from metrifair.metrics.namespaces import Array, host_values, namespace_for
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, training_metric, vector_metric
@@ -159,7 +159,8 @@ class Objective:
             self.metric == "energy"
             and self.rho is None
             and all(
-                side.dependence is not None or (side.weights is None and min(side.counts) >= self.least)
+                side.dependence is not None
+                or (side.weights is None and len(side.left + side.right) == 2 and min(side.counts) >= self.least)
                 for side in sides
             )
         )
@@ -191,30 +192,38 @@ class Objective:
             score, link, loss_slope = output, np.ones(1), 2 * weight * (output - y)
         if self.penalize == "output":
             score, link = output, np.ones(1)
-        slope, _ = self._counted_slopes(score, batch.sides, batch.samples.value)
+        slope = np.zeros(len(score))
+        for rows, slopes, _ in self._counted_parts(score, batch.sides, batch.samples.value):
+            slope[rows] += slopes
         total: Floats = loss_slope + strength * slope * link
         return total
 
-    def _counted_slopes(
+    def _counted_parts(
         self, score: AnyFloats, sides: Sequence[Sides], values: Tensor | None
-    ) -> tuple[AnyFloats, float]:
-        """The derivative of the unfairness by each score (n,), and a center to subtract from the scores."""
-        slope, center = np.zeros(len(score), score.dtype), 0.0
+    ) -> Iterator[tuple[Any, AnyFloats, float]]:
+        """For each comparison its rows, the derivative of its part by their scores, and a center to subtract."""
         for side, factor in zip(sides, self.weights, strict=True):
-            rows = side.rows if isinstance(side.rows, slice) else side.rows.numpy()
+            rows, center = side.rows if isinstance(side.rows, slice) else host_values(side.rows), 0.0
             if side.dependence is not None:
                 slopes = dependence_slopes(torch.from_numpy(score), side, values=values, estimate=self.estimate).numpy()
             else:
                 fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
                 if self.estimate == "rows" and side.fraction is not None:
                     fractions = side.fraction.tolist()
-                slopes, middle = energy_coefficients(score[rows], side.counts[0], fractions=fractions)
-                center = middle or center
-            slopes = slopes if factor == 1 else factor * slopes
-            if len(sides) == 1 and isinstance(rows, slice) and len(slopes) == len(score):  # nothing to add up
-                return slopes, center
+                slopes, center = energy_coefficients(score[rows], side.counts[0], fractions=fractions)
+            yield rows, slopes if factor == 1 else factor * slopes, center
+
+    def _counted_unfairness(self, score: Tensor, array: AnyFloats, sides: Sequence[Sides]) -> Tensor:
+        """The sum over comparisons, each with its own center: far from 0, products with scores would round."""
+        parts = list(self._counted_parts(array, sides, None))
+        rows, slopes, center = parts[0]
+        if len(parts) == 1 and isinstance(rows, slice) and len(slopes) == len(array):
+            return torch.dot(torch.from_numpy(slopes), score - center if center else score)
+        slope, value = np.zeros(len(array), array.dtype), 0.0
+        for rows, slopes, center in parts:
             slope[rows] += slopes
-        return slope, center
+            value += float(slopes @ (array[rows] - center))
+        return torch.dot(torch.from_numpy(slope), score - score.detach()) + value  # 0, with the slopes, and the value
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
         """The metric combined over the comparisons; 0 if there are none.
@@ -263,9 +272,8 @@ class Objective:
         estimate, sliced = self.estimate, None
         counted = score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides)
         array = namespace_for(score).host_array(score) if counted else None
-        if array is not None:
-            slopes, center = self._counted_slopes(array, sides, None)
-            return torch.dot(torch.from_numpy(slopes), score - center if center else score)
+        if array is not None and sides:
+            return self._counted_unfairness(score, array, sides)
         if vector:
             sliced = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
         by_coordinate = vector and sliced is None
