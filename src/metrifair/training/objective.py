@@ -217,8 +217,9 @@ class Objective:
         """The sum over comparisons, each with its own center: far from 0, products with scores would round."""
         parts = list(self._counted_parts(array, sides, None))
         rows, slopes, center = parts[0]
-        if len(parts) == 1 and isinstance(rows, slice) and len(slopes) == len(array):
-            return torch.dot(torch.from_numpy(slopes), score - center if center else score)
+        if len(parts) == 1:
+            of_rows = score if isinstance(rows, slice) and len(slopes) == len(array) else score[sides[0].rows]
+            return torch.dot(torch.from_numpy(slopes), of_rows - center if center else of_rows)
         slope, value = np.zeros(len(array), array.dtype), 0.0
         for rows, slopes, center in parts:
             slope[rows] += slopes
