@@ -11,11 +11,13 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Neighbors stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test test-all extended test-slow test-install test-lowest docs lint format bench mutate reproduce clean
+DATA := build/data
+.PHONY: help demo data test test-all extended test-slow test-install test-lowest docs lint format bench mutate reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
+	@echo "make data        download the published files of the data sets into $(DATA); tests of real data need them"
 	@echo "make test        install into .venv, check the format, run the tests that a change breaks soonest (minutes)"
 	@echo "make test-all    the same, then types and all other tests but the slow ones"
 	@echo "make test-slow   the long tests"
@@ -37,6 +39,10 @@ help:
 
 demo: .venv/installed
 	$(BIN)/metrifair demo
+
+data: .venv/installed
+	$(BIN)/python -c 'import sys; from metrifair import datasets; \
+		[datasets.load(name, data_home=sys.argv[1]) for name in datasets.names()]' $(DATA)
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

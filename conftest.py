@@ -1,10 +1,12 @@
-"""Tests repeat exactly, in any order: the same examples and the same draws in every run, on every machine.
+"""Tests repeat exactly, in any order: the same examples and the same draws in every run, on every
+machine.
 
-`make test` runs what a change can break soonest, in minutes; tests marked `extended`, and all in EXTENDED, wait for
-`make test-all`.
+`make test` runs what a change can break soonest, in minutes; tests marked `extended`, and all in
+EXTENDED, wait for `make test-all`.
 
-`make test-slow` sets METRIFAIR_EXPLORE, and examples and seeds are drawn anew. Tests marked `cuda`, all in tests/cuda,
-skip where no such device is; `pytest -m cuda` reads no other file, so that a machine with a device needs little else.
+`make test-slow` sets METRIFAIR_EXPLORE, and examples and seeds are drawn anew. Tests marked `cuda`,
+all in tests/cuda, skip where no such device is; `pytest -m cuda` reads no other file, so that a
+machine with a device needs little else.
 """
 
 from __future__ import annotations
@@ -23,22 +25,26 @@ try:
 except ImportError:  # fails in every file that uses it; those in tests/cuda do not
     pass
 else:
-    clockless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
+    # a busy machine is no fault
+    clockless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("repeat", clockless, derandomize=True, database=None)
     settings.register_profile("explore", clockless, print_blob=True)
     settings.load_profile("explore" if os.environ.get("METRIFAIR_EXPLORE") else "repeat")
 
 
 def pytest_runtest_setup() -> None:
-    """Generators that all tests share begin anew: no test hangs on those before it, nor on what nobody seeded."""
+    """Generators that all tests share begin anew: no test hangs on those before it, nor on what
+    nobody seeded.
+    """
     if not os.environ.get("METRIFAIR_EXPLORE"):
         torch.default_generator.manual_seed(0)
         np.random.seed(0)  # noqa: NPY002
         secrets.randbelow = random.Random(0).randrange  # the seed where random_state is None
 
 
-# Rooms for `make test-all`: real browsers, servers and workers, experiments, methods of other authors, trees on real
-# data. Single tests elsewhere carry the mark where one of them takes longer than about a second.
+# Rooms for `make test-all`: real browsers, servers and workers, experiments, methods of other
+# authors, trees on real data. Single tests elsewhere carry the mark where one of them takes longer
+# than about a second.
 EXTENDED = (
     "src/metrifair/baselines",
     "tests/auditing/test_audit_engines.py",
@@ -58,12 +64,17 @@ EXTENDED = (
     "tests/test_stacking.py",
 )
 
+# Fixtures of what a bare machine lacks: browsers, servers, the published files of the data sets.
+EXTENDED_FIXTURES = frozenset({"browser", "postgres", "raw_data"})
+
 # MLflow warns when it is imported: tests/test_mlflow.py runs the examples, where it is installed.
 collect_ignore = ["src/metrifair/mlflow.py"]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Read no file whose tests are all left out: those of EXTENDED, or for ``-m cuda`` those outside of tests/cuda."""
+    """Read no file whose tests are all left out: those of EXTENDED, or for ``-m cuda`` those
+    outside of tests/cuda.
+    """
     marks = config.getoption("markexpr")
     others = collection_path not in (config.rootpath, config.rootpath / "tests")
     left_out = marks == "cuda" and others and "cuda" not in collection_path.parts[-2:]
@@ -74,17 +85,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark rooms as extended; skip what needs a device; of tests marked `pairwise`, every second combination is slow.
+    """Mark rooms as extended, and what a bare machine lacks; skip what needs a device; halve tests
+    marked `pairwise`.
 
-    Places in the lists of values that add up to an odd number: whichever two values one looks at, where a third list
-    has two, the tests that are left hold them together.
+    Of those, every second combination is slow: places in the lists of values that add up to an odd
+    number. Whichever two values one looks at, where a third list has two, the tests that are left
+    hold them together.
     """
     for item in items:
-        if item.nodeid.startswith(EXTENDED):
+        if item.nodeid.startswith(EXTENDED) or EXTENDED_FIXTURES.intersection(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker("extended")
         if isinstance(item, pytest.Function) and item.get_closest_marker("pairwise"):
             lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
-            first = [names.split(",")[0].strip() if isinstance(names, str) else names[0] for names in lists]
+            first = [
+                names.split(",")[0].strip() if isinstance(names, str) else names[0]
+                for names in lists
+            ]
             if sum(item.callspec.indices[name] for name in first) % 2:
                 item.add_marker("slow")
     if not torch.cuda.is_available():

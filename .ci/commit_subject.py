@@ -1,4 +1,6 @@
-"""Refuses a commit whose subject is not an imperative sentence of at most 72 characters; a commit-msg hook."""
+"""Refuses a commit whose subject is not an imperative sentence of at most 72 characters; a
+commit-msg hook.
+"""
 
 import re
 import sys
@@ -27,7 +29,11 @@ def fault(subject: str) -> str | None:
 
 
 if __name__ == "__main__":
-    lines = [line for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     problem = fault(lines[0]) if lines and lines[0] else "is empty"
     if problem:
         sys.exit(f"The subject of the commit {problem}.")

@@ -5,14 +5,15 @@ from .api.audit import audit
 from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
 from .api.compare import AuditDifference, compare
+from .api.cross_validated import FairClassifierCV, FairRegressorCV
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .api.monitor import AuditSeries, monitor
 from .api.reading import read_file
 from .api.state import AuditState
-from .auditing.formats import ReadOptions
 from .auditing.request import AuditOptions
+from .auditing.sources.file_formats import ReadOptions
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -45,9 +46,11 @@ __all__ = [
     "BarycenterPostprocessor",
     "DataError",
     "FairClassifier",
+    "FairClassifierCV",
     "FairLGBMClassifier",
     "FairLGBMRegressor",
     "FairRegressor",
+    "FairRegressorCV",
     "FairXGBClassifier",
     "FairXGBRegressor",
     "Frontier",

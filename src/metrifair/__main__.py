@@ -18,7 +18,8 @@ def main() -> None:
         sys.exit(2)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another one
+            # a terminal that cannot show a sign shows another one
+            stream.reconfigure(errors="replace")
     try:
         run(prog_name="metrifair")
     except Exception:

@@ -1,6 +1,8 @@
-"""Errors and warnings that carry their parts: the argument, the problem, the received value, and a remedy.
+"""Errors and warnings that carry their parts: the argument, the problem, the received value, and a
+remedy.
 
-Parts are values. ``str(error)`` names arguments as Python does; ``error.text(names)`` as other ``ArgumentNames`` do.
+Parts are values. ``str(error)`` names arguments as Python does; ``error.text(names)`` as other
+``ArgumentNames`` do.
 """
 
 from __future__ import annotations
@@ -29,13 +31,24 @@ def __dir__() -> list[str]:
 # Arguments that Python takes as fields of a record.
 _RECORDS = {
     "GroupProbabilities": ("cells", "confusion", "known_groups", "with_labels"),
-    "options=AuditOptions": ("cuts", "loss", "max_groups"),
-    "reading=ReadOptions": ("decimal", "encoding", "format", "missing", "replace", "separator", "sheet"),
+    "options=AuditOptions": ("cuts", "known_names", "loss", "max_groups"),
+    "reading=ReadOptions": (
+        "decimal",
+        "encoding",
+        "format",
+        "missing",
+        "replace",
+        "separator",
+        "sheet",
+    ),
 }
 
 
 class ArgumentNames:
-    """How messages name arguments: as Python does. The command line names its options in their place."""
+    """How messages name arguments: as Python does.
+
+    The command line names its options in their place.
+    """
 
     verb = "pass"
 
@@ -53,7 +66,9 @@ class ArgumentNames:
         listed = ", ".join(f"{key!r}: {'...' if new is ... else repr(new)}" for key, new in pairs)
         text = f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
         record = next((record for record, fields in _RECORDS.items() if argument in fields), None)
-        return text if record is None else f"{record}({text})"
+        if record is None:
+            return text
+        return f"{record}({text})"
 
 
 PYTHON = ArgumentNames()
@@ -61,9 +76,11 @@ PYTHON = ArgumentNames()
 
 @dataclass(frozen=True)
 class Remedy:
-    """An argument to pass, with a value or a placeholder, or one to omit; ``detail`` explains when, or how to choose.
+    """An argument to pass, with a value or a placeholder, or one to omit; ``detail`` explains when,
+    or how to choose.
 
-    A value never decides the meaning of the data: ``...`` marks a value that only the user can supply.
+    A value never decides the meaning of the data: ``...`` marks a value that only the user can
+    supply.
 
     Parameters
     ----------
@@ -78,7 +95,8 @@ class Remedy:
 
     Examples
     --------
-    >>> for remedy in (Remedy("separator", ";"), Remedy("replace", {"Approved": ...}), Remedy("sheet", leave_out=True)):
+    >>> replace = Remedy("replace", {"Approved": ...})
+    >>> for remedy in (Remedy("separator", ";"), replace, Remedy("sheet", leave_out=True)):
     ...     print(remedy_text(remedy))
     pass reading=ReadOptions(separator=';')
     pass reading=ReadOptions(replace={'Approved': ...})
@@ -111,7 +129,9 @@ def remedy_text(remedy: Remedies, names: ArgumentNames = PYTHON) -> str:
 
 
 class _Explained(Exception):
-    """A message in parts; with an argument, ``problem`` completes the sentence that its name begins."""
+    """A message in parts; with an argument, ``problem`` completes the sentence that its name
+    begins.
+    """
 
     def __init__(
         self,
@@ -122,7 +142,10 @@ class _Explained(Exception):
         remedy: Remedies | None = None,
     ) -> None:
         super().__init__(problem)
-        self.problem, self.argument, self.received, self.remedy = problem, argument, received, remedy
+        self.problem = problem
+        self.argument = argument
+        self.received = received
+        self.remedy = remedy
 
     def text(self, names: ArgumentNames = PYTHON) -> str:
         """The whole message.
@@ -138,7 +161,9 @@ class _Explained(Exception):
             Argument, problem, received value and remedy, in this order.
         """
         arguments = [self.argument] if isinstance(self.argument, str) else self.argument or ()
-        subject = f"{' and '.join(map(names.argument, arguments))} " if arguments else ""
+        subject = ""
+        if arguments:
+            subject = f"{' and '.join(map(names.argument, arguments))} "
         received = "" if self.received is ... else f", got {self.received!r}"
         remedy = "" if self.remedy is None else f"; {remedy_text(self.remedy, names)}"
         return f"{subject}{self.problem}{received}{remedy}"
@@ -150,7 +175,8 @@ class _Explained(Exception):
 class DataError(_Explained, ValueError):
     """An argument or a file that cannot be used as it is.
 
-    >>> error = DataError("must be one character", argument="separator", received="ab", remedy=Remedy("separator", ";"))
+    >>> error = DataError("must be one character", argument="separator", received="ab",
+    ...     remedy=Remedy("separator", ";"))
     >>> print(error)
     separator must be one character, got 'ab'; pass reading=ReadOptions(separator=';')
     """

@@ -1,4 +1,5 @@
-"""Evidence of an audit: verify evidence that ``Audit.to_evidence`` wrote, and plan how many rows an audit needs.
+"""Evidence of an audit: verify evidence that ``Audit.to_evidence`` wrote, and plan how many rows an
+audit needs.
 
 >>> from metrifair import evidence
 >>> evidence.rows_needed(0.1)

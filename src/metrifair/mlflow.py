@@ -1,6 +1,8 @@
-"""MLflow: audits and frontiers among the figures of a run, and models as a flavor whose files run no code.
+"""MLflow: audits and frontiers among the figures of a run, and models as a flavor whose files run
+no code.
 
-Write ``import metrifair.mlflow`` and ``metrifair.mlflow.log_audit(...)``; ``mlflow`` then still is MLflow itself.
+Write ``import metrifair.mlflow`` and ``metrifair.mlflow.log_audit(...)``; ``mlflow`` then still is
+MLflow itself.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +26,11 @@ from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
 from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError, ModelFileError
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import UNKNOWN, PathLike, installed_version, read
+from metrifair.saving.models import tree_libraries
 from metrifair.support.checks import check_known, require
 from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.points import Point
 from metrifair.wording.provenance import provenance_lines
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
@@ -36,19 +40,32 @@ def __dir__() -> list[str]:
     return __all__
 
 
-FLAVOR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
-_LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: limits of MLflow
+FLAVOR = "metrifair"
+_FILE = "model.metrifair"
+_REQUIREMENTS = "requirements.txt"
+_PYTHON = "python_env.yaml"
+# limits of MLflow: characters of a name, metrics at once
+_LONGEST = 200
+_BATCH = 1_000
 _Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step
+# Packages that contain a library. Plain xgboost has no requirement of its own: the extra contains
+# xgboost-cpu.
+_PACKAGES = {
+    "lightgbm": ("lightgbm",),
+    "xgboost": ("xgboost-cpu",),
+    "mlflow": ("mlflow", "mlflow-skinny"),
+}
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
 def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     """Log an audit to the active run of MLflow, or to a new one.
 
-    Metrics are, by metric, criterion and attribute: the most significant distance with its joint bounds
-    (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``), the smallest ratio and the
-    largest difference of selection rates, and the largest differences between groups in AUC, accuracy and other
-    figures. Parameters record the audited data, tags its source. The page and the JSON are artifacts.
+    Metrics are, by metric, criterion and attribute: the most significant distance with its joint
+    bounds (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``),
+    the smallest ratio and the largest difference of selection rates, and the largest differences
+    between groups in AUC, accuracy and other figures. Parameters record the audited data, tags its
+    source. The page and the JSON are artifacts.
 
     Parameters
     ----------
@@ -86,17 +103,23 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
     """
     if not isinstance(audit, Audit):
         raise DataError(f"audit must be an Audit, got {type(audit).__name__}")
-    record, origin = audit.record, audit.provenance
+    record = audit.record
+    origin = audit.provenance
     metrics: dict[str, float] = {"rows": record.rows}
     for one in sort_findings(record.findings):
         key = _key(one.metric, one.criterion, one.attribute)
-        if one.enough and key not in metrics:
+        if one.assessed and key not in metrics:
             metrics[key] = one.value
             if one.joint_interval is not None:
-                metrics |= {f"{key}.low": one.joint_interval.low, f"{key}.high": one.joint_interval.high}
+                metrics |= {
+                    f"{key}.low": one.joint_interval.low,
+                    f"{key}.high": one.joint_interval.high,
+                }
     for rates in record.decisions:
         _keep(metrics, _key("selection_ratio", rates.attribute), rates.selection_ratio, min)
-        _keep(metrics, _key("selection_difference", rates.attribute), rates.selection_difference, max)
+        _keep(
+            metrics, _key("selection_difference", rates.attribute), rates.selection_difference, max
+        )
     for table in record.by_group:
         for figure, gap in table.gaps.items():
             _keep(metrics, _key(f"{figure}_difference", table.attribute), gap.value, max)
@@ -117,9 +140,11 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
 def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     """Log a frontier to the active run of MLflow, or to a new one.
 
-    Every model is a step of the metrics (``frontier/strength``, ``frontier/unfairness``, ``frontier/accuracy`` ...), so
-    that MLflow draws the trade-off; parameters are those of the choice, and the page is an artifact, as is the file
-    that :func:`metrifair.load` reads, if all models can be saved.
+    Every model is a step of the metrics (``frontier/strength``, ``frontier/unfairness``,
+    ``frontier/accuracy`` ...), so that MLflow draws the trade-off. The figures of the chosen model,
+    with the ends of their intervals, are metrics too (``frontier/chosen.unfairness``,
+    ``frontier/chosen.unfairness.high`` ...). Parameters are those of the choice. The page is an
+    artifact, as is the file that :func:`metrifair.load` reads, if all models can be saved.
 
     Parameters
     ----------
@@ -158,28 +183,47 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     if not isinstance(frontier, Frontier):
         raise DataError(f"frontier must be a Frontier, got {type(frontier).__name__}")
     steps: dict[int, dict[str, float]] = {}
-    for step, point in enumerate(frontier.points):
+    for step, point in enumerate(frontier.view().shown):
         if not point.failed:
-            values = {
-                name: point.figure(name) for name in ("accuracy", "unfairness", "decision_unfairness", *point.more)
-            }
-            figures = {_key(name): value for name, value in values.items() if value is not None}
+            figures = _point_figures(point)
             steps[step] = {"strength": point.strength, "seed": point.seed, **figures}
-    steps[0] = {**steps.get(0, {}), "area": frontier.area}
     chosen = frontier.chosen
+    of_choice = {} if chosen is None else _chosen_figures(chosen)
+    steps[0] = {**steps.get(0, {}), "area": frontier.area, **of_choice}
     params = {
         "parameter": frontier.parameter,
         "models": len(frontier.points),
         "utility": frontier.utility.name,
         "max_unfairness": frontier.limit,
+        "confidence": None if frontier.goal is None else frontier.goal.confidence,
+        "best_effort": True if frontier.is_best_effort else None,
         "chosen_strength": None if chosen is None else chosen.strength,
         "chosen_seed": None if chosen is None else chosen.seed,
+        "chosen_family": None if chosen is None else chosen.family or None,
     }
     with tempfile.TemporaryDirectory() as folder:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
         with suppress(DataError):  # a model that cannot be saved; its figures are logged
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
         return _log(name, steps, params, _origin(frontier.provenance), folder)
+
+
+def _point_figures(point: Point) -> dict[str, float]:
+    """The figures of a point by the names that MLflow takes."""
+    values = {
+        name: point.figure(name)
+        for name in ("accuracy", "unfairness", "decision_unfairness", *point.more)
+    }
+    return {_key(name): value for name, value in values.items() if value is not None}
+
+
+def _chosen_figures(chosen: Point) -> dict[str, float]:
+    """The figures of the chosen model, with the ends of their intervals."""
+    figures = {f"chosen.{name}": value for name, value in _point_figures(chosen).items()}
+    for name, interval in chosen.intervals.items():
+        figures[_key("chosen", name, "low")] = interval.low
+        figures[_key("chosen", name, "high")] = interval.high
+    return figures
 
 
 def save_model(
@@ -190,15 +234,16 @@ def save_model(
     pyfunc_predict_fn: Literal["predict", "predict_proba", "decision_function"] = "predict",
     signature: Any = None,
 ) -> None:
-    """Write a fitted model as a folder that MLflow loads, as ``metrifair`` or as ``python_function``.
+    """Write a fitted model as a folder that MLflow loads, as ``metrifair`` or as
+    ``python_function``.
 
     The model itself is a metrifair file: reading it runs no code.
 
     Parameters
     ----------
     model : estimator
-        Fitted model that :func:`metrifair.save` takes: a fair estimator or booster, a post-processor, a ``TableModel``,
-        a pipeline.
+        Fitted model that :func:`metrifair.save` takes: a fair estimator or booster, a
+        post-processor, a ``TableModel``, a pipeline.
     path : str or os.PathLike
         The folder, which must not exist yet.
     mlflow_model : mlflow.models.Model, default=None
@@ -233,7 +278,9 @@ def save_model(
     pyfunc: Any = require("mlflow.pyfunc", extra="mlflow", purpose="a model for MLflow")
     check_known("pyfunc_predict_fn", pyfunc_predict_fn, _METHODS)
     if not hasattr(model, pyfunc_predict_fn):
-        raise DataError(f"pyfunc_predict_fn={pyfunc_predict_fn!r} is no method of this {type(model).__name__}")
+        raise DataError(
+            f"pyfunc_predict_fn={pyfunc_predict_fn!r} is no method of this {type(model).__name__}"
+        )
     folder = Path(path)
     if folder.exists():
         raise DataError(f"path {str(folder)!r} exists already; name a new folder")
@@ -243,17 +290,38 @@ def save_model(
     except DataError:
         folder.rmdir()
         raise
-    last = getattr(model, "steps", [("", model)])[-1][1]  # of a pipeline
-    boosted = any(".boosting." in type(one).__module__ for one in (last, getattr(last, "estimator", None)))
-    extra = "boosting" if boosted else "train"
-    (folder / _REQUIREMENTS).write_text(f"metrifair[{extra}]=={__version__}\n")
-    (folder / _PYTHON).write_text(f"python: {platform.python_version()}\ndependencies:\n- -r {_REQUIREMENTS}\n")
+    (folder / _REQUIREMENTS).write_text(
+        "".join(f"{line}\n" for line in _requirements(folder / _FILE))
+    )
+    (folder / _PYTHON).write_text(
+        f"python: {platform.python_version()}\ndependencies:\n- -r {_REQUIREMENTS}\n"
+    )
     described = models.Model() if mlflow_model is None else mlflow_model
     if signature is not None:
         described.signature = signature
-    described.add_flavor(FLAVOR, data=_FILE, metrifair_version=__version__, pyfunc_predict_fn=pyfunc_predict_fn)
+    described.add_flavor(
+        FLAVOR, data=_FILE, metrifair_version=__version__, pyfunc_predict_fn=pyfunc_predict_fn
+    )
     pyfunc.add_to_model(described, loader_module=__name__, python_env=_PYTHON)
     described.save(str(folder / "MLmodel"))
+
+
+def _requirements(file: Path) -> list[str]:
+    """The packages that read the model in a file and predict with it, by the parts of the model.
+
+    Trees are read by their own library, in the version that is installed. MLflow calls the loader.
+    """
+    libraries = tree_libraries(read(file))
+    packages = [
+        name for library in (*libraries, "mlflow") for name in _installed(_PACKAGES[library])
+    ]
+    return [f"metrifair[{'boosting' if libraries else 'train'}]=={__version__}", *packages]
+
+
+def _installed(names: Sequence[str]) -> list[str]:
+    """The requirement of the first package that is installed; empty if none is."""
+    versions = {name: installed_version(name) for name in names}
+    return [f"{name}=={version}" for name, version in versions.items() if version != UNKNOWN][:1]
 
 
 def log_model(
@@ -306,13 +374,17 @@ def log_model(
     FairRegressor(random_state=0, strength=0.0)
     """
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
-    arguments = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}  # of save_model
+    # of save_model
+    arguments = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}
     flavor = sys.modules[__name__]
-    return models.Model.log(None, flavor, registered_model_name=registered_model_name, name=name, **arguments)
+    return models.Model.log(
+        None, flavor, registered_model_name=registered_model_name, name=name, **arguments
+    )
 
 
 def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
-    """The model that ``save_model`` or ``log_model`` wrote, as it was; no code from its file is run.
+    """The model that ``save_model`` or ``log_model`` wrote, as it was; no code from its file is
+    run.
 
     Parameters
     ----------
@@ -345,7 +417,11 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
     1
     """
     artifacts: Any = require("mlflow.artifacts", extra="mlflow", purpose="a model of MLflow")
-    folder = Path(model_uri) if Path(model_uri).is_dir() else Path(artifacts.download_artifacts(model_uri))
+    folder = (
+        Path(model_uri)
+        if Path(model_uri).is_dir()
+        else Path(artifacts.download_artifacts(model_uri))
+    )
     return _model_in(folder, module)[0]
 
 
@@ -359,7 +435,9 @@ def _model_in(folder: Path, module: torch.nn.Module | None = None) -> tuple[Any,
 
 
 def _load_pyfunc(path: str) -> SimpleNamespace:
-    """The hook that MLflow calls for ``mlflow.pyfunc.load_model``; returns an object with ``predict``."""
+    """The hook that MLflow calls for ``mlflow.pyfunc.load_model``; returns an object with
+    ``predict``.
+    """
     model, flavor = _model_in(Path(path))
     check_known("pyfunc_predict_fn", flavor.get("pyfunc_predict_fn"), _METHODS)
     return SimpleNamespace(predict=getattr(model, flavor["pyfunc_predict_fn"]))
@@ -375,7 +453,10 @@ def _key(*parts: str) -> str:
 
 
 def _origin(provenance: Provenance) -> dict[str, str]:
-    return {"title": provenance.title, **{_key(name): text for name, text in provenance_lines(provenance)}}
+    return {
+        "title": provenance.title,
+        **{_key(name): text for name, text in provenance_lines(provenance)},
+    }
 
 
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
@@ -384,19 +465,29 @@ def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) 
         metrics[key] = worse(metrics[key], value) if key in metrics else value
 
 
-def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[str, str], folder: str) -> str:
-    """Log everything at once under one name, in the active run or a new one; return the run's id."""
+def _log(
+    name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[str, str], folder: str
+) -> str:
+    """Log everything at once under one name, in the active run or a new one; return the run's
+    id.
+    """
     mlflow: Any = require("mlflow", extra="mlflow", purpose="logging to MLflow")
     entities: Any = require("mlflow.entities", extra="mlflow", purpose="logging to MLflow")
     run = mlflow.active_run() or mlflow.start_run()
-    client, run_id, now = mlflow.MlflowClient(), str(run.info.run_id), int(1000 * time.time())
+    client = mlflow.MlflowClient()
+    run_id = str(run.info.run_id)
+    now = int(1000 * time.time())
     first = _key(name)
     metrics = [
         entities.Metric(f"{first}/{key}", float(value), now, step)
         for step, figures in steps.items()
         for key, value in figures.items()
     ]
-    entries = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
+    entries = [
+        entities.Param(f"{first}/{key}", str(value))
+        for key, value in params.items()
+        if value is not None
+    ]
     run_tags = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics[start : start + _BATCH])

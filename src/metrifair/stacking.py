@@ -1,8 +1,9 @@
 """Fair models on the predictions of other models: stacking, with the penalty on the final model.
 
-In theory, the best group-blind scores depend on the features only through a few numbers: the probability of each label
-(or the mean of a numeric target) and, among the rows that a criterion compares, the probability of each group. Other
-models predict these numbers out of fold. The final model has few inputs, so that it overfits little.
+In theory, the best group-blind scores depend on the features only through a few numbers: the
+probability of each label (or the mean of a numeric target) and, among the rows that a criterion
+compares, the probability of each group. Other models predict these numbers out of fold. The final
+model has few inputs, so that it overfits little.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators.estimator import FitData, train_models
 from metrifair.estimators.fair import FairClassifier, FairRegressor
 from metrifair.postprocessing.group_model import Correction
-from metrifair.postprocessing.postprocessor import TrainingRows, assign_folds, check_learner, out_of_fold
+from metrifair.postprocessing.postprocessor import (
+    TrainingRows,
+    assign_folds,
+    check_learner,
+    out_of_fold,
+)
 from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Problem
 from metrifair.saving.models import class_named
@@ -33,7 +39,10 @@ from metrifair.training.models import Predictor
 
 __all__ = ["FairStackingClassifier", "FairStackingRegressor"]
 
-_ROUNDS, _LEAVES, _RATE = 60, 8, 0.1  # of the trees
+# of the trees
+_ROUNDS = 60
+_LEAVES = 8
+_RATE = 0.1
 _FEW_ROWS = 10_000  # below which threads wait longer than they compute
 
 
@@ -53,14 +62,18 @@ class Blend(NamedTuple):
         return 1 if self.correction is None else len(self.correction.bias) - 1
 
     def __call__(self, x: Floats) -> Floats:
-        """A number (n, 1), or the log-odds of each class but the first against the first: (n, classes - 1)."""
+        """A number (n, 1), or the log-odds of each class but the first against the first: (n,
+        classes - 1).
+        """
         classes = 0 if self.correction is None else len(self.correction.bias)
         predicted = reused(lambda: mean_prediction(self.models, x, classes), self.models, x)
         return predicted if self.correction is None else log_odds(self.correction(predicted))
 
 
 def mean_prediction(models: Sequence[Any], x: Floats, classes: int) -> Floats:
-    """The mean of the models' predictions: numbers (n, 1), or probabilities (n, classes) of classes from 0 upwards."""
+    """The mean of the models' predictions: numbers (n, 1), or probabilities (n, classes) of
+    classes from 0 upwards.
+    """
     if not classes:
         numbers: Floats = np.mean([model.predict(x) for model in models], axis=0)
         return numbers[:, None]
@@ -100,7 +113,9 @@ class StackedPredictor:
 
     def as_module(self, *_: float) -> None:
         """Raise a DataError: trees are no layers of torch."""
-        raise DataError("a stack contains models that are no torch modules; use to_onnx, or predict")
+        raise DataError(
+            "a stack contains models that are no torch modules; use to_onnx, or predict"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -121,43 +136,69 @@ class _Stacking:
     def _restore_predictor(
         self, last: Any, models: Mapping[str, Sequence[Any]], arrays: Arrays, features: int
     ) -> StackedPredictor:
-        """The predictor of models from a file: the last one, and those whose predictions are its features."""
+        """The predictor of models from a file: the last one, and those whose predictions are
+        its features.
+        """
         blends: dict[str, Blend] = {}
         for name, members in models.items():
             numeric = name == "outcome" and is_regressor(self)
             correction = None
             if not numeric:
-                bias, slope = arrays.take(f"{name}_bias", (None,)), arrays.take(f"{name}_slope", (1,)).item()
+                bias = arrays.take(f"{name}_bias", (None,))
+                slope = arrays.take(f"{name}_slope", (1,)).item()
                 correction = Correction(slope, bias)
-                classes = {label for model in members for label in np.asarray(model.classes_).tolist()}
+                classes = {
+                    label for model in members for label in np.asarray(model.classes_).tolist()
+                }
                 if len(bias) < 2 or not classes <= set(range(len(bias))):
-                    raise ModelFileError(f"the file does not describe a model: its {name} models have other classes")
+                    raise ModelFileError(
+                        f"the file does not describe a model: its {name} models have other classes"
+                    )
             blends[name] = Blend(tuple(members), correction)
         width = sum(blend.width for blend in blends.values()) + self.passthrough * features
         if width != last.n_features_in_:
-            raise ModelFileError(f"the stack predicts {width} numbers, and its last model takes {last.n_features_in_}")
-        return StackedPredictor(last.predictor_, blends["outcome"], blends.get("group"), self.passthrough)
+            raise ModelFileError(
+                f"the stack predicts {width} numbers, and its last model takes "
+                f"{last.n_features_in_}"
+            )
+        return StackedPredictor(
+            last.predictor_, blends["outcome"], blends.get("group"), self.passthrough
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
         check_switches(passthrough=self.passthrough)
         check_integer("folds", self.folds, least=2)
-        kinds = {"outcome_models": "regressor" if is_regressor(self) else "classifier", "group_models": "classifier"}
+        kinds = {
+            "outcome_models": "regressor" if is_regressor(self) else "classifier",
+            "group_models": "classifier",
+        }
         for name, kind in kinds.items():
             models = getattr(self, name)
             if models is not None and (not isinstance(models, list | tuple) or not models):
-                raise DataError("must be None or a list of estimators", argument=name, received=models)
+                raise DataError(
+                    "must be None or a list of estimators", argument=name, received=models
+                )
             for model in models or ():
                 check_learner(model, kind, name=name)  # type: ignore[arg-type]
 
-    def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
-        """Fitted attributes, as of any fair estimator, on out-of-fold predictions of other models for each seed."""
+    def _fits(
+        self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
+    ) -> list[dict[str, Any] | None]:
+        """Fitted attributes, as of any fair estimator, on out-of-fold predictions of other
+        models for each seed.
+        """
         self._check_parameters()
-        fair, plain = list(filter(None, strengths)), [strength for strength in strengths if not strength]
+        fair = list(filter(None, strengths))
+        plain = [strength for strength in strengths if not strength]
         results: list[dict[str, Any] | None] = []
         for seed in seeds:
             blends = [self._outcome_blend(data, seed)]
-            fits = dict(zip(plain, self._train_on(blends, data, plain, seed), strict=True)) if plain else {}
+            fits = (
+                dict(zip(plain, self._train_on(blends, data, plain, seed), strict=True))
+                if plain
+                else {}
+            )
             if fair:
                 _check_theory(data.problem)
                 blends.append(self._group_blend(data, seed))
@@ -166,24 +207,35 @@ class _Stacking:
         return results
 
     def _train_on(
-        self, blends: Sequence[tuple[Floats, Blend]], data: FitData, strengths: Sequence[float], seed: int
+        self,
+        blends: Sequence[tuple[Floats, Blend]],
+        data: FitData,
+        strengths: Sequence[float],
+        seed: int,
     ) -> list[dict[str, Any] | None]:
-        """Fitted attributes of the last models, whose features are the out-of-fold predictions of blends."""
+        """Fitted attributes of the last models, whose features are the out-of-fold predictions
+        of blends.
+        """
         parts = [predicted for predicted, _ in blends]
         names = [f"prediction {place}" for place in range(sum(part.shape[1] for part in parts))]
         if self.passthrough:
-            parts, names = [*parts, data.x], [*names, *data.names]
+            parts = [*parts, data.x]
+            names = [*names, *data.names]
         numbers = replace(data, x=np.column_stack(parts), names=tuple(names))
         estimator: Any = self
         fits = train_models(estimator, numbers, strengths=strengths, seeds=[seed])
-        outcome, group = blends[0][1], blends[1][1] if len(blends) > 1 else None
+        outcome = blends[0][1]
+        group = blends[1][1] if len(blends) > 1 else None
         for fitted in filter(None, fits):
-            fitted["predictor_"] = StackedPredictor(fitted["predictor_"], outcome, group, self.passthrough)
+            fitted["predictor_"] = StackedPredictor(
+                fitted["predictor_"], outcome, group, self.passthrough
+            )
         return fits
 
     def _outcome_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
         """The probabilities of labels, or the mean of a number."""
-        templates, classes = self.outcome_models, len(data.problem.scheme.classes)
+        templates = self.outcome_models
+        classes = len(data.problem.scheme.classes)
         if templates is None:
             templates = default_models(len(data.x), regression=not classes)
         values = np.asarray(data.problem.labels if classes else data.targets)
@@ -192,11 +244,18 @@ class _Stacking:
 
     def _group_blend(self, data: FitData, seed: int) -> tuple[Floats, Blend]:
         """The probabilities of the cells that are compared, by rows of these cells."""
-        sides = [side for comparison in data.problem.comparisons for side in (comparison.left, comparison.right)]
+        sides = [
+            side
+            for comparison in data.problem.comparisons
+            for side in (comparison.left, comparison.right)
+        ]
         cells = np.unique([cell for side in sides for cell in side])
         compared = np.flatnonzero(np.isin(data.problem.cell, cells))
-        _, code, sizes = np.unique(data.problem.cell[compared], return_inverse=True, return_counts=True)
-        # The largest cell comes first: log-odds against a small one would all be as uncertain as its own probability.
+        _, code, sizes = np.unique(
+            data.problem.cell[compared], return_inverse=True, return_counts=True
+        )
+        # The largest cell comes first: log-odds against a small one would all be as uncertain as
+        # its own probability.
         place = np.argsort(np.argsort(-sizes, kind="stable"))
         target = _Target(compared, place[code], len(sizes))
         if self.group_models is not None:
@@ -214,11 +273,19 @@ class _Target(NamedTuple):
 
 
 def _cross_fit(
-    templates: Sequence[Any], data: FitData, target: _Target, *, folds: int, seed: int, parsimonious: bool = False
+    templates: Sequence[Any],
+    data: FitData,
+    target: _Target,
+    *,
+    folds: int,
+    seed: int,
+    parsimonious: bool = False,
 ) -> tuple[Floats, Blend]:
-    """Predictions for all rows by models that have not seen them, and the models of all rows with a target.
+    """Predictions for all rows by models that have not seen them, and the models of all rows with a
+    target.
 
-    ``parsimonious``: the first model alone is used unless the mean of all models is significantly better.
+    ``parsimonious``: the first model alone is used unless the mean of all models is significantly
+    better.
     """
     rows, values, classes = target
     weight = None if data.problem.weight is None else data.problem.weight[rows]
@@ -234,13 +301,17 @@ def _cross_fit(
         return [training.fit(template, positions) for template in templates]
 
     def predict(models: Sequence[Any], part: Integers) -> Floats:
-        return np.stack([mean_prediction([model], data.x[part], classes) for model in models], axis=1)
+        return np.stack(
+            [mean_prediction([model], data.x[part], classes) for model in models], axis=1
+        )
 
     by_model = out_of_fold(fit, predict, fold)  # (n, models, numbers)
     weight = np.ones(len(rows)) if weight is None else weight
     if parsimonious and not _is_better(by_model[rows].mean(1), by_model[rows, 0], values, weight):
-        templates, by_model = templates[:1], by_model[:, :1]
-    predicted, models = by_model.mean(1), tuple(training.fit(template, np.arange(len(rows))) for template in templates)
+        templates = templates[:1]
+        by_model = by_model[:, :1]
+    predicted = by_model.mean(1)
+    models = tuple(training.fit(template, np.arange(len(rows))) for template in templates)
     if not classes:
         return predicted, Blend(models, None)
     correction = Correction.fit(predicted[rows], values, weight)
@@ -248,13 +319,18 @@ def _cross_fit(
 
 
 def _is_better(chances: Floats, rival: Floats, code: Integers, weight: Floats) -> bool:
-    """Whether calibrated probabilities have a lower log loss than others, by more than a standard error.
+    """Whether calibrated probabilities have a lower log loss than others, by more than a standard
+    error.
 
     Trees that are not better have memorized the groups of their training rows.
     """
     rows = np.arange(len(code))
-    losses = [-np.log(Correction.fit(score, code, weight)(score)[rows, code]) for score in (chances, rival)]
-    gain, share = losses[1] - losses[0], weight / weight.sum()
+    losses = [
+        -np.log(Correction.fit(score, code, weight)(score)[rows, code])
+        for score in (chances, rival)
+    ]
+    gain = losses[1] - losses[0]
+    share = weight / weight.sum()
     mean = share @ gain
     return bool(mean > np.sqrt(share**2 @ (gain - mean) ** 2))
 
@@ -276,7 +352,11 @@ def _small_trees(rows: int, *, regression: bool) -> Any:
     if not has_lightgbm():
         from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
 
-        kind = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+        kind = (
+            ensemble.HistGradientBoostingRegressor
+            if regression
+            else ensemble.HistGradientBoostingClassifier
+        )
         settings = {"max_iter": _ROUNDS, "max_leaf_nodes": _LEAVES, "early_stopping": False}
         return kind(learning_rate=_RATE, random_state=0, **settings)
     kind = class_named("FairLGBMRegressor" if regression else "FairLGBMClassifier")
@@ -288,24 +368,31 @@ def _check_theory(problem: Problem) -> None:
     """Raise a DataError where the best scores depend on more than these numbers."""
     if problem.probabilities is not None:
         raise DataError(
-            f"learn to predict the group of each row, and {problem.probabilities.name} has probabilities",
+            f"learn to predict the group of each row, and {problem.probabilities.name} has "
+            "probabilities",
             argument="group_models",
             remedy="use FairClassifier or FairRegressor",
         )
     criterion = problem.scheme.criterion
     if criterion.score != "prediction":
         raise DataError(
-            "cannot be used with a stack: its scores depend on the label of each row, not only on its probability",
+            "cannot be used with a stack: its scores depend on the label of each row, not only on "
+            "its probability",
             argument="criterion",
             received=criterion.name,
             remedy="use FairClassifier or FairRegressor",
         )
-    dependence = next((comparison for comparison in problem.comparisons if isinstance(comparison, Dependence)), None)
+    dependence = next(
+        (comparison for comparison in problem.comparisons if isinstance(comparison, Dependence)),
+        None,
+    )
     if dependence is not None:
         raise DataError(
-            f"cannot be used with a stack: {dependence.attribute!r} has no groups whose probabilities can be predicted",
+            f"cannot be used with a stack: {dependence.attribute!r} has no groups whose "
+            "probabilities can be predicted",
             argument="sensitive_features",
-            remedy="cut numbers into groups and use contrast='pairs' or 'rest', or use FairClassifier",
+            remedy="cut numbers into groups and use contrast='pairs' or 'rest', or use "
+            "FairClassifier",
         )
 
 
@@ -314,27 +401,30 @@ def _check_theory(problem: Problem) -> None:
 class FairStackingClassifier(_Stacking, FairClassifier):
     """A fair classifier on the predictions of other classifiers.
 
-    ``outcome_models`` predict the label and ``group_models`` the group, out of fold. The features of the final model, a
-    network or linear model with the penalty of FairClassifier, are these probabilities as calibrated log-odds. In
-    theory, the best group-blind scores depend on nothing else. The final model has few inputs, which limits overfitting
-    on few rows.
+    ``outcome_models`` predict the label and ``group_models`` the group, out of fold. The features
+    of the final model, a network or linear model with the penalty of FairClassifier, are these
+    probabilities as calibrated log-odds. In theory, the best group-blind scores depend on nothing
+    else. The final model has few inputs, which limits overfitting on few rows.
 
-    The group models are trained on the rows that the criterion compares. For equal opportunity, these are the rows with
-    the positive label. Several attributes and strata are predicted jointly. Prediction needs no groups.
+    The group models are trained on the rows that the criterion compares. For equal opportunity,
+    these are the rows with the positive label. Several attributes and strata are predicted jointly.
+    Prediction needs no groups.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which
+        needs no groups.
     criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion, as in FairClassifier. ``risk_parity`` raises an error: it compares losses, which depend on
-        the label of a row.
+        Fairness criterion, as in FairClassifier. ``risk_parity`` raises an error: it compares
+        losses, which depend on the label of a row.
     metric, estimate, combine, penalize : as in FairClassifier
     contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared: all pairs of groups, or each group with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes, such as age. They raise an error, because a number has no groups to predict.
+        Numeric attributes, such as age. They raise an error, because a number has no groups to
+        predict.
     small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         Model to train, with the predictions as its features.
@@ -343,18 +433,19 @@ class FairStackingClassifier(_Stacking, FairClassifier):
     device, random_state, verbose : as in FairClassifier
     pos_label, class_weight : as in FairClassifier
     outcome_models : list of classifiers, default=None
-        Models that predict the outcome: classifiers, whose probabilities are averaged. None uses a logistic regression
-        and boosted trees with 8 leaves, from LightGBM, or from scikit-learn if LightGBM is not installed. A model file
-        can contain only models of metrifair, such as FairClassifier(0) and FairLGBMClassifier(0).
+        Models that predict the outcome: classifiers, whose probabilities are averaged. None uses a
+        logistic regression and boosted trees with 8 leaves, from LightGBM, or from scikit-learn if
+        LightGBM is not installed. A model file can contain only models of metrifair, such as
+        FairClassifier(0) and FairLGBMClassifier(0).
     group_models : list of classifiers, default=None
-        Classifiers that predict the group, averaged in the same way. None uses a logistic regression, averaged with the
-        same trees if that lowers the out-of-fold log loss by more than its standard error. Otherwise, the trees would
-        only memorize a small group.
+        Classifiers that predict the group, averaged in the same way. None uses a logistic
+        regression, averaged with the same trees if that lowers the out-of-fold log loss by more
+        than its standard error. Otherwise, the trees would only memorize a small group.
     passthrough : bool, default=False
         Whether the last model takes the features too.
     folds : int, default=5
-        Number of cross-validation folds for the out-of-fold predictions. The models for new rows are fitted on all
-        rows.
+        Number of cross-validation folds for the out-of-fold predictions. The models for new rows
+        are fitted on all rows.
 
     Attributes
     ----------
@@ -387,24 +478,27 @@ class FairStackingClassifier(_Stacking, FairClassifier):
 class FairStackingRegressor(_Stacking, FairRegressor):
     """A fair regressor on the predictions of other models.
 
-    ``outcome_models`` predict the target and ``group_models`` the group, out of fold. These predictions are the
-    features of the final model, a network or linear model with the penalty of FairRegressor. Prediction needs no
-    groups.
+    ``outcome_models`` predict the target and ``group_models`` the group, out of fold. These
+    predictions are the features of the final model, a network or linear model with the penalty of
+    FairRegressor. Prediction needs no groups.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which
+        needs no groups.
     criterion, metric, estimate, combine, penalize : as in FairStackingClassifier
     contrast, intersectional, continuous, small_groups : as in FairStackingClassifier
     model, solver, hidden, batch_size, epochs, learning_rate : as in FairStackingClassifier
     learning_rate_decay, weight_decay, early_stopping : as in FairStackingClassifier
     standardize, device, random_state, verbose : as in FairRegressor
     loss : {"squared_error"}, default="squared_error"
-        Loss of the risk. Other losses raise an error, because their best predictions depend on more than the mean.
+        Loss of the risk. Other losses raise an error, because their best predictions depend on more
+        than the mean.
     outcome_models : list of regressors, default=None
-        Models that predict the outcome: regressors, whose predictions are averaged. None uses a linear model and
-        boosted trees with 8 leaves, from LightGBM, or from scikit-learn if LightGBM is not installed.
+        Models that predict the outcome: regressors, whose predictions are averaged. None uses a
+        linear model and boosted trees with 8 leaves, from LightGBM, or from scikit-learn if
+        LightGBM is not installed.
     group_models, passthrough, folds : as in FairStackingClassifier
 
     Attributes

@@ -1,4 +1,6 @@
-"""``audit(...)``: measure the gaps between groups for any model's scores, with confidence intervals."""
+"""``audit(...)``: measure the gaps between groups for any model's scores, with confidence
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Required, Unpack, overload
 import numpy as np
 
 from metrifair.api.audit_result import Audit
+from metrifair.auditing.audit_record import audit_source
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold
-from metrifair.auditing.source import MemorySource, audit_source
+from metrifair.auditing.sources.memory import MemorySource
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.predictions import favorable_decisions
@@ -29,12 +32,15 @@ class _RowArguments(AuditArguments, total=False):
     sensitive_features: Required[Table | GroupProbabilities]
     control_features: Table | None
     sample_weight: Table | None
+    clusters: Table | None
     continuous: Continuous | None
     confidence: float | None
 
 
 @overload
-def audit(y_true: Table | None, y_pred: Mapping[str, Columns], **others: Unpack[_RowArguments]) -> AuditDifference: ...
+def audit(
+    y_true: Table | None, y_pred: Mapping[str, Columns], **others: Unpack[_RowArguments]
+) -> AuditDifference: ...
 @overload
 def audit(y_true: Table | None, y_pred: Columns, **others: Unpack[_RowArguments]) -> Audit: ...
 def audit(
@@ -44,6 +50,7 @@ def audit(
     sensitive_features: Table | GroupProbabilities,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
+    clusters: Table | None = None,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
     threshold: Threshold = "auto",
@@ -58,47 +65,55 @@ def audit(
 ) -> Audit | AuditDifference:
     """Measure the gaps between groups for any model's scores, with confidence intervals.
 
-    The audit compares the score distributions of each pair of groups, for every attribute, criterion and metric. Each
-    finding has the distance, an unbiased estimate where one exists, a bootstrap interval, certified upper bounds and a
-    permutation p-value. With a threshold, the audit also reports decision rates by group.
+    The audit compares the score distributions of each pair of groups, for every attribute,
+    criterion and metric. Each finding has the distance, an unbiased estimate where one exists, a
+    bootstrap interval, certified upper bounds and a permutation p-value. With a threshold, the
+    audit also reports decision rates by group.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
         Outcomes: labels, or a regression target. Pass None if there are no outcomes.
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
-        Predictions of one model: probabilities, scores of any scale, decisions, or class probabilities. Named columns
-        are matched to the labels by name. Of two classes the audit uses the positive one; of more it audits each class.
-        A dict contains the predictions of several models; each is compared with the first.
+        Predictions of one model: probabilities, scores of any scale, decisions, or class
+        probabilities. Named columns are matched to the labels by name. Of two classes the audit
+        uses the positive one; of more it audits each class. A dict contains the predictions of
+        several models; each is compared with the first.
     sensitive_features : array-like, table or GroupProbabilities
-        The group of each sample. A table contains several attributes. Rows with a missing group are excluded.
-        If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
+        The group of each sample. A table contains several attributes. Rows with a missing group are
+        excluded. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
     control_features : array-like or table, default=None
         Strata within which groups are compared.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each sample. Samples with weight 0 are ignored.
+    clusters : array-like of shape (n_samples,), default=None
+        The cluster of each row, such as a person. Intervals and p-values then allow for dependent
+        rows of a cluster, and ``min_group_size`` counts clusters. A missing value is a cluster of
+        its own.
     criteria : str, Criterion or sequence of them, default=None
-        Fairness criteria. By default statistical parity (within strata, if given). With two labels also equal
-        opportunity and predictive equality, with more labels equalized odds.
+        Fairness criteria. By default statistical parity (within strata, if given). With two labels
+        also equal opportunity and predictive equality, with more labels equalized odds.
     metrics : str or sequence of str, default=None
         Distances between score distributions; by default kolmogorov, wasserstein and energy.
     threshold : float, "auto", "median" or None, default="auto"
-        Scores at or above the threshold count as positive decisions. "auto" is 0.5 for probabilities and no threshold
-        for other scores. "median" selects scores above the median. None reports no decisions. Scores of 0 and 1 are
-        decisions themselves.
+        Scores at or above the threshold count as positive decisions. "auto" is 0.5 for
+        probabilities and no threshold for other scores. "median" selects scores above the median.
+        None reports no decisions. Scores of 0 and 1 are decisions themselves.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     favorable : {"high", "low"}, default="high"
-        Which scores are favorable. With "low", scores below the threshold count as favorable decisions, and the
-        positive label is by default the first one.
+        Which scores are favorable. With "low", scores below the threshold count as favorable
+        decisions, and the positive label is by default the first one.
     favorable_decision : object, default=None
-        The favorable decision, for predictions that are decisions such as "Approved". All other values are unfavorable.
+        The favorable decision, for predictions that are decisions such as "Approved". All other
+        values are unfavorable.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default=None
         Numeric attributes, such as age. By default that of ``options`` ("auto").
     confidence : float, default=None
-        Confidence level of intervals and certified upper bounds. By default that of ``options`` (0.95).
+        Confidence level of intervals and certified upper bounds. By default that of ``options``
+        (0.95).
     random_state : int, Generator, RandomState or None, default=None
         Seed of the resampling.
     options : AuditOptions, default=None
@@ -107,8 +122,8 @@ def audit(
     Returns
     -------
     Audit or AuditDifference
-        One model's findings, decisions, notes and summary. For a dict of models, their comparison with the audit of
-        each.
+        One model's findings, decisions, notes and summary. For a dict of models, their comparison
+        with the audit of each.
 
     Raises
     ------
@@ -123,20 +138,69 @@ def audit(
     >>> result.decisions[0].selection_ratio
     0.3333333333333333
     """
-    arguments = dict(locals())
-    request, seed = Request.of(arguments), make_seed(random_state)
+    request = Request.of(
+        options,
+        continuous=continuous,
+        confidence=confidence,
+        criteria=criteria,
+        metrics=metrics,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable=favorable,
+        favorable_decision=favorable_decision,
+        intersectional=intersectional,
+    )
+    call = call_text(
+        audit,
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        criteria=criteria,
+        metrics=metrics,
+        threshold=threshold,
+        pos_label=pos_label,
+        favorable=favorable,
+        favorable_decision=favorable_decision,
+        intersectional=intersectional,
+        continuous=continuous,
+        confidence=confidence,
+        options=options,
+    )
+    seed = make_seed(random_state)
     generator = np.random.default_rng(seed)
     models = _models(y_pred)
-    groups = sensitive_features if request.cuts is None else in_groups(sensitive_features, request.cuts)
-    audits, origin = {}, object()
+    groups = sensitive_features
+    if request.cuts is not None:
+        groups = in_groups(sensitive_features, request.cuts)
+    audits = {}
+    origin = object()  # audits of one call share their rows
     for name, prediction in models.items():
-        scores = prediction if favorable_decision is None else favorable_decisions(prediction, favorable_decision)
-        source = MemorySource(scores, groups, y_true, control_features, sample_weight)
-        facts: dict[str, Any] = {"call": call_text(audit, arguments), "seed": seed, "source": "rows in memory"}
-        record, rows = audit_source(source, request, generator, origin=origin, **facts)
+        scores = prediction
+        if favorable_decision is not None:
+            scores = favorable_decisions(prediction, favorable_decision)
+        source = MemorySource(
+            scores, groups, y_true, control_features, sample_weight, clusters=clusters
+        )
+        record, rows = audit_source(
+            source,
+            request,
+            generator,
+            origin=origin,
+            call=call,
+            seed=seed,
+            source="rows in memory",
+        )
         attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
-        provenance = replace(record.provenance, columns={"score": [name] if name else [], "group": attributes})
-        library = table_library(prediction, sensitive_features, y_true, control_features, sample_weight)
+        columns = {"score": [name] if name else [], "group": attributes}
+        if record.clusters is not None:
+            columns["cluster"] = [record.clusters.column]
+        provenance = replace(record.provenance, columns=columns)
+        library = table_library(
+            prediction, sensitive_features, y_true, control_features, sample_weight
+        )
         audits[name] = Audit(replace(record, provenance=provenance), rows, library)
     return only_or_comparison(audits, several=isinstance(y_pred, Mapping))
 
@@ -154,7 +218,8 @@ def _models(y_pred: Columns | Mapping[str, Columns]) -> dict[str, Columns]:
     """Predictions by model; those of a single model have no name."""
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(
-            f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
+            f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, "
+            "score=..., group=...)"
         )
     if not isinstance(y_pred, Mapping):
         return {"": y_pred}

@@ -3,105 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from operator import attrgetter
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from metrifair import report
+from metrifair.api.audit_tables import (
+    FINDING_COLUMNS,
+    FrameColumns,
+    audit_fields,
+    field_columns,
+    rates_table,
+)
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.pages import PrintedPage
-from metrifair.auditing.group_metrics import Metric, PredictionKind, audited_by_group, metrics_by_group
+from metrifair.auditing.audit_record import AuditedRows, record_with_rates
+from metrifair.auditing.group_measures import (
+    GroupMetric,
+    PredictionKind,
+    audited_by_group,
+    metrics_by_group,
+)
+from metrifair.auditing.measure.r2_correction import gap_bracket
 from metrifair.auditing.ranking import headline_finding, worst_finding
-from metrifair.auditing.record import record_with_rates
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.request import Reference
-from metrifair.auditing.source import AuditedRows
-from metrifair.errors import PYTHON, ArgumentNames, DataError
+from metrifair.errors import PYTHON, ArgumentNames, DataError, Remedy
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
 from metrifair.problem.tables import Backend, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
-from metrifair.wording.findings import TESTS, Description, describe, rank_text, significance_text
+from metrifair.wording.findings import Description, describe, rank_text
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import count_text, figure_text, percent_text
+from metrifair.wording.numbers import count_text, figure_text, interval_text, percent_text
 from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
     from metrifair.wording.frontier_view import FrontierView
 
-JSON_VERSION = 1
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
-
-FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], object]]]
-"""The type and the value of each column of a data frame, by name."""
-
-
-def field_columns(kind: str, *names: str) -> FrameColumns:
-    """Columns of the fields of a record, under their names."""
-    return {name: (kind, attrgetter(name)) for name in names}
-
-
-def interval_columns(name: str, field: str) -> FrameColumns:
-    """The ends of a field that is an interval or None, as two columns."""
-    return {
-        f"{name}_low": ("Float64", lambda row: getattr(getattr(row, field), "low", None)),
-        f"{name}_high": ("Float64", lambda row: getattr(getattr(row, field), "high", None)),
-    }
-
-
-_COLUMNS: FrameColumns = {
-    **field_columns("String", "attribute", "criterion", "within"),
-    "group": ("String", lambda finding: finding.groups[0]),
-    "other_group": ("String", lambda finding: finding.groups[1]),
-    "size": ("Int64", lambda finding: finding.sizes[0]),
-    "other_size": ("Int64", lambda finding: finding.sizes[1]),
-    **field_columns("String", "metric"),
-    **field_columns("Float64", "value"),
-    "lower": ("Float64", lambda finding: finding.bracket.low if finding.bracket else finding.value),
-    "upper": ("Float64", lambda finding: finding.bracket.high if finding.bracket else finding.value),
-    **field_columns("Float64", "unbiased"),
-    **interval_columns("interval", "interval"),
-    **field_columns("Float64", "certified", "certified_jointly", "paper_bound", "p_value"),
-    **interval_columns("joint", "joint_interval"),
-    "significance": ("String", lambda finding: significance_text(finding) or None),
-    "tested_by": ("String", lambda finding: TESTS[finding.tested_by] or None),
-    **field_columns("Float64", "detectable"),
-    "sentence": ("String", lambda finding: describe(finding).sentence),
-    "meaning": ("String", lambda finding: describe(finding).meaning),
-}
-
-
-_RATE_COLUMNS: FrameColumns = {
-    "standard": ("String", lambda row: row.standard or None),
-    **field_columns("String", "attribute", "within", "group"),
-    "rows": ("Int64", attrgetter("size")),
-    **field_columns("Float64", "share"),
-    **field_columns("Int64", "selected"),
-    "rate": ("Float64", attrgetter("selection_rate")),
-    **interval_columns("rate", "interval"),
-    **field_columns("String", "reference"),
-    **field_columns("Float64", "ratio"),
-    **interval_columns("ratio", "ratio_interval"),
-    "fisher_p": ("Float64", attrgetter("p_value")),
-    **field_columns("Int64", "shortfall"),
-    "left_out": ("String", lambda row: row.left_out or None),
-    "too_few": ("Boolean", attrgetter("few")),
-    **field_columns("Float64", "mean_difference", "accuracy", "true_positive_rate", "false_positive_rate"),
-    **field_columns("String", "selected_by"),
-    **field_columns("Float64", "threshold"),
-    **field_columns("String", "favorable"),
-}
-"""Of the fields of a table and of one of its groups together."""
-
-
-def _decile_ratio(at: int, row: Any) -> float | None:
-    return row.decile_ratios[at] if row.decile_ratios else None
 
 
 class Viewable(Protocol):
@@ -112,7 +55,9 @@ class Viewable(Protocol):
 
 
 def _view(frontier: Viewable | FrontierView) -> FrontierView:
-    return frontier.view() if hasattr(frontier, "view") else frontier
+    if hasattr(frontier, "view"):
+        return frontier.view()
+    return frontier
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,8 +69,8 @@ class Audit(PrintedPage):
     record : AuditRecord
         The result as plain values. ``audit`` and ``audit_file`` return it.
     rows : AuditedRows, default=None
-        The audited rows or their counts, for ``rates`` and ``compare``. No file contains them, and copies of the audit
-        drop them.
+        The audited rows or their counts, for ``rates`` and ``compare``. No file contains them, and
+        copies of the audit drop them.
     library : str, default=None
         Library of the audited data frames, which ``to_frame`` also uses.
 
@@ -149,7 +94,9 @@ class Audit(PrintedPage):
 
     @property
     def provenance(self) -> Provenance:
-        """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
+        """Where the audit comes from: files with hashes, columns, the call, the seed, versions,
+        the time.
+        """
         return self.record.provenance
 
     @property
@@ -205,7 +152,8 @@ compute them.
         Returns
         -------
         Description
-            Its ``sentence`` (where the gap is largest) and its ``meaning`` (an explanation of the value).
+            Its ``sentence`` (where the gap is largest) and its ``meaning`` (an explanation of the
+            value).
 
         Examples
         --------
@@ -217,11 +165,16 @@ compute them.
 
     @property
     def headline(self) -> Finding | None:
-        """The finding whose joint confidence interval is furthest above 0; None if all include 0."""
+        """The finding whose joint confidence interval is furthest above 0; None if all include
+        0.
+        """
         return headline_finding(self.findings)
 
     def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
         """The finding with the largest value, significant or not; act on ``headline``.
+
+        Findings about a group whose name says that it is not known are left out (see
+        ``AuditOptions.known_names``).
 
         Parameters
         ----------
@@ -249,11 +202,23 @@ compute them.
         worst = worst_finding(self.findings, metric, criterion)
         if worst is not None:
             return worst
-        conditions = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
+        conditions = [
+            f"{name}={value!r}"
+            for name, value in (("metric", metric), ("criterion", criterion))
+            if value
+        ]
+        if any(finding.unknown_name for finding in self.findings):
+            raise DataError(
+                f"no finding{' with ' if conditions else ''}{', '.join(conditions)} compares "
+                "groups that are known by "
+                "their names",
+                remedy=Remedy("known_names", detail=" for names of real groups"),
+            )
         metrics = sorted({finding.metric for finding in self.findings})
         criteria = sorted({finding.criterion for finding in self.findings})
         raise DataError(
-            f"no finding{' with ' if conditions else ''}{', '.join(conditions)}; this audit has the metrics {metrics} "
+            f"no finding{' with ' if conditions else ''}{', '.join(conditions)}; this audit has "
+            f"the metrics {metrics} "
             f"and the criteria {criteria}"
         )
 
@@ -263,7 +228,8 @@ compute them.
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Library of the data frame. By default that of the audited data, else polars if it is installed, else pandas.
+            Library of the data frame. By default that of the audited data, else polars if it is
+            installed, else pandas.
 
         Returns
         -------
@@ -287,7 +253,7 @@ compute them.
         tuple
             The findings, and of each column its type and the function that gives its value.
         """
-        return self.findings, _COLUMNS
+        return self.findings, FINDING_COLUMNS
 
     def rates(
         self,
@@ -301,10 +267,11 @@ compute them.
         Parameters
         ----------
         standard : {"ll144", "four-fifths", "credit"}, default=None
-            The rule whose table to compute (docs/standards.md). The table makes no statement about any law.
+            The rule whose table to compute (docs/standards.md). The table makes no statement about
+            any law.
         reference : str or dict, default="highest"
-            The reference group of impact ratios: the group with the highest rate, a named group, or a group for each
-            attribute.
+            The reference group of impact ratios: the group with the highest rate, a named group, or
+            a group for each attribute.
         min_group_share : float, default=0.02
             Groups with a smaller share of the rows have no impact ratio.
 
@@ -329,7 +296,8 @@ compute them.
             if (standard, reference, min_group_share) == (None, HIGHEST, MIN_GROUP_SHARE):
                 return RateTable(self)
             raise DataError(
-                "this audit was copied or read from a file, without its rows; call rates(...) on the result of audit"
+                "this audit was copied or read from a file, without its rows; call rates(...) on "
+                "the result of audit"
             )
         request = self.rows.request.by_standard(standard, reference, min_group_share)
         if request == self.rows.request:
@@ -338,35 +306,42 @@ compute them.
         return RateTable(replace(self, record=record, rows=self.rows._replace(request=request)))
 
     def by_group(
-        self, metrics: Mapping[str, Metric] | None = None, *, y_pred: PredictionKind = "decisions"
+        self,
+        metrics: Mapping[str, GroupMetric] | None = None,
+        *,
+        y_pred: PredictionKind = "decisions",
     ) -> GroupMetrics:
         """Compute metrics by group: your own, or those that every audit has.
 
-        Each metric is computed on the rows of each group, within each stratum of ``control_features``. Rows with a
-        missing group are counted and left out. The confidence interval is a percentile bootstrap of the group's rows,
-        with ``resamples`` and ``confidence`` of the audit. Groups of fewer than 5 rows have no interval.
+        Each metric is computed on the rows of each group, within each stratum of
+        ``control_features``. Rows with a missing group are counted and left out. The confidence
+        interval is a percentile bootstrap of the group's rows, with ``resamples`` and
+        ``confidence`` of the audit. Groups of fewer than 5 rows have no interval.
 
         Parameters
         ----------
         metrics : dict of str to callable, default=None
-            Functions ``metric(y_true, y_pred)`` that return a number, by name, such as ``{"f1": f1_score}``. An audit
-            with weights passes ``sample_weight=`` too. By default the figures that every audit computes.
+            Functions ``metric(y_true, y_pred)`` that return a number, by name, such as ``{"f1":
+            f1_score}``. An audit with weights passes ``sample_weight=`` too. By default the figures
+            that every audit computes.
         y_pred : {"decisions", "scores"}, default="decisions"
-            What metrics receive as ``y_pred``. Labels in ``y_true`` are 1 (positive) and 0. Decisions are 1 (favorable)
-            and 0; scores come with 1 for the label that high scores predict. Three or more labels are passed as they
-            are, with the most probable label or all probabilities. A numeric target comes with the predictions.
+            What metrics receive as ``y_pred``. Labels in ``y_true`` are 1 (positive) and 0.
+            Decisions are 1 (favorable) and 0; scores come with 1 for the label that high scores
+            predict. Three or more labels are passed as they are, with the most probable label or
+            all probabilities. A numeric target comes with the predictions.
 
         Returns
         -------
         GroupMetrics
-            Values, intervals, differences and ratios. ``to_frame()`` has one row for each metric and group. A value is
-            missing where the metric is undefined, because the group lacks a label or the metric divides by zero.
+            Values, intervals, differences and ratios. ``to_frame()`` has one row for each metric
+            and group. A value is missing where the metric is undefined, because the group lacks a
+            label or the metric divides by zero.
 
         Raises
         ------
         DataError
-            If the audit has no ``y_true`` or no decisions, if its rows are not in memory, if a metric does not take
-            the weights of the audit, or if a metric raises an error.
+            If the audit has no ``y_true`` or no decisions, if its rows are not in memory, if a
+            metric does not take the weights of the audit, or if a metric raises an error.
 
         Examples
         --------
@@ -380,7 +355,8 @@ compute them.
             return GroupMetrics(audited_by_group(self.record), self.library)
         if self.rows is None or not self.rows.ordered:
             raise DataError(
-                "need rows in memory, and this audit has none: it is of counts, of a file read out of core, or a copy",
+                "need rows in memory, and this audit has none: it is of counts, of a file read out "
+                "of core, or a copy",
                 argument="metrics",
                 remedy="audit arrays, or a file with a larger in_memory_rows",
             )
@@ -397,12 +373,14 @@ compute them.
     ) -> str:
         """The whole audit as strict JSON text.
 
-        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
-        ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` (kind
-        and facts), ``settings`` and ``provenance``. Missing values are null; there is no NaN. ``summary`` and the
-        ``text`` of each note are for people; no reader uses them. ``metrifair audit --json`` adds ``limits``: the
-        ``option``, ``metric`` and ``value`` of each limit of the command, and whether it is ``broken``.
+        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by
+        their names: ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``,
+        ``findings`` (objects with the fields of Finding; ``interval`` and ``bracket`` are {"low",
+        "high"}), ``decisions``, ``distributions``, ``notes`` (kind and facts), ``settings`` and
+        ``provenance``. Missing values are null; there is no NaN. ``summary`` and the ``text`` of
+        each note are for people; no reader uses them. ``metrifair audit --json`` adds ``limits``:
+        the ``option``, ``metric`` and ``value`` of each limit of the command, and whether it is
+        ``broken``.
 
         Parameters
         ----------
@@ -413,8 +391,8 @@ compute them.
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Frontier to report, as ``alternatives``: its ``best`` model, and the ``models`` that are as good, within its
-            interval, and less unfair.
+            Frontier to report, as ``alternatives``: its ``best`` model, and the ``models`` that are
+            as good, within its interval, and less unfair.
 
         Returns
         -------
@@ -434,11 +412,13 @@ compute them.
         4
         """
         record = replace(self.record, provenance=self.provenance.described(title, about))
-        content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(record)}
-        content["notes"] = [{**asdict(note), "text": note_text(note)} for note in self.notes]
+        content = audit_fields(record)
         if frontier is not None:
             best, models = _view(frontier).alternatives
-            content["alternatives"] = {"best": asdict(best), "models": [asdict(model) for model in models]}
+            content["alternatives"] = {
+                "best": asdict(best),
+                "models": [asdict(model) for model in models],
+            }
         return write_json(content, path)
 
     def to_html(
@@ -448,7 +428,7 @@ compute them.
         title: str | None = None,
         about: Mapping[str, str] | None = None,
         frontier: Viewable | FrontierView | None = None,
-        by_group: GroupMetrics | Mapping[str, Metric] | None = None,
+        by_group: GroupMetrics | Mapping[str, GroupMetric] | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
 
@@ -461,9 +441,11 @@ compute them.
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Frontier to report, or its ``view()``: the page then shows what fairer models would cost.
+            Frontier to report, or its ``view()``: the page then shows what fairer models would
+            cost.
         by_group : GroupMetrics or dict of str to callable, default=None
-            Adds a section with metrics by group: what ``by_group`` returned, or the metrics to pass to it.
+            Adds a section with metrics by group: what ``by_group`` returned, or the metrics to pass
+            to it.
 
         Raises
         ------
@@ -479,13 +461,17 @@ compute them.
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
 
-        view = None if frontier is None else _view(frontier)
+        view = None
+        if frontier is not None:
+            view = _view(frontier)
         record = replace(self.record, provenance=self.provenance.described(title, about))
         title = record.provenance.title or "Fairness audit"
         if by_group is not None and not isinstance(by_group, GroupMetrics):
             by_group = self.by_group(by_group)
         tables = () if by_group is None else by_group.record
-        report.write_html(path, report.audit_html(record, title=title, frontier=view, group_metrics=tables))
+        report.write_html(
+            path, report.audit_html(record, title=title, frontier=view, group_metrics=tables)
+        )
 
     def to_evidence(
         self,
@@ -498,12 +484,13 @@ compute them.
         crosswalks: str | Sequence[str] = (),
         sign: str | os.PathLike[str] | None = None,
         pdf: bool = True,
+        again: bool = False,
     ) -> None:
         """Write evidence that others can verify: report, tables, figures, counts and a manifest.
 
-        The rows are counted by group, stratum, label and score. All figures are computed from the counts, so that
-        ``metrifair.evidence.verify`` can recompute them. With more than 4,096 distinct scores, each distance has a
-        lower and an upper bound.
+        The rows are counted by group, stratum, label and score. All figures are computed from the
+        counts, so that ``metrifair.evidence.verify`` can recompute them. With more than 4,096
+        distinct scores, each distance has a lower and an upper bound.
 
         Parameters
         ----------
@@ -512,28 +499,33 @@ compute them.
         title : str, default=None
             Title of the report.
         about : dict of str, default=None
-            Metadata shown in the report, such as who made the audit and why. The manifest contains it too.
+            Metadata shown in the report, such as who made the audit and why. The manifest contains
+            it too.
         min_cell : int, default=1
-            Minimum number of rows in a cell: a combination of groups, stratum, label and decision. Groups with a
-            smaller cell count as missing, and so do further groups if a total would reveal the cell. Neighboring scores
-            of a cell are merged into their mean until each count has so many rows. By default, a score that only one
+            Minimum number of rows in a cell: a group with a stratum and a label. Rows of groups
+            with a smaller cell are withheld. Scores are replaced by intervals of a public grid,
+            which are merged until each count has so many rows. By default, a score that only one
             person has is a count of one row.
         score_digits : int, default=None
-            Number of decimal digits to which the counted scores are rounded. By default, every distinct score is
-            counted, up to 4,096 of them.
+            Number of decimal digits to which the counted scores are rounded. By default, every
+            distinct score is counted, up to 4,096 of them.
         crosswalks : str or sequence of str, default=()
-            Public schemes whose items are listed with the figures for them: "dpia", "ll144", "naic", "nist-ai-rmf" or
-            "pren-18283". They are not legal advice.
+            Public schemes whose items are listed with the figures for them: "dpia", "ll144",
+            "naic", "nist-ai-rmf" or "pren-18283". They are not legal advice.
         sign : str or path-like, default=None
             Private SSH key with which ``ssh-keygen`` signs the manifest.
         pdf : bool, default=True
             Whether to write the report as PDF too, if Chromium or Google Chrome is installed.
+        again : bool, default=False
+            Whether to release the same rows again with other parameters, such as another threshold.
+            Two such releases can show more than either. By default, they are refused.
+            ``metrifair-releases.json`` beside the evidence lists the releases.
 
         Raises
         ------
         DataError
-            If the rows of the audit are no longer in memory, the figures cannot be computed from counts, or ``path``
-            cannot be written.
+            If the rows of the audit are no longer in memory, the figures cannot be computed from
+            counts, the rows were released with other parameters, or ``path`` cannot be written.
 
         Examples
         --------
@@ -547,21 +539,36 @@ compute them.
         """
         from metrifair.api.evidence_writer import write_evidence  # noqa: PLC0415  (an audit needs none)
 
-        described = replace(self.record, provenance=self.provenance.described(title, about))
-        audit = replace(self, record=described)
-        released: dict[str, Any] = {"min_cell": min_cell, "score_digits": score_digits}
-        write_evidence(audit, path, **released, crosswalks=crosswalks, sign_with=sign, pdf=pdf)
+        write_evidence(
+            replace(self.record, provenance=self.provenance.described(title, about)),
+            self.rows,
+            path,
+            min_cell=min_cell,
+            score_digits=score_digits,
+            crosswalks=crosswalks,
+            sign_with=sign,
+            pdf=pdf,
+            again=again,
+        )
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
-        first = f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
+        first = (
+            f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
+        )
         finding = self.headline
         if finding is None or finding.joint_interval is None:
-            return f"{first}\nno significant gap" if self.findings else first
+            if self.findings:
+                return f"{first}\nno significant gap"
+            return first
         first_group, second_group = map(repr, finding.groups)
         groups = f"{finding.attribute} {first_group} vs {second_group}, {finding.within} ({finding.criterion})"
-        low, value = figure_text(finding.joint_interval.low), figure_text(finding.value)
+        bracket = gap_bracket(finding, self.record)
+        low = figure_text(finding.joint_interval.low)
+        value = (
+            figure_text(finding.value) if bracket is None else interval_text(bracket, figure_text)
+        )
         rank = rank_text(finding, self.findings)
         return f"{first}\n{rank}: {finding.metric} distance {value}, at least {low}: {groups}"
 
@@ -571,8 +578,8 @@ compute them.
         Parameters
         ----------
         kind : {"distributions", "findings", "roc", "reliability"}, default="distributions"
-            Score distributions of the groups, distances with their confidence intervals, or curves by group, which
-            need labels.
+            Score distributions of the groups, distances with their confidence intervals, or curves
+            by group, which need labels.
 
         Returns
         -------
@@ -639,7 +646,8 @@ class RateTable(PrintedPage):
         Returns
         -------
         DataFrame
-            With the fields of ``Decisions`` and ``GroupRates`` as columns; unknown values are missing.
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; unknown values are
+            missing.
 
         Examples
         --------
@@ -658,16 +666,7 @@ class RateTable(PrintedPage):
 
     def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
         """One row for each group of each table, and the columns of a data frame of them."""
-        rows = [
-            SimpleNamespace(**vars(table), **vars(rate))
-            for table in self.tables
-            for rate in (*table.rates, table.unknown)
-            if rate is not None
-        ]
-        columns = dict(_RATE_COLUMNS)
-        for at in range(9) if any(row.decile_ratios for row in rows) else ():
-            columns[f"ratio_at_{10 * (at + 1)}"] = "Float64", partial(_decile_ratio, at)
-        return rows, columns
+        return rates_table(self.audit.record)
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
         """The audit with these tables as JSON text, as ``Audit.to_json`` writes it.
@@ -718,9 +717,11 @@ class RateTable(PrintedPage):
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None
-            Frontier to report, by its less discriminatory alternatives; only for ``standard="credit"``.
+            Frontier to report, by its less discriminatory alternatives; only for
+            ``standard="credit"``.
         details : bool, default=False
-            Whether to add the whole audit below the tables: distances, charts, figures by group and all findings.
+            Whether to add the whole audit below the tables: distances, charts, figures by group and
+            all findings.
 
         Raises
         ------
@@ -737,18 +738,28 @@ class RateTable(PrintedPage):
         """
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
-        record = replace(self.audit.record, provenance=self.audit.provenance.described(title, about))
+        record = replace(
+            self.audit.record, provenance=self.audit.provenance.described(title, about)
+        )
         report.write_html(path, _rates_page(record, None if frontier is None else _view(frontier)))
         return None
 
     def __repr__(self) -> str:
         lines = []
         for table in self.tables:
-            lines.append(f"{table.attribute}, {table.within}: {ratio_text(table, self.audit.record.settings)}")
+            lines.append(
+                f"{table.attribute}, {table.within}: "
+                f"{ratio_text(table, self.audit.record.settings)}"
+            )
             for rate in table.rates:
-                ratio = "excluded" if rate.left_out else figure_text(rate.ratio)
-                rows, selected = count_text(rate.size, "row"), percent_text(rate.selection_rate)
-                lines.append(f"  {rate.group}: {rows}, selection rate {selected}, impact ratio {ratio}")
+                ratio = "excluded"
+                if not rate.left_out:
+                    ratio = figure_text(rate.ratio)
+                rows = count_text(rate.size, "row")
+                selected = percent_text(rate.selection_rate)
+                lines.append(
+                    f"  {rate.group}: {rows}, selection rate {selected}, impact ratio {ratio}"
+                )
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     def _repr_html_(self) -> str:

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 
 from metrifair import report
-from metrifair.api.audit_result import JSON_VERSION, Audit, FrameColumns, field_columns, interval_columns
+from metrifair.api.audit_result import Audit
+from metrifair.api.audit_tables import JSON_VERSION, FrameColumns, field_columns, interval_columns
 from metrifair.api.pages import ComparedAudits
-from metrifair.auditing.compare import compare_audits
+from metrifair.auditing.changes.differences import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, make_frame
 from metrifair.support.files import error_reason
+from metrifair.support.json_bounds import check_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
 
@@ -74,7 +76,8 @@ class AuditDifference(ComparedAudits):
         Parameters
         ----------
         backend : {"polars", "pandas"}, default=None
-            Library of the data frame. By default that of the audited data, else polars if it is installed.
+            Library of the data frame. By default that of the audited data, else polars if it is
+            installed.
 
         Returns
         -------
@@ -88,7 +91,9 @@ class AuditDifference(ComparedAudits):
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))
         audits = {name: audit.record for name, audit in self.audits.items()}
-        return report.difference_html(record, audits, title=record.origin.title or "Audits compared")
+        return report.difference_html(
+            record, audits, title=record.origin.title or "Audits compared"
+        )
 
 
 def compare(
@@ -96,21 +101,30 @@ def compare(
     after: Audit | str | os.PathLike[str],
     *,
     paired: bool | None = None,
+    clusters: str | None = None,
 ) -> AuditDifference:
-    """Compare two audits: which figures are better, worse or not distinguishable from sampling noise.
+    """Compare two audits: which figures are better, worse or not distinguishable from sampling
+    noise.
 
-    Each figure that both audits have is compared, with an interval of the difference and a p-value. Groups, labels and
-    strata match by value: True, 1 and "true" are one group, unless an audit has several of them. Verdicts are adjusted
-    for all differences (Bonferroni). Two models on the same rows are paired, so that errors in common cancel.
+    Each figure that both audits have is compared, with an interval of the difference and a p-value.
+    Groups, labels and strata match by value: True, 1 and "true" are one group, unless an audit has
+    several of them. Verdicts are adjusted for all differences (Bonferroni). Two models on the same
+    rows are paired, so that errors in common cancel.
 
     Parameters
     ----------
     before, after : Audit or path of a JSON file
-        The baseline, and the audit that is compared with it. A JSON file of ``to_json`` contains no rows.
+        The baseline, and the audit that is compared with it. A JSON file of ``to_json`` contains no
+        rows.
     paired : bool, default=None
-        Whether both audits have the same rows, in the same order. By default only audits of one call are paired.
-        Audits of one file whose rows are not in memory get intervals for any correlation. False treats the
-        rows as different. True raises an error unless the rows are in memory.
+        Whether both audits have the same rows, in the same order. By default only audits of one
+        call are paired. Audits of one file whose rows are not in memory get intervals for any
+        correlation. False treats the rows as different. True raises an error unless the rows are in
+        memory. Different rows in clusters also get intervals for any correlation, as a cluster may
+        have rows in both audits; False treats clusters as different.
+    clusters : str, default=None
+        The name of the clusters of all audits, such as ``"person"``. An error is raised if an audit
+        was made without them, and treats rows as independent.
 
     Returns
     -------
@@ -120,7 +134,8 @@ def compare(
     Raises
     ------
     DataError
-        If the audits have no figure in common, or differ in a setting that changes a figure, such as the threshold.
+        If the audits have no figure in common, or differ in a setting that changes a figure, such
+        as the threshold.
 
     Examples
     --------
@@ -131,8 +146,10 @@ def compare(
     No figure of “after” differs significantly from “before” (4 tested).
     Both audits have the same 100 rows: errors in common cancel (paired).
     """
-    origin = Provenance(call=call_text(compare, dict(locals())), **made_now())
-    return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
+    call = call_text(compare, before, after, paired=paired, clusters=clusters)
+    origin = Provenance(call=call, **made_now())
+    audits = {"before": read_audit(before), "after": read_audit(after)}
+    return compare_named(audits, paired=paired, clusters=clusters, origin=origin)
 
 
 def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
@@ -145,22 +162,32 @@ def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:
     if isinstance(audit, Audit):
         return audit
     if not isinstance(audit, str | os.PathLike):
-        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(audit).__name__}")
+        raise DataError(
+            "compare takes audits, or JSON files that Audit.to_json wrote, got "
+            f"{type(audit).__name__}"
+        )
     path = os.fspath(audit)
     try:
         with open(path, "rb") as file:  # noqa: PTH123  (a path of any kind)
             content = file.read()
+        check_json(content)
         head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
+        kind, version = (
+            msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version")
+        )
         if kind != "metrifair audit":
-            raise DataError(f"{path} is not the JSON of an audit; write one with metrifair audit --json")
+            raise DataError(
+                f"{path} is not the JSON of an audit; write one with metrifair audit --json"
+            )
         if not isinstance(version, int) or version > JSON_VERSION:
             raise DataError(
-                f"{path} has the version {version} of an audit's JSON, and this metrifair reads up to "
-                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
+                f"{path} has the version {version} of an audit's JSON, and this metrifair reads up "
+                "to "
+                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with "
+                "this one"
             )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error_reason(error)}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise DataError(f"{path} is not the JSON of an audit: {error}") from None

@@ -17,12 +17,18 @@ import msgspec
 import numpy as np
 
 from metrifair import __version__
-from metrifair.api.audit_result import Audit
-from metrifair.api.evidence_writer import derived_files, printed_page, recomputed_record, record_in, released_counts
-from metrifair.auditing.columns import Roles
-from metrifair.auditing.evidence import (
+from metrifair.api.audit_tables import audit_fields
+from metrifair.api.evidence_writer import (
+    derived_files,
+    is_joint,
+    printed_page,
+    recomputed_record,
+    record_in,
+    released_error,
+)
+from metrifair.auditing.records import GridError
+from metrifair.auditing.release.evidence_format import (
     AUDIT,
-    COUNTS,
     MANIFEST,
     PAGE,
     PRINT,
@@ -32,6 +38,8 @@ from metrifair.auditing.evidence import (
     Files,
     Manifest,
     count_figures,
+    counts_files,
+    counts_names,
     different_values,
     file_hashes,
     in_common,
@@ -39,20 +47,29 @@ from metrifair.auditing.evidence import (
     parse_json,
     read_files,
 )
-from metrifair.auditing.files import matching_files
-from metrifair.auditing.formats import ReadOptions
-from metrifair.auditing.state_file import StateParts, read_parts
-from metrifair.auditing.state_rows import count_file
+from metrifair.auditing.release.suppression import released_counts
+from metrifair.auditing.sources.column_roles import Roles
+from metrifair.auditing.sources.file_formats import ReadOptions
+from metrifair.auditing.sources.file_tables import matching_files
+from metrifair.auditing.sources.state_file import read_parts
+from metrifair.auditing.sources.state_parts import StateParts
+from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
 from metrifair.saving.modelfile import from_bytes
+from metrifair.saving.records import in_one_line
 from metrifair.support.arrays import Floats
+from metrifair.support.files import write_json
 from metrifair.support.provenance import source_files
 from metrifair.support.ssh_signatures import is_signed_by
 from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
 
 PathLike = str | os.PathLike[str]
 
+# Forged counts and parameters can fail anywhere in an audit. DataError and msgspec's errors are
+# ValueErrors.
+_UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_MOST_DRAWS = 100_000  # resamples or permutations that a verification repeats
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
 _LONGEST, _BEFORE = 80, 20  # characters of a line that differs, and those before the difference
 _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
@@ -69,7 +86,7 @@ class Verification:
 
     Examples
     --------
-    >>> from metrifair.auditing.evidence import Check
+    >>> from metrifair.auditing.release.evidence_format import Check
     >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
     1 of 2 checks found a difference.
     agrees: 7 files have the sha256 that the manifest lists.
@@ -80,9 +97,15 @@ class Verification:
 
     @property
     def agrees(self) -> bool | None:
-        """True if all checks agree, False if one found a difference, None if one could not be completed."""
+        """True if all checks agree, False if one found a difference, None if one could not be
+        completed.
+        """
         outcomes = {check.outcome for check in self.checks}
-        return False if "differs" in outcomes else None if "unchecked" in outcomes else True
+        if "differs" in outcomes:
+            return False
+        if "unchecked" in outcomes:
+            return None
+        return True
 
     @property
     def summary(self) -> Sequence[str]:
@@ -93,13 +116,15 @@ class Verification:
         return "\n".join(self.summary)
 
 
-def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None = None) -> Verification:
+def verify(
+    path: PathLike, *, data: PathLike | None = None, key: PathLike | None = None
+) -> Verification:
     """Verify evidence that ``Audit.to_evidence`` or ``metrifair evidence`` wrote.
 
-    Every file is compared with the manifest. Every figure is recomputed from the counts, with a relative tolerance of
-    1e-9. The report, the tables and the README are generated again from the figures and compared. Without a signature,
-    this detects accidents and careless edits. Only ``data`` or ``key`` detects counts and files that were rewritten
-    consistently.
+    Every file is compared with the manifest. Every figure is recomputed from the counts, with a
+    relative tolerance of 1e-9. The report, the tables and the README are generated again from the
+    figures and compared. Without a signature, this detects accidents and careless edits. Only
+    ``data`` or ``key`` detects counts and files that were rewritten consistently.
 
     Parameters
     ----------
@@ -137,15 +162,28 @@ def verify(path: PathLike, *, data: PathLike | None = None, key: PathLike | None
     checks += _check_signature(files, key)
     if data is not None:
         checks += _check_data(files, manifest, data)
-    return Verification([*checks, *suppression_checks(manifest)])
+    return Verification([*checks, *suppression_checks(manifest, _grid_error(files, manifest))])
+
+
+def _grid_error(files: Files, manifest: Manifest) -> GridError | None:
+    """The largest differences that the grid of the scores can make; None if they cannot be
+    computed.
+    """
+    try:
+        return released_error(_read_tables(files), manifest)
+    except _UNUSABLE:
+        return None
 
 
 def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
-    hashes, listed = file_hashes(files), manifest.files
+    hashes = file_hashes(files)
+    listed = manifest.files
     problems = {
         "missing_file": sorted(listed.keys() - hashes.keys()),
         "unlisted_file": sorted(hashes.keys() - listed.keys()),
-        "changed_file": [name for name in hashes if name in listed and hashes[name] != listed[name]],
+        "changed_file": [
+            name for name in hashes if name in listed and hashes[name] != listed[name]
+        ],
     }
     for kind, names in problems.items():
         for name in names:
@@ -158,43 +196,85 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     """The figures against the counts, and all other files against the figures."""
     try:
         parse_json(files[MANIFEST])
+        _check_draws(manifest)
         published = parse_json(files[AUDIT])
-        audit = Audit(record_in(files[AUDIT]))
-        parts = read_parts(from_bytes(files[COUNTS]))
-        recomputed = Audit(recomputed_record(parts, manifest))
-        derived = derived_files(audit, parts, manifest, printed=PRINT in files)
-    except (KeyError, TypeError, ValueError) as error:  # DataError and msgspec's errors are ValueErrors
-        yield Check("unusable", "differs", {"problem": str(error)})
+        record = record_in(files[AUDIT])
+        tables = _read_tables(files)
+        recomputed = audit_fields(recomputed_record(tables, manifest))
+        derived = derived_files(record, tables, manifest, printed=PRINT in files)
+    except _UNUSABLE as error:
+        yield _unusable(error)
         return
-    yield from _check_values(published, json.loads(recomputed.to_json()), manifest)
+    yield from _check_values(published, json.loads(write_json(recomputed)), manifest)
     for name, content in derived.items():
         if name in files:
             yield _check_text(name, files[name], content, manifest)
-        elif name not in manifest.files:  # a file that is only listed is missing by its hash already
+        # a file that is only listed is missing by its hash already
+        elif name not in manifest.files:
             yield Check("missing_file", "differs", {"name": name})
-    for name in sorted(manifest.files.keys() - {*derived, AUDIT, COUNTS, PRINT}):
+    for name in sorted(
+        manifest.files.keys() - {*derived, AUDIT, *counts_names(len(tables)), PRINT}
+    ):
         yield Check("underived_file", "differs", {"name": name})
     if PRINT in files:
         yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
 
 
-def _check_values(published: dict[str, Any], recomputed: dict[str, Any], manifest: Manifest) -> Iterator[Check]:
-    """The values of audit.json against those of the manifest and the counts; of another version, the common fields."""
-    summary, expected = (
-        json.dumps(content.pop("summary", None), indent=1).encode() for content in (published, recomputed)
+def _unusable(error: Exception) -> Check:
+    """The check of files from which nothing can be computed."""
+    return Check(
+        "unusable", "differs", {"problem": in_one_line(str(error) or type(error).__name__)}
     )
-    origin, stated = published.get("provenance"), json.loads(json.dumps(msgspec.to_builtins(manifest.provenance)))
+
+
+def _check_draws(manifest: Manifest) -> None:
+    """Raise a DataError for parameters with which a verification would take very long."""
+    for name in ("resamples", "permutations"):
+        draws = manifest.parameters[name]
+        if not isinstance(draws, int) or draws > _MOST_DRAWS:
+            raise DataError(
+                f"the manifest has {in_one_line(draws)} {name}; at most {_MOST_DRAWS:,} are "
+                "repeated"
+            )
+
+
+def _read_tables(files: Files) -> list[StateParts]:
+    """The counts: of all attributes together, or of each attribute."""
+    return [read_parts(from_bytes(content)) for content in counts_files(files)]
+
+
+def _check_values(
+    published: dict[str, Any], recomputed: dict[str, Any], manifest: Manifest
+) -> Iterator[Check]:
+    """The values of audit.json against those of the manifest and the counts; of another
+    version, the common fields.
+    """
+    summary, expected = (
+        json.dumps(content.pop("summary", None), indent=1).encode()
+        for content in (published, recomputed)
+    )
+    origin = published.get("provenance")
+    stated = json.loads(json.dumps(msgspec.to_builtins(manifest.provenance)))
     if (version := _written_by(manifest)) != __version__:
         origin, stated, _ = in_common(origin, stated)
         published, recomputed, lacking = in_common(published, recomputed)
         if lacking:
-            yield Check("fields", "unchecked", {"places": lacking, "theirs": version, "ours": __version__})
+            yield Check(
+                "fields", "unchecked", {"places": lacking, "theirs": version, "ours": __version__}
+            )
     figures = {"figures": f"{count_figures(published):,}"}
-    for kind, pair, facts in (("provenance", (origin, stated), {}), ("figures", (published, recomputed), figures)):
+    for kind, pair, facts in (
+        ("provenance", (origin, stated), {}),
+        ("figures", (published, recomputed), figures),
+    ):
         differences = sorted(different_values(*pair), key=itemgetter(0))
-        places, values = [place for place, *_ in differences], [values for _, *values in differences]
-        yield Check(kind, "differs" if places else "agrees", {"places": places, "values": values, **facts})
-    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)  # another version may use other words
+        places = [place for place, *_ in differences]
+        values = [values for _, *values in differences]
+        yield Check(
+            kind, "differs" if places else "agrees", {"places": places, "values": values, **facts}
+        )
+    # another version may use other words
+    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)
 
 
 def _written_by(manifest: Manifest) -> str:
@@ -209,7 +289,9 @@ def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest)
         return Check("page", "unchecked", {"name": name, "theirs": version, "ours": __version__})
     lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
     at, pair = next((at, pair) for at, pair in enumerate(lines, 1) if pair[0] != pair[1])
-    same = next((place for place, (one, other) in enumerate(zip(*pair, strict=False)) if one != other), 0)
+    same = next(
+        (place for place, (one, other) in enumerate(zip(*pair, strict=False)) if one != other), 0
+    )
     start = max(0, same - _BEFORE)  # long lines may differ at their end only
     text, expected = (line[start : start + _LONGEST].decode(errors="replace") for line in pair)
     return Check("page", "differs", {"name": name, "line": at, "text": text, "expected": expected})
@@ -243,24 +325,59 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
     for file in source_files(matching_files(os.fspath(data)) or [data]):
         about = {"name": file.name, "sha256": file.sha256, "expected": sorted(inputs)}
         yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
-    published = read_parts(from_bytes(files[COUNTS]))
-    recounted, suppressed = released_counts(_recount(manifest, data), manifest.min_cell, manifest.score_digits)
-    new, old = _counts_by_cell(recounted), _counts_by_cell(published)
-    cells = sum(not _same_counts(new.get(cell), old.get(cell)) for cell in new.keys() | old.keys())
-    same = not cells and recounted.left_out == published.left_out and suppressed == manifest.suppressed
-    facts = {"name": Path(data).name, "rows": recounted.rows, "left_out": recounted.left_out, "cells": cells}
-    facts |= {"their_rows": published.rows, "their_left_out": published.left_out, "their_cells": len(old)}
-    yield Check("recount", "agrees" if same else "differs", facts)
+    try:
+        yield _check_counts(files, manifest, data)
+    except DataError:
+        raise
+    except _UNUSABLE as error:
+        yield _unusable(error)
+
+
+def _check_counts(files: Files, manifest: Manifest, data: PathLike) -> Check:
+    """Whether the rows of the data give the counts."""
+    published = _read_tables(files)
+    parameters = manifest.parameters
+    release = released_counts(
+        _recount(manifest, data),
+        manifest.min_cell,
+        manifest.score_digits,
+        joint=is_joint(parameters["intersectional"], parameters["standard"]),
+    )
+    recounted = release.tables[0]
+    ours = _counts_by_cell(release.tables)
+    theirs = _counts_by_cell(published)
+    cells = sum(
+        not _same_counts(ours.get(cell), theirs.get(cell)) for cell in ours.keys() | theirs.keys()
+    )
+    grid = dict(zip(counts_names(len(release.tables)), release.grid, strict=False))
+    same = not cells and recounted.left_out == published[0].left_out and grid == manifest.grid
+    same = same and release.suppressed == manifest.suppressed
+    facts = {
+        "name": Path(data).name,
+        "rows": recounted.rows,
+        "left_out": recounted.left_out,
+        "cells": cells,
+    }
+    facts |= {
+        "their_rows": published[0].rows,
+        "their_left_out": published[0].left_out,
+        "their_cells": len(theirs),
+    }
+    return Check("recount", "agrees" if same else "differs", facts)
 
 
 def _recount(manifest: Manifest, data: PathLike) -> StateParts:
     """The counts of a file, by the columns and parameters of the manifest."""
-    columns, parameters = manifest.provenance.columns, manifest.parameters
+    columns = manifest.provenance.columns
+    parameters = manifest.parameters
     if not columns.get("score"):
         raise DataError(
-            "cannot be counted again: this evidence is of rows in memory, and names no columns", argument="data"
+            "cannot be counted again: this evidence is of rows in memory, and names no columns",
+            argument="data",
         )
-    alone: dict[str, Any] = {role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")}
+    alone: dict[str, Any] = {
+        role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")
+    }
     roles = Roles.from_names(
         score=columns["score"][0],
         group=columns["group"],
@@ -274,21 +391,34 @@ def _recount(manifest: Manifest, data: PathLike) -> StateParts:
     return state
 
 
-def _counts_by_cell(state: StateParts) -> dict[tuple[object, ...], list[Floats]]:
-    """The counts of each cell, by the canonical values of its groups, strata and label."""
-    counts, by_cell = state.counts, dict[tuple[object, ...], list[Floats]]()
-    if counts is None:
-        return by_cell
-    parts = counts.bin, counts.low, counts.high, counts.rows, counts.within, counts.weight, counts.moment
-    for number, (cell, selected) in enumerate(zip(state.cells, state.selected, strict=True)):
-        inside = counts.cell == number
-        entries = [part[inside].astype(np.float64) for part in parts if len(part)]
-        by_cell[tuple(map(canonical, cell))] = [np.array([selected]), *entries]
+def _counts_by_cell(tables: Sequence[StateParts]) -> dict[tuple[object, ...], list[Floats]]:
+    """The counts of each cell, by its table and the canonical values of its groups, strata and
+    label.
+    """
+    by_cell = dict[tuple[object, ...], list[Floats]]()
+    for number, state in enumerate(tables):
+        if (counts := state.counts) is None:
+            continue
+        parts = (
+            counts.bin,
+            counts.low,
+            counts.high,
+            counts.rows,
+            counts.within,
+            counts.weight,
+            counts.moment,
+        )
+        for place, (cell, selected) in enumerate(zip(state.cells, state.selected, strict=True)):
+            inside = counts.cell == place
+            entries = [part[inside].astype(np.float64) for part in parts if len(part)]
+            by_cell[number, *map(canonical, cell)] = [np.array([selected]), *entries]
     return by_cell
 
 
 def _same_counts(old: Sequence[Floats] | None, new: Sequence[Floats] | None) -> bool:
-    """Whether a cell has the same counts; sums of weights differ by rounding, since rows may be added in any order."""
+    """Whether a cell has the same counts; sums of weights differ by rounding, since rows may be
+    added in any order.
+    """
     if old is None or new is None or len(old) != len(new):
         return False
     pairs = zip(old, new, strict=True)

@@ -1,4 +1,6 @@
-"""Evidence of an audit: counts, their audit, and all that is derived from both, as the files of a folder or archive."""
+"""Evidence of an audit: counts, their audit, and all that is derived from both, as the files of
+a folder or archive.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +12,65 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from metrifair import report
-from metrifair.auditing.evidence import (
+from metrifair.api.audit_tables import FINDING_COLUMNS, FrameColumns, audit_fields, rates_table
+from metrifair.api.group_metrics import GroupMetrics
+from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_with_rates
+from metrifair.auditing.group_measures import audited_by_group
+from metrifair.auditing.measure.sample import WITHHELD
+from metrifair.auditing.measure.selection import DEFAULT_THRESHOLD
+from metrifair.auditing.notes import release_notes, released_note
+from metrifair.auditing.records import AuditRecord, GridError
+from metrifair.auditing.release.evidence_format import (
     AUDIT,
-    COUNTS,
     MANIFEST,
     PAGE,
     PRINT,
     README,
     SIGNATURE,
     Manifest,
+    check_place,
+    counts_names,
     file_hashes,
     manifest_bytes,
     write_files,
 )
-from metrifair.auditing.notes import release_notes, released_note
-from metrifair.auditing.record import record_with_rates
-from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.release.released_rows import parts_of_rows
+from metrifair.auditing.release.releases import ReleaseEntry, record_release, row_hashes
+from metrifair.auditing.release.suppression import (
+    grid_error,
+    joined,
+    released_counts,
+    spread,
+    without_groups,
+)
 from metrifair.auditing.request import Request
-from metrifair.auditing.state_file import StateParts, Value, plain, state_content
-from metrifair.auditing.state_rows import audit_counts, parts_of_rows
-from metrifair.auditing.suppression import with_merged_scores, with_rounded_scores, without_small_cells
+from metrifair.auditing.sources.state_file import state_content
+from metrifair.auditing.sources.state_parts import StateParts, StateValue, state_value
 from metrifair.errors import DataError, MissingBrowser
+from metrifair.figures.selection_rates import STANDARDS
 from metrifair.problem.values import canonical
 from metrifair.saving.modelfile import to_bytes
-from metrifair.support.checks import as_names, check_integer, make_seed
-from metrifair.support.files import csv_bytes
+from metrifair.support.checks import as_names, check_integer, check_switches, make_seed
+from metrifair.support.files import csv_bytes, write_json
+from metrifair.support.json_bounds import check_json
+from metrifair.support.provenance import Provenance
 from metrifair.support.ssh_signatures import sign
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.evidence import readme_text
 
-if TYPE_CHECKING:  # which writes evidence of itself
-    from metrifair.api.audit_result import Audit, FrameColumns
+_SHOWN = ("threshold", "score_range", "cuts", "favorable_decision", "intersectional", "standard")
+WITHHELD_ROUNDED = "withheld_rounded"  # rows, as a power of two
 
 
 def write_evidence(
-    audit: Audit,
+    record: AuditRecord,
+    rows: AuditedRows | None,
     path: str | os.PathLike[str],
     *,
     min_cell: int = 1,
@@ -58,113 +78,239 @@ def write_evidence(
     crosswalks: str | Sequence[str] = (),
     sign_with: str | os.PathLike[str] | None = None,
     pdf: bool = True,
+    again: bool = False,
     counted_by: Mapping[str, Any] | None = None,
-) -> Audit:
-    """Write the counts of an audit, their audit, and all that is derived from both; return the audit of the counts.
+) -> AuditRecord:
+    """Write the counts of an audit, their audit, and all that is derived from both; return the
+    audit of the counts.
 
-    ``counted_by`` are the parameters with which a file was counted; an audit of counts does not contain them.
+    ``again`` permits other parameters than those of an earlier release of the same rows.
+    ``counted_by`` are the parameters with which a file was counted; an audit of counts does not
+    contain them.
     """
-    if audit.rows is None:
-        raise DataError("this audit was copied or read from a file, without its rows; audit the rows again")
+    if rows is None:
+        raise DataError(
+            "this audit was copied or read from a file, without its rows; audit the rows again"
+        )
+    if rows.sample.problem.clusters is not None:
+        raise DataError(
+            "evidence contains counts of scores, from which intervals of rows in clusters cannot "
+            "be recomputed",
+            remedy="write the audit with to_json or to_html",
+        )
     check_integer("min_cell", min_cell, least=1)
+    check_switches(again=again)
     if score_digits is not None:
         check_integer("score_digits", score_digits, least=0)
     names = as_names("crosswalks", crosswalks)
     for name in names:
         crosswalk_named(name)
-    parts, suppressed = released_counts(
-        parts_of_rows(audit.rows, score_digits, coarse=min_cell > 1), min_cell, score_digits
+    request = replace(rows.request, **counted_by or {})
+    parts = parts_of_rows(rows, score_digits, coarse=min_cell > 1)
+    release = released_counts(
+        parts, min_cell, score_digits, joint=is_joint(request.intersectional, request.standard)
     )
+    counts = counts_names(len(release.tables))
     manifest = Manifest(
         kind="metrifair evidence",
         version=1,
         files={},
-        parameters=_parameters(replace(audit.rows.request, **counted_by or {}), parts),
-        provenance=audit.provenance,
+        parameters=_parameters(request, parts),
+        provenance=_released_provenance(record.provenance, release.suppressed),
         platform=platform.platform(),
         crosswalks=list(names),
         min_cell=min_cell,
         score_digits=score_digits,
-        suppressed=suppressed,
+        suppressed=release.suppressed,
+        grid=dict(zip(counts, map(list, release.grid), strict=False)),
     )
-    recounted = replace(audit, record=recomputed_record(parts, manifest), rows=None)
+    recounted = recomputed_record(release.tables, manifest)
     manifest = msgspec.structs.replace(manifest, provenance=recounted.provenance)
-    files = {COUNTS: to_bytes(state_content(parts)), AUDIT: f"{recounted.to_json()}\n".encode()}
-    published = replace(recounted, record=record_in(files[AUDIT]))
+    contents = [to_bytes(state_content(table)) for table in release.tables]
+    files = dict(zip(counts, contents, strict=True))
+    files[AUDIT] = f"{write_json(audit_fields(recounted))}\n".encode()
+    published = record_in(files[AUDIT])
     if pdf:
         with suppress(MissingBrowser):
             files[PRINT] = printed_page(report_page(published, manifest))
-    files |= derived_files(published, parts, manifest, printed=PRINT in files)
+    files |= derived_files(published, release.tables, manifest, printed=PRINT in files)
     files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=file_hashes(files)))
     if sign_with is not None:
         files[SIGNATURE] = sign(files[MANIFEST], sign_with)
+    check_place(Path(path))
+    shown = _shown_parameters(manifest, parts)
+    hashes = row_hashes(rows, parts, [file.sha256 for file in record.provenance.files])
+    entry = ReleaseEntry(
+        rows=hashes, name=Path(path).name, time=recounted.provenance.time, parameters=shown
+    )
+    # first: a release that was not listed could not be refused later
+    record_release(Path(path), entry, again=again)
     write_files(Path(path), files)
     return recounted
 
 
-def released_counts(
-    parts: StateParts, min_cell: int, score_digits: int | None
-) -> tuple[StateParts, dict[str, list[Value]]]:
-    """The counts that are released, and the groups and strata that were suppressed, by column."""
-    released, suppressed = without_small_cells(parts, min_cell)
-    released = with_merged_scores(released, min_cell)  # first: rounding can give selected and other rows one score
-    return released if score_digits is None else with_rounded_scores(released, score_digits), suppressed
+def _shown_parameters(manifest: Manifest, parts: StateParts) -> dict[str, Any]:
+    """The parameters that decide what a release shows of its rows; others change only the
+    figures.
+    """
+    shape = None
+    if parts.shape is not None:
+        shape = parts.shape.as_json()
+    of_rows = {name: manifest.parameters[name] for name in _SHOWN}
+    released = {
+        "min_cell": manifest.min_cell,
+        "score_digits": manifest.score_digits,
+        "columns": shape,
+    }
+    score = {"score": list(manifest.provenance.columns.get("score", ()))}
+    parameters: dict[str, Any] = json.loads(json.dumps({**of_rows, **released, **score}))
+    return parameters
+
+
+def is_joint(intersectional: bool, standard: str | None) -> bool:
+    """Whether an audit compares intersections of attributes, so that its cells are those of all
+    attributes together.
+    """
+    return intersectional or STANDARDS[standard or ""].crossed
+
+
+def _released_provenance(
+    provenance: Provenance, suppressed: Mapping[str, Sequence[StateValue]]
+) -> Provenance:
+    """The provenance without the sizes of files, if they could give the number of withheld rows."""
+    if not suppressed:
+        return provenance
+    return replace(provenance, files=[replace(file, size=None) for file in provenance.files])
 
 
 def _parameters(request: Request, parts: StateParts) -> dict[str, Any]:
     """All parameters of an audit as JSON values."""
-    values = {field.name: getattr(request, field.name) for field in fields(Request) if field.name != "in_memory_rows"}
+    values = {
+        field.name: getattr(request, field.name)
+        for field in fields(Request)
+        if field.name != "in_memory_rows"
+    }
     values |= {"score_range": parts.score_range, "threshold": parts.threshold}
     values["criteria"] = [criterion.name for criterion in request.named_criteria()]
-    values["pos_label"], values["favorable_decision"] = map(canonical, (request.pos_label, request.favorable_decision))
+    values["pos_label"], values["favorable_decision"] = map(
+        canonical, (request.pos_label, request.favorable_decision)
+    )
     if isinstance(request.reference, Mapping):
-        values["reference"] = {name: plain(value) for name, value in request.reference.items()}
+        values["reference"] = {
+            name: state_value(value) for name, value in request.reference.items()
+        }
     parameters: dict[str, Any] = json.loads(json.dumps(values))
     return parameters
 
 
-def recomputed_record(parts: StateParts, manifest: Manifest) -> AuditRecord:
-    """The record of an audit of the counts, with the parameters and the provenance of the manifest."""
-    parameters, provenance = dict(manifest.parameters), manifest.provenance
+def recomputed_record(tables: Sequence[StateParts], manifest: Manifest) -> AuditRecord:
+    """The record of an audit of the counts, with the parameters and the provenance of the
+    manifest.
+    """
+    parameters = dict(manifest.parameters)
+    provenance = manifest.provenance
     of_rates = {name: parameters.pop(name) for name in ("standard", "reference", "min_group_share")}
     of_rows = {name: parameters.pop(name) for name in ("cuts", "favorable_decision")}
+    error = released_error(tables, manifest)
+    if error is not None:
+        names = counts_names(len(tables))
+        spreads = [
+            spread(table, manifest.grid[name]) for table, name in zip(tables, names, strict=True)
+        ]
+        tables = without_groups(spreads, error.unresolved)
+    parts = joined(tables)
     request = Request(**parameters | {"threshold": parts.threshold, "score_range": None}).checked()
     record, rows = audit_counts(parts, request, make_seed(provenance.seed))
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
     record = record_with_rates(record, rows.sample, request)
-    released = release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits)
-    notes = [*released, *(released_note(note, manifest.suppressed) for note in record.notes)]
-    row_counts = {name: getattr(record.provenance, name) for name in ("rows_read", "left_out")}
-    return replace(record, notes=notes, provenance=replace(provenance, **row_counts))
+    hidden = {*manifest.suppressed, *(() if error is None else error.unresolved)}
+    released = release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits, error)
+    notes = [*released, *(released_note(note, hidden) for note in record.notes)]
+    return replace(
+        record, notes=notes, provenance=replace(provenance, **_row_counts(record, manifest))
+    )
+
+
+def _row_counts(record: AuditRecord, manifest: Manifest) -> dict[str, Any]:
+    """The numbers of rows: of those that are withheld, only a power of two that is not smaller."""
+    read = record.provenance.rows_read
+    left_out = dict(record.provenance.left_out)
+    if not manifest.suppressed:
+        return {"rows_read": read, "left_out": left_out}
+    return {"rows_read": None, "left_out": left_out | {WITHHELD_ROUNDED: left_out.pop(WITHHELD, 0)}}
+
+
+def released_error(tables: Sequence[StateParts], manifest: Manifest) -> GridError | None:
+    """The largest differences that the grid of the released scores can make; None if scores are
+    not on a grid.
+    """
+    if not manifest.grid:
+        return None
+    names = counts_names(len(tables))
+    sizes = [0 if table.counts is None else len(table.counts.rows) for table in tables]
+    if [len(manifest.grid.get(name, ())) for name in names] != sizes:
+        raise DataError("the manifest does not list one interval of scores for each count")
+    smallest = [
+        table.counts.rows.min(initial=manifest.min_cell)
+        for table in tables
+        if table.counts is not None
+    ]
+    if min(smallest, default=manifest.min_cell) < manifest.min_cell:
+        raise DataError(
+            f"a count has fewer than {manifest.min_cell:,} rows, the minimum that the manifest "
+            "states"
+        )
+    return grid_error(
+        tables, [manifest.grid[name] for name in names], _threshold(tables[0], manifest)
+    )
+
+
+def _threshold(parts: StateParts, manifest: Manifest) -> float | None:
+    """The threshold of the decisions; None if there are none, or if it is computed from the
+    scores.
+    """
+    if isinstance(parts.threshold, int | float):
+        return parts.threshold
+    low, high = parts.score_range
+    is_median = STANDARDS[manifest.parameters["standard"] or ""].by_median
+    if low >= 0 and high <= 1 and not is_median:
+        return DEFAULT_THRESHOLD
+    return None
 
 
 def record_in(content: bytes) -> AuditRecord:
     """The record in an audit.json."""
+    check_json(content)
     return msgspec.json.decode(content, type=AuditRecord)
 
 
-def report_page(audit: Audit, manifest: Manifest) -> str:
+def report_page(record: AuditRecord, manifest: Manifest) -> str:
     """The report: the figures, and the crosswalks that the manifest names."""
-    title, crosswalks = audit.provenance.title or "Fairness audit", map(crosswalk_named, manifest.crosswalks)
-    return report.audit_html(audit.record, title=title, crosswalks=list(crosswalks))
+    title = record.provenance.title or "Fairness audit"
+    crosswalks = map(crosswalk_named, manifest.crosswalks)
+    return report.audit_html(record, title=title, crosswalks=list(crosswalks))
 
 
-def derived_files(audit: Audit, parts: StateParts, manifest: Manifest, *, printed: bool) -> dict[str, bytes]:
+def derived_files(
+    record: AuditRecord, tables: Sequence[StateParts], manifest: Manifest, *, printed: bool
+) -> dict[str, bytes]:
     """The files that state the figures of audit.json in other forms."""
     files = {
-        PAGE: report_page(audit, manifest).encode(),
-        "tables/findings.csv": _table(*audit.rows_and_columns()),
-        "tables/rates.csv": _table(*audit.rates().rows_and_columns()),
-        "tables/by_group.csv": csv_bytes(audit.by_group().columns()),
+        PAGE: report_page(record, manifest).encode(),
+        "tables/findings.csv": _table(record.findings, FINDING_COLUMNS),
+        "tables/rates.csv": _table(*rates_table(record)),
+        "tables/by_group.csv": csv_bytes(GroupMetrics(audited_by_group(record)).columns()),
     }
     for name in manifest.crosswalks:
         items = crosswalk_named(name).items
         table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}
         files[f"tables/crosswalk-{name}.csv"] = csv_bytes(table)
-    names = [*files, AUDIT, COUNTS, *([PRINT] if printed else [])]
-    entries = np.zeros(0) if parts.counts is None else parts.counts.rows
+    names = [*files, AUDIT, *counts_names(len(tables)), *([PRINT] if printed else [])]
+    entries = np.concatenate(
+        [np.zeros(0) if table.counts is None else table.counts.rows for table in tables]
+    )
     single = int((entries == 1).sum()), len(entries)
-    return files | {README: readme_text(audit.record, manifest, names, single).encode()}
+    return files | {README: readme_text(record, manifest, names, single).encode()}
 
 
 def _table(rows: Sequence[Any], columns: FrameColumns) -> bytes:
@@ -174,4 +320,6 @@ def _table(rows: Sequence[Any], columns: FrameColumns) -> bytes:
 def printed_page(page: str) -> bytes:
     """A page as a PDF file; a MissingBrowser error where no browser can print it."""
     with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
-        return report.print_pdf(lambda path: report.write_html(path, page), Path(folder, PRINT)).read_bytes()
+        return report.print_pdf(
+            lambda path: report.write_html(path, page), Path(folder, PRINT)
+        ).read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,7 +12,7 @@ from typing import Any, Literal
 from metrifair.api.pages import PrintedPage
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
-from metrifair.figures.utility import Utility, UtilityLike
+from metrifair.figures.utility import UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
@@ -24,11 +23,13 @@ from metrifair.support.checks import require
 from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
-from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Point: for the examples
-from metrifair.tradeoff.result import Goal, TradeOff, held_out_columns
+from metrifair.tradeoff.goal import Goal
+from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Outcome: for the examples
+from metrifair.tradeoff.result import TradeOff, held_out_columns
 from metrifair.tradeoff.sweep import SearchOptions
-from metrifair.wording.frontier import choice_warning, note_text, summary
-from metrifair.wording.frontier_view import FrontierView, figure_name
+from metrifair.wording.frontier import choice_warning, headline, note_text, summary
+from metrifair.wording.frontier_view import FrontierView
+from metrifair.wording.numbers import count_text
 
 
 def frontier(
@@ -39,9 +40,10 @@ def frontier(
     sensitive_features: Table | GroupProbabilities,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
+    clusters: Table | None = None,
     parameter: str | None = None,
     strengths: Sequence[float] | Literal["auto"] | None = None,
-    validation: float = 0.25,
+    folds: int | None = None,
     test: float | None = None,
     unfairness_of: Literal["scores", "decisions"] = "scores",
     utility: UtilityLike = "auto",
@@ -50,66 +52,81 @@ def frontier(
     random_state: Any = None,
     search: SearchOptions | None = None,
 ) -> Frontier:
-    """The trade-off between accuracy and fairness: models of every strength and seed, evaluated on held-out rows.
+    """The trade-off between accuracy and fairness: models of every strength and seed, scored on
+    rows that did not train them.
 
-    All models share one split into training, validation and test rows. Seeds change only initial weights and batches.
-    FairClassifier and FairRegressor train all models at once, post-processors fit their estimator once, and other
-    scikit-learn estimators are fitted value by value. In a pipeline the last step is varied and receives the groups;
-    the steps before it are fitted once, to the training rows.
+    Each configuration (a family of models at one strength) is trained once for each fold, without
+    the rows of the fold, and scores them. These scores of all rows compare the configurations.
+    ``select`` chooses one and trains it on all rows. Seeds change only initial weights and batches.
+
+    FairClassifier and FairRegressor train all models of a fold at once, post-processors fit their
+    estimator once, and other scikit-learn estimators are fitted value by value. In a pipeline the
+    last step is varied and receives the groups; the steps before it are fitted once, to the
+    training rows.
 
     Parameters
     ----------
     estimator : "auto", estimator, list or dict of estimators, or list of fitted models
-        Estimator to use, with a parameter that trades accuracy for fairness. "auto" tries families that suit the data,
-        linear models and trees first, until the budget of ``SearchOptions`` is spent. "auto" treats integers with at
-        most 20 distinct values as labels, unless ``utility`` is one of regression, and encodes text, dates and missing
-        values in X. Several estimators are families on one frontier. Each family varies its own parameter, and is
-        named by the key of a dict or by its class. Fitted models are only evaluated. If they are of one kind and their
-        strengths differ, results show these. Otherwise, results show their numbers in the list, from 1.
+        Estimator to use, with a parameter that trades accuracy for fairness. "auto" tries families
+        that suit the data, linear models first, as many as a fixed amount of work allows, or until
+        the budget in seconds of ``SearchOptions`` is spent. "auto" treats integers with at most 20
+        distinct values as labels, unless ``utility`` is one of regression, and encodes text, dates
+        and missing values in X. Several estimators are families on one frontier. Each family varies
+        its own parameter, and is named by the key of a dict or by its class. Fitted models are only
+        evaluated. If they are of one kind and their strengths differ, results show these.
+        Otherwise, results show their numbers in the list, from 1.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
         Labels, or a regression target.
     sensitive_features : array of shape (n,), table, dict of columns or GroupProbabilities
-        The group of each sample. A table holds several attributes. Rows with a missing group are used for accuracy
-        only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
+        The group of each sample. A table holds several attributes. Rows with a missing group are
+        used for accuracy only. If groups are not in the data, pass their probabilities as
+        ``GroupProbabilities``.
     control_features : array of shape (n,) or table, default=None
         Strata within which groups are compared.
     sample_weight : array of shape (n,), default=None
-        Weight of each sample, in training and in every figure. Intervals and certificates do not hold for weighted
-        samples and are left out. Rows of weight 0 are ignored.
+        Weight of each sample, in training and in every figure. Rows of weight 0 are ignored.
+    clusters : array of shape (n,), default=None
+        The cluster of each row, such as a person. Rows of one cluster stay together in every fold
+        and resample. A row with a missing value is a separate cluster. None treats all rows as
+        independent.
     parameter : str, default=None
-        Parameter of the estimator, or of a pipeline's last step, to vary. None selects "strength", or "tolerance" if
-        there is no "strength".
+        Parameter of the estimator, or of a pipeline's last step, to vary. None selects "strength",
+        or "tolerance" if there is no "strength".
     strengths : list of float, "auto" or None, default=None
-        Values of the parameter; repeated values are used once. None: 0, 21 values from 0.03 to 1,000 and three up to a
-        million; for tolerances 21 values from 0 to 1. "auto" adds values where the curve bends.
-    validation : float, default=0.25
-        Share of the rows on which ``select`` compares models. For cross-validation, use ``SearchOptions(folds=5)``.
+        Values of the parameter; repeated values are used once. None: 0, 21 values from 0.03 to
+        1,000 and three up to a million; for tolerances 21 values from 0 to 1. "auto" adds values
+        where the curve bends.
+    folds : int, default=None
+        Number of cross-validation folds. None: 5; 3 beyond 20,000 rows; fewer if a label is too rare for that.
     test : float, default=None
-        Share of the rows on which ``points`` are computed. None: 0.25, or five test folds where that would leave fewer
-        than 200 test rows of the smallest group; ``SearchOptions(test_folds=...)`` has the details.
+        Share of the rows that neither train nor compare models. The model that ``select`` returns
+        is then evaluated on them. None: no rows are set apart, and the figures of the choice are
+        those expected on new rows (bootstrap bias-corrected cross-validation).
     unfairness_of : {"scores", "decisions"}, default="scores"
         What unfairness compares across groups: score distributions, or decisions.
     utility : "auto", str, table of costs or scorer, default="auto"
-        Measure of quality: "accuracy", "balanced_accuracy", "auc", "log_loss" or "brier"; for regression "r2",
-        "mean_absolute_error" or "mean_squared_error". A table of costs by label and decision, in ascending order of the
-        classes, is the expected cost. A scikit-learn scorer or its name works too. "auto" is accuracy, or R2 for
-        regression.
+        Measure of quality: "accuracy", "balanced_accuracy", "auc", "log_loss" or "brier"; for
+        regression "r2", "mean_absolute_error" or "mean_squared_error". A table of costs by label
+        and decision, in ascending order of the classes, is the expected cost. A scikit-learn scorer
+        or its name works too. "auto" is the AUC if ``unfairness_of`` is "scores" and the accuracy
+        if it is "decisions"; R2 for regression.
     criterion : str or Criterion, default=None
         Fairness criterion of the unfairness. None: that of the estimator, or statistical parity.
     pos_label : int, str or bool, default=None
-        The positive label of the models of "auto"; by default the last one in ascending order. Other estimators have a
-        ``pos_label`` of their own.
+        The positive label of the models of "auto"; by default the last one in ascending order.
+        Other estimators have a ``pos_label`` of their own.
     random_state : int, NumPy generator or None, default=None
-        Seed of the split. None draws one, which ``provenance.seed`` records.
+        Seed of the folds. None draws one, which ``provenance.seed`` records.
     search : SearchOptions, default=None
-        Options of the search, such as seeds, cross-validation folds, processes, devices and a ledger.
+        Options of the search, such as seeds, processes, devices and a ledger.
 
     Returns
     -------
     Frontier
-        Models with their figures. The positive class is the estimator's ``pos_label``, or the last one.
+        Models with their figures. The positive class is the estimator's ``pos_label``, or the last
+        one.
 
     Raises
     ------
@@ -149,27 +166,69 @@ def frontier(
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """
-    arguments = dict(locals())
-    record = trade_off(FrontierRequest(**{**arguments, "search": SearchOptions() if search is None else search}))
-    front = Frontier(**{field.name: getattr(record, field.name) for field in fields(record) if field.init})
-    front.provenance = replace(record.provenance, call=call_text(frontier, arguments))
+    request = FrontierRequest(
+        estimator=estimator,
+        X=X,
+        y=y,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        parameter=parameter,
+        strengths=strengths,
+        folds=folds,
+        test=test,
+        unfairness_of=unfairness_of,
+        utility=utility,
+        criterion=criterion,
+        pos_label=pos_label,
+        random_state=random_state,
+        search=SearchOptions() if search is None else search,
+    )
+    record = trade_off(request)
+    front = Frontier(
+        **{item.name: getattr(record, item.name) for item in fields(record) if item.init}
+    )
+    call = call_text(
+        frontier,
+        estimator,
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        parameter=parameter,
+        strengths=strengths,
+        folds=folds,
+        test=test,
+        unfairness_of=unfairness_of,
+        utility=utility,
+        criterion=criterion,
+        pos_label=pos_label,
+        random_state=random_state,
+        search=search,
+    )
+    front.provenance = replace(record.provenance, call=call)
     for note in front.notes:
         # No strength is left at which models vary: the trade-off does not show.
-        if note.kind == "constant_models" and set(note.facts["constant"]) == set(note.facts["strengths"]) - {0.0}:
+        if note.kind == "constant_models" and set(note.facts["constant"]) == set(
+            note.facts["strengths"]
+        ) - {0.0}:
             warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=2)
     return front
 
 
 @dataclass(eq=False, repr=False)
 class Frontier(PrintedPage, TradeOff):
-    """Trained models with their accuracy and unfairness on test rows.
+    """Models with their accuracy and unfairness on rows that did not train them.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
-        Every model with its figures.
+        Every configuration with its figures.
     unfairness_of : {"scores", "decisions"}
         What unfairness compares across groups: score distributions, or decisions.
     accuracy_name : {"accuracy", "R2"}
@@ -177,27 +236,23 @@ class Frontier(PrintedPage, TradeOff):
     groups : tuple of str
         Names of the groups.
     sizes : dict of str to int
-        Test rows by group.
+        Rows by group.
     notes : tuple of FrontierNote, default=()
         Notes on the figures, each a kind with its facts; ``summary`` has the sentences.
     comparisons : int, default=1
         Distances behind each unfairness: comparisons, times classes where there are several.
     parameter : str, default="strength"
         The parameter of the estimator that was varied.
-    floor : float, default=None
-        Unfairness that sampling noise alone would show on the test rows.
-    validation_floor : float, default=None
-        The same on the validation rows.
+    noise : float, default=None
+        A gap below it cannot be distinguished from 0 with these rows.
     all_small : bool, default=False
         Whether all groups that are compared have few rows.
     utility : Utility, default=accuracy
         Measure of quality.
     constant : Point, default=None
-        Figures of the best constant predictor on test rows; its strength and seed mean nothing.
+        Figures of the best constant predictor; its strength and seed mean nothing.
     constant_value : str or float, default=None
         The label or number that it predicts.
-    tried : int, default=None
-        Models that could have been trained, where the validation rows decide which ones were.
     source : SweepContext, default=None
         Rows and estimators in memory. Files do not contain them.
     parameters : dict of str to str, default={}
@@ -206,34 +261,36 @@ class Frontier(PrintedPage, TradeOff):
         Library of the data frames that were passed, which ``to_frame`` also uses.
     provenance : Provenance, default=Provenance()
         Rows, columns, the call, seed, versions and time.
-    test_folds : int, default=0
-        Number of test folds. 0: one split into training, validation and test rows.
+    folds : int, default=0
+        Number of folds. 0: the models were passed fitted and are only evaluated.
 
     Attributes
     ----------
     chosen : Point or None
-        The test point of the last selection. With test folds, its figures are those of the selection, repeated
-        without each fold (``fold_choices``). ``points`` has the figures of the selected strength.
+        The figures that are expected of the selected model on new rows; with ``test=``, its figures
+        on the test rows. ``points`` has the figures by which configurations were compared.
+    goal : Goal or None
+        What was asked of it: the limits, the confidence and whether prediction may need the group.
+    unmet : Goal or None
+        What the last :meth:`select` asked for, if no model meets it. The earlier selection then
+        remains.
+    is_best_effort : bool
+        Whether the selected model is the least unfair one, as none meets the goal.
     limit : float or None
         Its unfairness limit.
-    limit_confidence : float or None
-        Approximate confidence that the chosen model keeps the limit in the population, by the test rows.
     chosen_by : Utility or None
         Its measure of quality.
     change : Change or None
         Its figures less those of the model without the penalty, with intervals.
-    fold_choices : tuple of (str, float)
-        Family and strength that are chosen in each test fold, without its rows. A single family is "". ``chosen`` is
-        evaluated by these choices.
-    certified : bool
-        Whether the limit is certified, between the groups that are compared. ``notes`` name small groups.
+    choice_notes : tuple of FrontierNote
+        Notes on the selection.
 
     Examples
     --------
     >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-    >>> outcomes = [Outcome(Job(point.strength, 0), point, point) for point in points]
+    >>> outcomes = [Outcome(Job(point.strength, 0), point) for point in points]
     >>> Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
-    Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
+    Frontier of 2 models. The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     """
 
     def select(
@@ -241,78 +298,80 @@ class Frontier(PrintedPage, TradeOff):
         *,
         max_unfairness: float | None = None,
         min_accuracy: float | None = None,
-        rule: Literal["donini"] | None = None,
         utility: UtilityLike | None = None,
-        confidence: float | None = None,
-        certified: bool = False,
         needs_group: bool | None = None,
+        confidence: float | None = None,
+        best_effort: bool = False,
     ) -> Any:
-        """Select the best fitted model on validation rows.
+        """Choose a configuration and train it on all rows.
 
-        Pass exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test rows. With test folds, the model is fitted on all rows, and ``chosen`` repeats the choice without each
-        fold. A model that is not significantly better than a constant predictor is selected only if no other model
-        qualifies, with a warning. Among models that do not differ beyond noise, the one with the better ranking is
-        selected.
+        Pass exactly one of ``max_unfairness`` and ``min_accuracy``. Of the configurations within
+        the limit, those within one standard error of the best count as equally good, and the
+        simplest of them is chosen: without a penalty before with one, without the group before with
+        it, then the simpler family, then the smaller strength. Constant predictors come last.
 
-        If such models belong to several families, the family with the best mean utility over all unfairness limits is
-        selected first, then its best model.
+        ``chosen`` has the figures that are expected on new rows: the choice is repeated on resamples
+        of the rows and evaluated on the rows that each leaves out.
 
         Parameters
         ----------
         max_unfairness : float, default=None
-            Unfairness limit: select the best among the models within it. Models within a standard error of the best
-            count as equally good.
+            Unfairness limit: select the best configuration within it.
         min_accuracy : float, default=None
-            Minimum accuracy: select the least unfair among the models that reach it. Unfairness below the level of
-            sampling noise counts as equal.
-        rule : {"donini"}, default=None
-            Selection rule: the least unfair among the models with 97 % of the best utility.
+            Minimum accuracy: select the least unfair configuration that reaches it.
         utility : str, table of costs or scorer, default=None
             Measure of quality, as in :func:`metrifair.frontier`. None: the utility of the frontier.
-        confidence : float, default=None
-            Confidence level. With ``max_unfairness``: require that the model keeps the limit in the population with
-            this confidence, approximately. 0.9 is a good choice where groups are small. None: require that the model
-            keeps the limit on validation rows.
-        certified : bool, default=False
-            With ``max_unfairness``: require that the certified upper bound of the unfairness is within the limit. The
-            bound holds jointly for all models of all families that were or could have been trained. It covers the
-            groups that are compared; ``notes`` name the small groups that are left out.
         needs_group : bool, default=None
-            Whether prediction needs the group. False selects only models that predict without it, True only models that
-            need it. None: all.
+            Whether prediction needs the group. False selects only models that predict without it,
+            True only models that need it. None: all.
+        confidence : float, default=None
+            Confidence level. With ``max_unfairness``: require that the model keeps the limit in the
+            population with this confidence, approximately. None: require that the estimated
+            unfairness is within the limit.
+        best_effort : bool, default=False
+            Whether to return the least unfair model if no model meets the limit.
 
         Returns
         -------
         estimator
-            One of ``models``. With test folds they are fitted on all rows.
+            Trained on all rows but the test rows.
 
         Raises
         ------
         DataError
-            If no model qualifies, if the limit is not a number, or if ``certified=True`` with weighted samples, which
-            have no bounds.
+            If no model meets the limit, or if these rows are too few to verify it.
 
         Warns
         -----
         MetrifairWarning
-            If the model is not significantly better than a constant predictor.
+            If the model is not significantly better than a constant predictor, or does not meet
+            the limit.
 
         Examples
         --------
-        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
-        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
-        >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
-        ('model 1.0', 'model 0.0')
+        >>> import numpy as np
+        >>> from metrifair import FairClassifier, frontier
+        >>> generator = np.random.default_rng(0)
+        >>> a = generator.integers(2, size=800)
+        >>> X = generator.normal(size=(800, 3)) + a[:, None]
+        >>> y = (X.sum(1) + generator.normal(size=800) > 1.5).astype(int)
+        >>> linear = FairClassifier(model="linear")
+        >>> front = frontier(linear, X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0)
+        >>> front.select(max_unfairness=0.9).strength, front.select(max_unfairness=0.2).strength
+        (0.0, 10.0)
         """
-        best = self.choose(Goal(max_unfairness, min_accuracy, rule, certified, confidence), utility, needs_group)
-        if warning := choice_warning(best.validation, best.test, self.chosen_by or self.utility):
+        goal = Goal(max_unfairness, min_accuracy, needs_group, confidence, best_effort)
+        best = self.choose(goal, utility)
+        assert self.chosen is not None
+        if warning := choice_warning(self.chosen, self.chosen_by or self.utility):
             warnings.warn(warning, MetrifairWarning, stacklevel=2)
         return best.model
 
     def held_out(self, backend: Backend | None = None) -> Any:
-        """Predictions of the chosen model on the test rows, which were not used to train or select it.
+        """Predictions for rows that did not train the model that makes them.
+
+        With ``test=``, those of the selected model for the test rows. Otherwise those of the
+        selected configuration for all rows, each by a model that was trained without it.
 
         Parameters
         ----------
@@ -322,7 +381,8 @@ class Frontier(PrintedPage, TradeOff):
         Returns
         -------
         data frame
-            Each row's number (from 0), groups, label, prediction and probability, as ``audit`` takes them.
+            Each row's number (from 0), groups, label, prediction and probability, as ``audit``
+            takes them.
 
         Raises
         ------
@@ -344,60 +404,33 @@ class Frontier(PrintedPage, TradeOff):
         _, context = self.choice()
         if self.chosen_predictions is None:
             raise DataError("no model is chosen; call select first")
-        columns = {"row": context.test, **held_out_columns(self.chosen_predictions, context.evaluator.test)}
+        part = context.part if context.tested is None else context.tested
+        rows = context.rows if context.test_rows is None else context.test_rows
+        columns = {"row": rows, **held_out_columns(self.chosen_predictions, part)}
         return frame({name: column.tolist() for name, column in columns.items()}, None, backend)
 
-    def refit(self) -> Any:
-        """Train the chosen strength and seed on all rows.
-
-        More rows make a better model, but no row is left to evaluate it: the figures remain those of the held-out fit.
-        A certificate is valid only for the evaluated model, so ``certified`` becomes False.
-
-        Returns
-        -------
-        estimator
-            Fitted on training, validation and test rows together.
-
-        Raises
-        ------
-        DataError
-            If no model is chosen, if fitted models were passed, or if the frontier comes from a file.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from metrifair import FairClassifier, frontier
-        >>> X = np.linspace(-1, 1, 400)[:, None]
-        >>> y, sex = (X[:, 0] > 0).astype(int), np.arange(400) % 2
-        >>> front = frontier(FairClassifier(epochs=60), X, y, sensitive_features=sex, strengths=[0.0])
-        >>> half, whole = front.select(max_unfairness=1.0), front.refit()
-        >>> whole.score(X, y) > 0.9
-        True
-        """
-        job, context = self.choice()
-        model = context.refit(job)
-        self.certified = False
-        return model
-
     def summary(self) -> str:
-        """The findings and notes, one sentence per line.
+        """The chosen model and the notes, one statement per line.
 
         Returns
         -------
         str
-            The best model, the constant predictor, the choice, and the notes.
+            The chosen model with its figures, or the best one; its cost, whether it keeps the
+            limit, the constant predictor, and the notes.
 
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
         >>> front.summary().splitlines()[0]
         'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.'
         """
         view = self.view()
         return "\n".join((*summary(view), *view.notes))
 
-    def view(self, title: str | None = None, about: Mapping[str, str] | None = None) -> FrontierView:
+    def view(
+        self, title: str | None = None, about: Mapping[str, str] | None = None
+    ) -> FrontierView:
         """The content of pictures and pages: one seed's distributions for each strength.
 
         Parameters
@@ -415,75 +448,100 @@ class Frontier(PrintedPage, TradeOff):
         curves: dict[float | tuple[str, float], Curves] = {}
         for outcome in self.outcomes:
             if outcome.curves is not None:
-                curves.setdefault(outcome.test.place, outcome.curves)
+                curves.setdefault(outcome.point.place, outcome.curves)
         provenance = self.provenance.described(title, about)
-        utility, constant = self.chosen_by or self.utility, (self.constant, self.constant_value)
+        utility = self.chosen_by or self.utility
+        constant = self.constant
+        constant_value = self.constant_value
         if self.source is not None and utility is not self.utility:
-            constant = self.source.evaluator.constant(utility)
+            constant, constant_value = self.source.constant(utility)
         return FrontierView(
             self.points,
             curves,
-            self.chosen,
-            provenance.title or "Accuracy and fairness",
-            self.accuracy_name,
-            self.unfairness_of,
-            self.groups,
-            [text for note in self.notes if (text := note_text(note))],
-            {} if self.parameter == "strength" else {"strength": self.parameter},
-            parameters=self.parameters,
-            floor=self.floor,
-            limit=self.limit,
-            limit_confidence=self.limit_confidence,
+            chosen=self.chosen,
+            title=provenance.title or "Accuracy and fairness",
+            accuracy_name=self.accuracy_name,
+            unfairness_of=self.unfairness_of,
+            groups=self.groups,
+            notes=[text for note in (*self.choice_notes, *self.notes) if (text := note_text(note))],
+            labels={} if self.parameter == "strength" else {"strength": self.parameter},
+            noise=self.noise,
+            goal=self.goal,
+            unmet=self.unmet,
+            is_best_effort=self.is_best_effort,
             utility=utility,
-            constant=constant[0],
-            constant_value=constant[1],
+            constant=constant,
+            constant_value=constant_value,
             areas=(self.area, self.area_with_constant),
-            training=self.training_points,
-            validation=() if self.test_folds else self.validation_points,
+            parameters=self.parameters,
             provenance=provenance,
             change=self.change,
-            fold_choices=self.fold_choices,
+            test_rows=self._test_rows,
         )
 
+    @property
+    def _test_rows(self) -> int:
+        """The number of test rows, which a note records, so that files keep it."""
+        counts = (note.facts["test"] for note in self.notes if note.kind == "cross_validation")
+        return next(counts, 0)
+
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """The test points as a data frame, one row each.
+        """The points as a data frame, one row each.
 
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Library of the data frame. None: that of the data, else polars if it is installed, else pandas.
+            Library of the data frame. None: that of the data, else polars if it is installed, else
+            pandas.
 
         Returns
         -------
         data frame
-            Strength, seed, figures with the ends of their intervals, unfairness on training and validation rows, the
-            mark of models that are not significantly better than a constant, which are overfit, and which point is
-            chosen. Of several families also theirs, the parameter that "strength" is of, and whether the group is
-            needed to predict.
+            Strength, seed, figures with the ends of their intervals, whether the unfairness cannot
+            be distinguished from 0, the mark of models that are not significantly better than a
+            constant, which are overfit, and which model is chosen. It has its own figures, as in
+            ``chosen``; the others have those by which they were compared. Of several families also
+            theirs, the parameter that "strength" is of, and whether the group is needed to predict.
 
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
         chosen = None if self.chosen is None else self.chosen.job
-        rows = [_figures(outcome, self.utility) | {"chosen": outcome.job == chosen} for outcome in self.outcomes]
+        view = self.view()
+        rows = [_figures(point, view.key) | {"chosen": point.job == chosen} for point in view.shown]
         if self.parameters:
             rows = [
-                {"family": point.family, "parameter": self.parameters[point.family], "needs_group": point.needs_group}
+                {
+                    "family": point.family,
+                    "parameter": self.parameters[point.family],
+                    "needs_group": point.needs_group,
+                }
                 | row
-                for point, row in zip(self.points, rows, strict=True)
+                for point, row in zip(view.shown, rows, strict=True)
             ]
-        kinds = {"seed": "Int64", "failed": "Boolean", "overfit": "Boolean", "chosen": "Boolean", "mark": "String"}
+        kinds = {
+            "seed": "Int64",
+            "failed": "Boolean",
+            "is_noise": "Boolean",
+            "overfit": "Boolean",
+            "chosen": "Boolean",
+            "mark": "String",
+        }
         kinds |= {"family": "String", "parameter": "String", "needs_group": "Boolean"}
         names = dict.fromkeys(name for row in rows for name in row)
         schema = {name: kinds.get(name, "Float64") for name in names}
-        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend or self.library)
+        return frame(
+            {name: [row.get(name) for row in rows] for name in names},
+            schema,
+            backend or self.library,
+        )
 
     def plot(self, *, title: str | None = None) -> Any:
-        """An altair chart: points, Pareto line, chosen model.
+        """An altair chart: models, Pareto front, the chosen model and its limit.
 
         Parameters
         ----------
@@ -505,7 +563,7 @@ class Frontier(PrintedPage, TradeOff):
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
         >>> len(front.plot().layer)                                    # points and Pareto line
         2
         """
@@ -513,9 +571,15 @@ class Frontier(PrintedPage, TradeOff):
 
     def _repr_html_(self) -> str:
         """The page, shortened, in its own frame: no style leaves it."""
-        return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
+        return framed(
+            frontier_html(self.view(), most_numbers=20_000),
+            height=720,
+            title="Accuracy and fairness",
+        )
 
-    def to_html(self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None) -> None:
+    def to_html(
+        self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None
+    ) -> None:
         """Write a self-contained page with a slider over the strengths.
 
         Parameters
@@ -536,7 +600,7 @@ class Frontier(PrintedPage, TradeOff):
         --------
         >>> import tempfile
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
         ...     "Who is hired" in Path(folder, "report.html").read_text()
@@ -566,14 +630,16 @@ class Frontier(PrintedPage, TradeOff):
     def widget(self) -> Any:
         """A slider over the strengths, for notebooks, that Python can read and move.
 
-        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no style leaves it. A
-        limit that is typed into its box is a call of :meth:`select`.
+        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no
+        style leaves it. A limit that is typed into its box is a call of :meth:`select`.
 
         Returns
         -------
         anywidget.AnyWidget
-            ``chosen`` is the test point at the slider, ``points`` are those of all its seeds, ``model`` is the fitted
-            one. ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and observed.
+            ``chosen`` has the figures of the model at the slider, ``points`` those of all its
+            seeds, ``model`` is the model of all rows, which is trained if it has not been.
+            ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and
+            observed.
 
         Raises
         ------
@@ -583,21 +649,19 @@ class Frontier(PrintedPage, TradeOff):
         Examples
         --------
         >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, model=f"model {one.strength}") for one in points]
         >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
         >>> slider = front.widget()
         >>> slider.strength = 1.0                                      # or move it in the notebook
         >>> slider.chosen.unfairness, slider.model
         (0.1, 'model 1.0')
-        >>> slider.max_unfairness = 0.5                                # front.select(max_unfairness=0.5)
-        >>> slider.strength
-        0.0
         """
         require("anywidget", extra="notebook", purpose="a slider in a notebook")
         return import_module("metrifair.api.widget").FrontierWidget(self)
 
     def save(self, path: PathLike) -> None:
-        """Write figures and models to one file, which ``metrifair.load`` reads without running any code.
+        """Write figures and models to one file, which ``metrifair.load`` reads without running any
+        code.
 
         Parameters
         ----------
@@ -615,7 +679,7 @@ class Frontier(PrintedPage, TradeOff):
         >>> from pathlib import Path
         >>> from metrifair import load
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     front.save(Path(folder, "front.metrifair"))
         ...     load(Path(folder, "front.metrifair")).points == front.points
@@ -624,31 +688,35 @@ class Frontier(PrintedPage, TradeOff):
         write_frontier(path, self)
 
     def __repr__(self) -> str:
-        failed = sum(point.failed for point in self.points)
-        usable = [point for point in self.points if not point.failed]
-        if not usable:
-            return f"Frontier({len(self.points)} models, all failed)"
-        least, utility = min(point.gap(self.unfairness_of) for point in usable), self.utility
-        lost = f", {failed} failed" if failed else ""
-        values = [value for point in usable if (value := point.figure(utility.name)) is not None]
-        best_of, way = (max, "up") if utility.larger_is_better else (min, "down")
-        name = self.accuracy_name if utility.key == "accuracy" else figure_name(utility.name)
-        with_constant = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant predictor"
-        return (
-            f"Frontier({len(self.points)} models{lost}: {name} {way} to {best_of(values, default=math.nan):.3f}, "
-            f"unfairness of {self.unfairness_of} down to {least:.3f}, area {self.area:.3f}{with_constant})"
-        )
+        view = self.view()
+        failed = sum(row.failed for row in view.rows)
+        lost = f" ({failed} failed)" if failed else ""
+        answer = headline(view)[0]
+        return f"Frontier of {count_text(len(self.points), 'model')}{lost}. {answer}"
 
 
-def _figures(outcome: Outcome, utility: Utility) -> dict[str, Any]:
-    """A model's figures by name, each with the ends of its interval; None for a failed model."""
-    point = outcome.test
-    named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
-    figures: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
+def _figures(point: Point, key: str) -> dict[str, Any]:
+    """A model's figures by name, each with the ends of its interval; None for a failed model.
+
+    ``key`` is that of the utility.
+    """
+    named = {
+        name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")
+    } | {**point.more}
+    figures: dict[str, Any] = {
+        "strength": float(point.strength),
+        "seed": point.seed,
+        "failed": point.failed,
+    }
     for name, value in named.items():
         figures[name] = None if point.failed else value
         if name in point.intervals:
-            figures |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
-    for part, own in (("training", outcome.training), ("validation", outcome.validation)):
-        figures[f"{part}_unfairness"] = None if own is None or own.failed else own.unfairness
-    return figures | {"mark": point.marks.get(utility.key, ""), "overfit": point.overfit}
+            figures |= {
+                f"{name}_low": point.intervals[name].low,
+                f"{name}_high": point.intervals[name].high,
+            }
+    return figures | {
+        "is_noise": point.is_noise,
+        "mark": point.marks.get(key, ""),
+        "overfit": point.overfit,
+    }

@@ -20,12 +20,14 @@ _COLUMNS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupMetrics:
-    """Metrics by group: values with confidence intervals, and the difference and ratio between groups.
+    """Metrics by group: values with confidence intervals, and the difference and ratio between
+    groups.
 
     Parameters
     ----------
     record : sequence of MeasuresByGroup
-        One table for each attribute and set of rows, as plain values. ``Audit.by_group`` returns it.
+        One table for each attribute and set of rows, as plain values. ``Audit.by_group`` returns
+        it.
     library : str, default=None
         The library of the audited data frames, which ``to_frame`` uses too.
 
@@ -47,13 +49,15 @@ class GroupMetrics:
         Parameters
         ----------
         backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-            Library of the data frame. By default that of the audited data, else polars if it is installed, else pandas.
+            Library of the data frame. By default that of the audited data, else polars if it is
+            installed, else pandas.
 
         Returns
         -------
         DataFrame
-            The columns are attribute, within (the stratum), metric, group, rows, value, interval_low, interval_high,
-            and the difference and ratio of all groups. Undefined values are missing.
+            The columns are attribute, within (the stratum), metric, group, rows, value,
+            interval_low, interval_high, and the difference and ratio of all groups. Undefined
+            values are missing.
         """
         return frame(self.columns(), _COLUMNS, backend or self.library)
 
@@ -64,9 +68,13 @@ class GroupMetrics:
             for metric, difference in table.differences.items():
                 for group in table.groups:
                     measure = group.measures[metric]
-                    interval = None if measure is None else measure.interval
+                    interval = None
+                    if measure is not None:
+                        interval = measure.interval
                     names = (table.attribute, table.within, metric, group.group, group.size)
-                    value = None if measure is None else measure.value
+                    value = None
+                    if measure is not None:
+                        value = measure.value
                     ends = (None, None) if interval is None else (interval.low, interval.high)
                     rows.append((*names, value, *ends, difference, table.ratios[metric]))
         return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
@@ -75,14 +83,22 @@ class GroupMetrics:
         lines = []
         for table in self.record:
             for metric, difference in table.differences.items():
-                figures = {
-                    row.group: measure.value for row in table.groups if (measure := row.measures[metric]) is not None
-                }
+                known = [
+                    (row.group, row.measures[metric])
+                    for row in table.groups
+                    if not row.unknown_name
+                ]
+                figures = {group: measure.value for group, measure in known if measure is not None}
                 ends = [
-                    f"{number_text(figures[name])} ({name})" for name in sorted(figures, key=lambda name: figures[name])
+                    f"{number_text(figures[name])} ({name})"
+                    for name in sorted(figures, key=lambda name: figures[name])
                 ]
                 gap = f"difference {number_text(difference)}, ratio {number_text(table.ratios[metric])}"
-                values = f"{ends[0]} to {ends[-1]}, {gap}" if len(ends) > 1 else ", ".join(ends) or "undefined"
+                values = (
+                    f"{ends[0]} to {ends[-1]}, {gap}"
+                    if len(ends) > 1
+                    else ", ".join(ends) or "undefined"
+                )
                 lines.append(f"{metric} by {table.attribute}, {table.within}: {values}")
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from metrifair.api.state import AuditState
-from metrifair.auditing.state_file import STATE
+from metrifair.auditing.sources.state_file import STATE
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.saving.records import in_one_line
@@ -24,26 +24,36 @@ if TYPE_CHECKING:
     from metrifair.estimators.table_model import TableModel
     from metrifair.postprocessing.calibration import ScorePostprocessor
 
-    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Pipeline | Frontier | TableModel | AuditState
+    Loaded: TypeAlias = (
+        FairEstimator
+        | FairBooster
+        | ScorePostprocessor
+        | Pipeline
+        | Frontier
+        | TableModel
+        | AuditState
+    )
 
 
 def save(model: Loaded, path: PathLike) -> None:
     """Write a fitted model to one file, which ``load`` reads without running any code.
 
-    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file contains the names of the steps,
-    the encoder and the final model. It does not keep ``memory``.
+    A model with a method ``save`` is saved by it. For a scikit-learn pipeline the file contains the
+    names of the steps, the encoder and the final model. It does not keep ``memory``.
 
     Parameters
     ----------
     model : Pipeline, or any metrifair model
-        Fitted model. A pipeline ends with a metrifair model; the steps before it are TableEncoder or "passthrough".
+        Fitted model. A pipeline ends with a metrifair model; the steps before it are TableEncoder
+        or "passthrough".
     path : str or os.PathLike
         The file. An existing file is replaced, in one step.
 
     Raises
     ------
     DataError
-        If the model cannot be saved, or the file cannot be written; the message names the step of a pipeline.
+        If the model cannot be saved, or the file cannot be written; the message names the step of a
+        pipeline.
 
     Examples
     --------
@@ -65,38 +75,44 @@ def save(model: Loaded, path: PathLike) -> None:
     elif hasattr(model, "named_steps"):  # a pipeline of scikit-learn
         from metrifair.saving.models import make_content  # noqa: PLC0415  (imports torch)
 
-        require("sklearn.utils.validation", extra="train", purpose="a pipeline").check_is_fitted(model)
+        require("sklearn.utils.validation", extra="train", purpose="a pipeline").check_is_fitted(
+            model
+        )
         write(path, make_content(model))
     else:
         raise DataError(
-            f"a {type(model).__name__} cannot be saved; pass a fitted metrifair model, or a pipeline that ends with one"
+            f"a {type(model).__name__} cannot be saved; pass a fitted metrifair model, or a "
+            "pipeline that ends with one"
         )
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
-    """The estimator, booster, post-processor, pipeline, frontier or table model that ``save`` wrote.
+    """The estimator, booster, post-processor, pipeline, frontier or table model that ``save``
+    wrote.
 
-    Predictions are the same to the last bit, and ``partial_fit`` continues where it stopped. Loading runs no code from
-    the file; see docs/untrusted-input.md.
+    Predictions are the same to the last bit, and ``partial_fit`` continues where it stopped.
+    Loading runs no code from the file; see docs/untrusted-input.md.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     module : torch.nn.Module, optional
-        Module of the saved model, if it is a ``torch.nn.Module`` of your own: one with the same parameters, whose
-        values do not matter. It is copied, and buffers of the copy are set as saved.
+        Module of the saved model, if it is a ``torch.nn.Module`` of your own: one with the same
+        parameters, whose values do not matter. It is copied, and buffers of the copy are set as
+        saved.
 
     Returns
     -------
-    FairClassifier, FairRegressor, a fair booster, a post-processor, a Pipeline, Frontier or TableModel
+    FairClassifier, FairRegressor, a fair booster, a post-processor, a Pipeline, Frontier or
+    TableModel
         The saved object.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, hostile, of a later format, or not a model file. MissingModelFile, which is one too
-        and a FileNotFoundError, if there is none.
+        If the file is damaged, hostile, of a later format, or not a model file. MissingModelFile,
+        which is one too and a FileNotFoundError, if there is none.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""A model card: description, training data and figures of a model, in Markdown with metadata for model hubs."""
+"""A model card: description, training data and figures of a model, in Markdown with metadata
+for model hubs.
+"""
 
 from __future__ import annotations
 
@@ -30,40 +32,50 @@ from metrifair.report.audit.markdown import (
 from metrifair.saving.modelfile import Content, PathLike, fingerprint, to_bytes
 from metrifair.saving.models import class_named, make_content
 from metrifair.support.files import write_file
-from metrifair.tradeoff.points import Outcome
+from metrifair.tradeoff.points import Outcome, Point
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.wording.frontier import constant_sentence, verdict
+from metrifair.wording.frontier import constant_sentence, headline, verdict
 from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
-from metrifair.wording.numbers import shown_number
+from metrifair.wording.numbers import count_text, noun, shown_number
 from metrifair.wording.provenance import score_origin_text
 
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
   enforcing them can hurt where groups differ for a good reason.
 - Figures hold for people like those in the rows that they were measured on, at the time of those rows."""
-_UNSAID = "Nobody has stated what this model is for. Do not decide about people by it before somebody does."
-_UNAUDITED = "No audit of this model's scores was given: nothing is known of how this model treats groups."
+_UNSAID = "Not stated. Do not use for decisions."
+_UNAUDITED = (
+    "No audit of this model's scores was given: nothing is known of how this model treats groups."
+)
 _BEFORE_REFIT = (
-    "These are not figures of this model, but of the fit with the same settings before it was trained again on all "
+    "These are not figures of this model, but of the fit with the same settings before it was "
+    "trained again on all "
     "rows."
 )
-_TEST_FOLDS = (
-    "These are not figures of this model, but of models that were trained without the test fold that they score. If "
-    "the penalty strength or the family was chosen, it was chosen without that fold and can differ from this model's."
+_OUT_OF_FOLD = (
+    "These are not figures of this model, but of models with the same settings that were trained "
+    "without the rows that they score."
+)
+_CHOSEN_BY_THEM = (
+    "If the penalty strength or the family was chosen, it was chosen by these rows too, so the "
+    "figures can be too good."
 )
 _OTHER_SCORES = (
-    "This audit does not record that this model computed the scores. Its figures describe the audited scores, not this "
+    "This audit does not record that this model computed the scores. Its figures describe the "
+    "audited scores, not this "
     "model."
 )
+_CONTRADICTED = (
+    "The author's description of these rows is left out, because the record names other scores."
+)
+_TRAINING_FILE = "The audited file is the training file of this model."
 _SETTINGS = {
     "criterion": "Criterion",
     "metric": "Distance in the penalty",
     "strength": "Strength of the penalty",
     "tolerance": "Tolerance",
-    "estimate": "Penalty estimated of",
-    "combine": "Penalty combined by",
     "contrast": "Groups compared",
     "random_state": "Seed",
 }
@@ -85,22 +97,25 @@ def to_card(
 ) -> str:
     """The model card of a fitted model, in Markdown with a YAML head that model hubs read.
 
-    The card reads the settings from the model, the figures by group with their intervals from the audit, and the cost
-    of fairness from the frontier.
+    The card reads the settings from the model, the figures by group with their intervals from the
+    audit, and the cost of fairness from the frontier.
 
     Parameters
     ----------
     model : estimator
-        Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
-        estimator with the interface of scikit-learn.
+        Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline,
+        or another fitted estimator with the interface of scikit-learn.
     audit : Audit, default=None
-        Audit to report. The card reports it as the model's if the audit records that this model computed the scores:
-        ``audit_file`` reads this from files that ``metrifair train --held-out`` and ``metrifair predict``
-        wrote. Any other audit is shown as an audit of other scores.
+        Audit to report. The card reports it as the model's if the audit records that this model
+        computed the scores: ``audit_file`` reads this from files that ``metrifair train
+        --held-out`` and ``metrifair predict`` wrote. Any other audit is shown as an audit of other
+        scores.
     frontier : Frontier, default=None
-        Frontier to report: the one that the model was selected from. The card shows the model's own figures if the
-        frontier contains it. For a model with the same settings that was fitted on other rows, for example by
-        ``refit``, the card states which model the figures describe.
+        Frontier to report: the one that the model was selected from. If ``Frontier.select`` chose
+        the model, the card shows the figures that are expected of it on new rows, or its figures on
+        the test rows. For any other model of the frontier it shows the figures by which models were
+        compared. For a model with the same settings that was fitted on other rows, the card states
+        which model the figures describe.
     path : str or os.PathLike, default=None
         The file, if the text is to be written too, such as README.md of a repository at a hub.
     title : str, default=None
@@ -116,8 +131,9 @@ def to_card(
     intended_use : str, default=None
         Who should use it for what, and who should not, in Markdown.
     audited_rows : str, default=None
-        Description of the audited rows, such as "applications of 2025, not used for training". It states that this
-        model computed the scores of an audit that does not record it. The card shows it as a statement.
+        Description of the audited rows, such as "applications of 2025, not used for training". It
+        states that this model computed the scores of an audit that does not record it. The card
+        shows it as a statement. It changes nothing for an audit that records whose scores it has.
 
     Returns
     -------
@@ -127,8 +143,8 @@ def to_card(
     Raises
     ------
     DataError
-        If the model is not a fitted one, or none of the frontier's; an argument is of the wrong kind; or nothing can
-        be written there.
+        If the model is not a fitted one, or none of the frontier's; an argument is of the wrong
+        kind; or nothing can be written there.
 
     Examples
     --------
@@ -149,14 +165,21 @@ def to_card(
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
-    outcome, apart = (None, "") if frontier is None else _matching_outcome(model, inner, frontier)
+    figures = None
+    if frontier is not None and view is not None:
+        outcome, apart = _matching_outcome(model, inner, frontier)
+        figures = _figures(frontier, view, outcome, apart)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own_audit = audit if audited is not None and audited.of_model else None
+    of_model = None if figures is None or not figures.of_model else figures
     head |= _results(
-        title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else outcome), own_audit
+        title, str(head["pipeline_tag"]), datasets, (frontier, view, of_model), own_audit
     )
+    cost: list[str] = []
+    if view is not None and figures is not None:
+        cost = ["## What fairness cost", *_choice(view, figures)]
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -164,9 +187,13 @@ def to_card(
         intended_use or _UNSAID,
         "## What it is",
         markdown_table(("", ""), _facts(model, inner)),
-        *([] if view is None or outcome is None else ["## What fairness cost", *_choice(view, outcome, apart)]),
+        *cost,
         "## Figures by group",
-        *([_UNAUDITED] if audit is None or audited is None else [*audited.lines, *audit_markdown(audit.record)]),
+        *(
+            [_UNAUDITED]
+            if audit is None or audited is None
+            else [*audited.lines, *audit_markdown(audit.record)]
+        ),
         "## Limits",
         "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner))]),
         "## How to use it",
@@ -186,20 +213,52 @@ class _Audited(NamedTuple):
 
 
 def is_audit_of(model: Any, audit: Audit) -> bool:
-    """Whether the audit records scores of this model, of its fit before a refit, or of fits without a test fold."""
-    origin, print_of_model = audit.provenance.score_origin, _fingerprint(model)
-    return origin is not None and print_of_model is not None and print_of_model in (origin.model, origin.refit)
+    """Whether the audit records scores of this model, of its fit before a refit, or of fits
+    without the rows that they score.
+    """
+    origin = audit.provenance.score_origin
+    print_of_model = _fingerprint(model)
+    return (
+        origin is not None
+        and print_of_model is not None
+        and print_of_model in (origin.model, origin.refit)
+    )
 
 
 def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
+    """The lines on an audit.
+
+    Its record decides whose scores it has; a statement counts where there is no record.
+    """
     origin = audit.provenance.score_origin
-    if origin is not None and is_audit_of(model, audit):
-        rows, of_model = f"Audited: {markdown_text(score_origin_text(origin))}.", _fingerprint(model) == origin.model
-        others = _TEST_FOLDS if origin.model is None else _BEFORE_REFIT
-        return _Audited(of_model, [rows] if of_model else [others, rows])
-    if stated_rows is not None:
-        return _Audited(True, [f"Audited, as the author of this card states: {markdown_text(stated_rows)}."])
-    return _Audited(False, [_UNAUDITED, "## An audit of other scores", _OTHER_SCORES])
+    if origin is None:
+        return _audited_without_record(model, audit, stated_rows)
+    scored = markdown_text(score_origin_text(origin))
+    if not is_audit_of(model, audit):
+        lines = [
+            _UNAUDITED,
+            "## An audit of other scores",
+            _OTHER_SCORES,
+            f"Its record names them: {scored}.",
+        ]
+        return _Audited(False, [*lines, *([] if stated_rows is None else [_CONTRADICTED])])
+    rows = f"Audited: {scored}."
+    if _fingerprint(model) == origin.model:
+        return _Audited(True, [rows])
+    if origin.model is None:
+        return _Audited(False, [f"{_OUT_OF_FOLD} {_CHOSEN_BY_THEM}", rows])
+    return _Audited(False, [_BEFORE_REFIT, rows])
+
+
+def _audited_without_record(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
+    """The lines on an audit that does not record whose scores it has."""
+    if stated_rows is None:
+        return _Audited(False, [_UNAUDITED, "## An audit of other scores", _OTHER_SCORES])
+    lines = [f"Audited, as the author of this card states: {markdown_text(stated_rows)}."]
+    audited_files = {file.sha256 for file in audit.provenance.files}
+    if audited_files & set(getattr(model, "training_files", ())):
+        lines.append(_TRAINING_FILE)
+    return _Audited(True, lines)
 
 
 def _fingerprint(model: Any) -> str | None:
@@ -211,22 +270,30 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise a DataError that names the first argument of the wrong kind."""
     for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
         if arguments[name] is not None and not isinstance(arguments[name], kind):
-            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(arguments[name]).__name__}")
+            raise DataError(
+                f"{name} must be {article} {kind.__name__}, got {type(arguments[name]).__name__}"
+            )
     for name in ("title", "license", "language", "intended_use", "audited_rows"):
         if not isinstance(arguments[name], str | None):
             raise DataError(f"{name} must be text, got {reprlib.repr(arguments[name])}")
     for name in ("datasets", "tags"):
         listed = isinstance(arguments[name], Sequence) and not isinstance(arguments[name], str)
         if not listed or not all(isinstance(item, str) for item in arguments[name]):
-            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(arguments[name])}")
+            raise DataError(
+                f"{name} must be a list of names, such as ['adult'], got "
+                f"{reprlib.repr(arguments[name])}"
+            )
     model = arguments["model"]
-    if not hasattr(model, "predict") or not any(hasattr(item, "n_features_in_") for item in (model, _last(model))):
+    if not hasattr(model, "predict") or not any(
+        hasattr(item, "n_features_in_") for item in (model, _last(model))
+    ):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """The facts that a model records, by name."""
-    base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)  # whose scores a post-processor changes
+    # whose scores a post-processor changes
+    base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     first = [model.encoder] if isinstance(model, TableModel) else steps
     source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
@@ -235,7 +302,10 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     count = source.n_features_in_ if names is None else len(names)
     facts: dict[str, object] = {
         "Model": type(inner).__name__,
-        "Steps": ", ".join(step if isinstance(step, str) else type(step).__name__ for step in steps if step) or None,
+        "Steps": ", ".join(
+            step if isinstance(step, str) else type(step).__name__ for step in steps if step
+        )
+        or None,
         "Changes the scores of": None if base is None else type(base).__name__,
         "Predicts": model.target if isinstance(model, TableModel) else None,
         "Classes": None if classes is None else ", ".join(map(str, classes)),
@@ -248,16 +318,25 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     parameters: dict[str, Any] = {}
     for estimator in (base, inner):
         parameters |= estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
-    facts |= {label: getattr(parameters.get(name), "name", parameters.get(name)) for name, label in _SETTINGS.items()}
-    facts["Criterion"] = criterion_name(str(facts["Criterion"])) if facts["Criterion"] is not None else None
-    facts["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
+    facts |= {
+        label: getattr(parameters.get(name), "name", parameters.get(name))
+        for name, label in _SETTINGS.items()
+    }
+    facts["Criterion"] = (
+        criterion_name(str(facts["Criterion"])) if facts["Criterion"] is not None else None
+    )
+    facts["Decides from a probability of"] = (
+        model.threshold if isinstance(model, TableModel) else None
+    )
     facts["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def _scheme(inner: Any) -> Scheme | None:
     """The meaning of values at the fit; None for boosters, which do not keep it."""
-    scheme = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
+    scheme = getattr(inner, "scheme_", None) or getattr(
+        getattr(inner, "crossed_", None), "scheme", None
+    )
     return scheme if isinstance(scheme, Scheme) else None
 
 
@@ -302,58 +381,166 @@ def _parameters(model: Any) -> list[Any]:
 
 
 def _matching_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
-    """The outcome of this model in the frontier; otherwise that of a similar model, and how that model differs."""
+    """The outcome of this model in the frontier; otherwise that of a similar model, and how
+    that model differs.
+    """
     outcomes = [outcome for outcome in frontier.outcomes if outcome.model is not None]
-    match = next((entry for entry in outcomes if entry.model is model or entry.model is inner), None)
+    match = next(
+        (entry for entry in outcomes if entry.model is model or entry.model is inner), None
+    )
     if match is None:  # it may have been saved and loaded since
         files = {type(entry): _file(entry) for entry in (model, inner)}
         near = (
             entry for entry in outcomes if _parameters(entry.model) == _parameters(inner)
         )  # serializing a model takes time
         match = next(
-            (entry for entry in near if (file := files.get(type(entry.model))) and file == _file(entry.model)), None
+            (
+                entry
+                for entry in near
+                if (file := files.get(type(entry.model))) and file == _file(entry.model)
+            ),
+            None,
         )
     if match is not None:
         moved = isinstance(model, TableModel) and model.threshold is not None
         return match, "that decides by its own threshold" if moved else ""
-    settings, seed = (_settings(model), _settings(inner)), getattr(inner, "random_state", None)
-    similar = [entry for entry in outcomes if entry.training is not None and _settings(entry.model) in settings]
+    settings = (_settings(model), _settings(inner))
+    seed = getattr(inner, "random_state", None)
+    trained = outcomes if frontier.folds else []
+    similar = [entry for entry in trained if _settings(entry.model) in settings]
     if not similar:
         raise DataError(
-            f"model is none of the frontier's: it keeps no {type(inner).__name__} with these parameters; pass the "
+            f"model is none of the frontier's: it keeps no {type(inner).__name__} with these "
+            "parameters; pass the "
             "frontier that the model was chosen from, or leave frontier out"
         )
-    return min(similar, key=lambda entry: entry.job.seed != seed), "that was trained on other or fewer rows"
+    return min(
+        similar, key=lambda entry: entry.job.seed != seed
+    ), "that was trained on other or fewer rows"
 
 
-def _choice(view: FrontierView, outcome: Outcome, apart: str) -> Iterable[str]:
-    point, utility = outcome.test, view.label(view.key).lower()
-    parameter = "" if view.parameters else f"{view.label('strength').lower()} "  # several families name it themselves
+class _Figures(NamedTuple):
+    """The figures of a frontier that a card shows, and what the frontier records of them."""
+
+    point: Point
+    of_model: bool  # or of models with the same settings
+    model: str  # "it" or "that one"
+    apart: str  # how this model differs from that one
+    is_chosen: bool  # by ``select``
+    was_trained: bool  # by the frontier, not passed fitted
+    keys: tuple[str, ...]  # of the figures that are those of ``rows``
+    rows: str  # what the figures are of
+    split: str  # the same, for model hubs
+
+
+def _figures(frontier: Frontier, view: FrontierView, outcome: Outcome, apart: str) -> _Figures:
+    """The figures of an outcome: those of the choice, or those by which it was compared."""
+    was_trained = frontier.folds > 0
+    chosen = frontier.chosen
+    is_chosen = chosen is not None and chosen.job == outcome.job
+    point = chosen if is_chosen and chosen is not None else outcome.point
+    keys = view.keys
+    if is_chosen and view.test_rows:
+        use = "neither trained nor chose it" if was_trained else "did not choose it"
+        rows = f"On {count_text(view.test_rows, 'test row')} that {use}"
+        split = "test rows of the frontier"
+    elif is_chosen:
+        keys = (view.key, view.gap_key)
+        rows = "Expected on new data, with the choice taken into account"
+        if not was_trained:
+            rows = "With the choice repeated on resamples of the rows"
+        split = "resampled rows of the frontier"
+    elif was_trained:
+        rows = "In cross-validation, by which models are compared"
+        split = "cross-validation"
+    else:
+        rows = "On the rows by which models are compared"
+        split = "rows of the frontier"
+    return _Figures(
+        point,
+        of_model=not apart and (is_chosen or not was_trained),
+        model="that one" if apart else "it",
+        apart=apart,
+        is_chosen=is_chosen,
+        was_trained=was_trained,
+        keys=keys,
+        rows=rows,
+        split=split,
+    )
+
+
+# by whether the frontier trained the model, and chose it: what it does not record
+_UNKNOWN = {
+    (True, True): "",
+    (True, False): "The frontier does not record how this model was chosen.",
+    (False, True): "The frontier does not record the training rows of a fitted model.",
+    (False, False): (
+        "The frontier does not record the training rows of a fitted model, nor how this one was "
+        "chosen."
+    ),
+}
+
+
+def _choice(view: FrontierView, figures: _Figures) -> Iterable[str]:
+    """The lines on a frontier: the model's settings, the figures, and the rows that they are of."""
+    point = figures.point
+    # several families name it themselves
+    parameter = "" if view.parameters else f"{view.label('strength').lower()} "
     settings = f"{markdown_text(parameter + view.strength_text(point))} and seed {point.seed}"
-    rows = "used neither for training nor for choosing" if outcome.training is not None else "not used for choosing"
-    if apart:
-        yield f"These are not figures of this model, but of one with the same settings {apart}."
+    models = count_text(len(view.usable), "model")
+    utility = noun(view.label(view.key))
+    if figures.apart:
+        yield (
+            "These are not figures of this model, but of one with the same settings "
+            f"{figures.apart}."
+        )
+    elif not figures.of_model:
+        yield _OUT_OF_FOLD
+    who = figures.model if figures.of_model or figures.apart else "they"
+    reach = "reach" if who == "they" else "reaches"
     yield (
-        f"One of {len(view.usable)} models between {utility} and unfairness, with {settings}. On rows that were {rows} "
-        f"{'that one' if apart else 'it'} reaches:"
+        f"One of {models} between {utility} and unfairness, with {settings}. {figures.rows}, "
+        f"{who} {reach}:"
     )
     texts = figure_texts(view, point)
-    yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
-    limited = view.limit is not None and point == view.choice and not apart
-    limit_text = verdict(view) if limited else ""
-    marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
-    yield markdown_text(" ".join(filter(None, [limit_text, constant_sentence(view), marked, *view.notes])))
+    yield markdown_table(
+        ("Figure", "Value (95 % interval)"), ((view.label(key), texts[key]) for key in figures.keys)
+    )
+    yield markdown_text(" ".join(filter(None, _remarks(view, figures, texts))))
     yield from origin_markdown(view.provenance)
+
+
+def _remarks(view: FrontierView, figures: _Figures, texts: Mapping[str, str]) -> Iterable[str]:
+    """Sentences below the figures: other figures, what is not recorded, the limit, the constant
+    predictor, the mark, the notes.
+    """
+    others = [f"{view.label(key)} {texts[key]}" for key in view.keys if key not in figures.keys]
+    if others:
+        where = "On the rows by which models are compared"
+        if figures.was_trained:
+            where = "In cross-validation, by models that were trained without the rows they score"
+        yield f"{where}: {', '.join(others)}."
+    yield _UNKNOWN[figures.was_trained, figures.is_chosen]
+    if figures.is_chosen and not figures.apart:
+        if view.is_best_effort:
+            yield headline(view)[0]
+        yield verdict(view)
+    yield constant_sentence(view)
+    if mark := view.mark(figures.point):
+        yield f"Mark of {'that' if figures.apart else 'this'} model: {mark}."
+    yield from view.notes
 
 
 def _use(model: Any, inner: Any) -> str:
     """How to load the model and call it."""
-    by_argument = needs_group(inner) and not isinstance(model, TableModel)  # a table model reads them from its table
+    # a table model reads them from its table
+    by_argument = needs_group(inner) and not isinstance(model, TableModel)
     call = f"model.predict(rows{', sensitive_features=groups' if by_argument else ''})"
     if _file(model) is None:
         name = markdown_text(type(inner).__name__)
         return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"
-    module = ", module=network" if hasattr(getattr(inner, "model", None), "state_dict") else ""  # its weights only
+    # its weights only
+    module = ", module=network" if hasattr(getattr(inner, "model", None), "state_dict") else ""
     load = f'model = metrifair.load("model.metrifair"{module})  # runs no code from the file'
     return f"```python\nimport metrifair\n\n{load}\n{call}\n```"
 
@@ -364,17 +551,23 @@ def _limits(inner: Any) -> Iterable[str]:
     if scheme := _scheme(inner):
         fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
-            yield f"It was made fair towards the groups of {fair}, and no others."
+            yield f"Trained for fairness by {fair} only."
 
 
 def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
     """The keys by which hubs find a model: its library, its task and tags."""
     rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
-    library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
+    library = next(
+        (room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), ""
+    )
     return {
         "library_name": library or (),
         "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
-        "tags": list(dict.fromkeys([*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags])),
+        "tags": list(
+            dict.fromkeys(
+                [*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags]
+            )
+        ),
     }
 
 
@@ -382,25 +575,42 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    choice: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    choice: tuple[Frontier | None, FrontierView | None, _Figures | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
-    """The figures in the format of model hubs; the data set is named by its title, ``datasets`` or the split."""
-    frontier, view, outcome = choice
+    """The figures in the format of model hubs; the data set is named by its title, ``datasets``
+    or the split.
+    """
+    frontier, view, own = choice
     figures: list[dict[str, Value]] = []
-    if view is not None and outcome is not None:
-        values = {key: outcome.test.figure(key) for key in view.keys}
-        figures = [_metric(key, view.label(key), value) for key, value in values.items() if value is not None]
-    parts = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
+    split = ""
+    if view is not None and own is not None:
+        split = own.split
+        values = {key: own.point.figure(key) for key in own.keys}
+        figures = [
+            _metric(key, view.label(key), value)
+            for key, value in values.items()
+            if value is not None and view.below(own.point, key) is None
+        ]
+    parts = {
+        split: (frontier, figures),
+        "audited rows": (audit, _audit_results(audit)),
+    }
     results: list[Value] = []
     for split, (source, metrics) in parts.items():
         if source is not None and metrics:
             name = next(filter(None, (source.provenance.title, *datasets)), split)
             key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"
             data = {"name": name, "type": key, "split": split}
-            results.append({"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics})
+            results.append(
+                {"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics}
+            )
     return {
-        "metrics": list(dict.fromkeys(str(metric["type"]) for _, metrics in parts.values() for metric in metrics)),
+        "metrics": list(
+            dict.fromkeys(
+                str(metric["type"]) for _, metrics in parts.values() for metric in metrics
+            )
+        ),
         "model-index": [{"name": title, "results": results}] if results else (),
     }
 
@@ -409,17 +619,32 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     if audit is None:
         return []
     results = [
-        _metric(key, f"{FIGURES[key]} of {group.group} ({table.attribute}, {table.within})", measure.value)
+        _metric(
+            key,
+            f"{FIGURES[key]} of {group.group} ({table.attribute}, {table.within})",
+            measure.value,
+        )
         for table in audit.record.by_group[:MOST_TABLES]
         for group in table.groups
         for key in ("accuracy", "auc")
         if (measure := getattr(group, key)) is not None
     ]
-    first = {finding.metric: finding for finding in reversed(sort_findings(audit.findings)) if finding.enough}
-    for finding in first.values():  # by each metric the finding with the most evidence; small groups are no headline
+    first = {
+        finding.metric: finding
+        for finding in reversed(sort_findings(audit.findings))
+        if finding.assessed
+    }
+    # by each metric the finding with the most evidence; small groups are no headline
+    for finding in first.values():
         left, right = finding.groups
-        compared = f"{left} vs {right}, {finding.within}, {criterion_name(finding.criterion).lower()}"
-        results.append(_metric(finding.metric, f"{metric_words(finding.metric).name}: {compared}", finding.value))
+        compared = (
+            f"{left} vs {right}, {finding.within}, {criterion_name(finding.criterion).lower()}"
+        )
+        results.append(
+            _metric(
+                finding.metric, f"{metric_words(finding.metric).name}: {compared}", finding.value
+            )
+        )
     return results
 
 

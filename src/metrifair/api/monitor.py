@@ -1,4 +1,6 @@
-"""``monitor(states)``: the distances of each period, and a test for change that is valid for repeated looks."""
+"""``monitor(states)``: the distances of each period, and a test for change that is valid for
+repeated looks.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,26 @@ from typing import Any
 import numpy as np
 
 from metrifair import report
-from metrifair.api.audit_result import Audit, FrameColumns, field_columns, interval_columns
+from metrifair.api.audit_result import Audit
+from metrifair.api.audit_tables import FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
 from metrifair.api.pages import ComparedAudits
 from metrifair.api.state import AuditState
-from metrifair.auditing.change_test import ChangeTest
-from metrifair.auditing.monitor import Pool, series_record
+from metrifair.auditing.changes.change_test import ChangeTest
+from metrifair.auditing.changes.series import Pool, series_record
 from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
 from metrifair.auditing.request import AuditOptions, Criteria, Request
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, make_frame
 from metrifair.support.checks import make_seed
-from metrifair.support.provenance import Provenance, call_text, distinct_files, made_now, names_of_files
+from metrifair.support.provenance import (
+    Provenance,
+    call_text,
+    distinct_files,
+    distinct_names,
+    made_now,
+    names_of_files,
+)
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
 
@@ -90,34 +100,39 @@ class AuditSeries(ComparedAudits):
 
 @as_in(AuditState.audit)
 def monitor(
-    states: Sequence[AuditState | Audit | str | os.PathLike[str]] | Mapping[str, AuditState | Audit | str],
+    states: Sequence[AuditState | Audit | str | os.PathLike[str]]
+    | Mapping[str, AuditState | Audit | str],
     *,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
     confidence: float | None = None,
+    clusters: str | None = None,
     random_state: Any = None,
     options: AuditOptions | None = None,
 ) -> AuditSeries:
     """Test whether the distances of several periods have changed since their baselines.
 
-    Looks have different rows, such as those of one day each. The k-th look after the first is tested at
-    (1 - confidence) / (k (k + 1)), divided by the number of comparisons of two groups. These levels add up to at most
-    1 - confidence, however many looks follow.
+    Looks have different rows, such as those of one day each. The k-th look after the first is
+    tested at (1 - confidence) / (k (k + 1)), divided by the number of comparisons of two groups.
+    These levels add up to at most 1 - confidence, however many looks follow.
 
-    An alarm needs two tests at this level. The first is exact: whether the scores of the two groups are distributed as
-    in the baseline. So if no scores change, the probability of any alarm is at most 1 - confidence. The second is
-    approximate, by intervals: whether the distance differs. It limits alarms where scores change, but a distance does
-    not.
+    An alarm needs two tests at this level. The first is exact: whether the scores of the two groups
+    are distributed as in the baseline. So if no scores change, the probability of any alarm is at
+    most 1 - confidence. The second is approximate, by intervals: whether the distance differs. It
+    limits alarms where scores change, but a distance does not.
 
-    Audits that were read from JSON, rows with weights and numeric attributes have no exact test, nor have scores in
-    fewer than 100 bins of a much wider ``score_range``. Their distances share the level, and the probability of any
-    false alarm is approximately at most 1 - confidence. Intervals are simultaneous for all looks and distances, and
-    approximate.
+    Audits that were read from JSON, rows with weights and numeric attributes have no exact test,
+    nor have scores in fewer than 100 bins of a much wider ``score_range``. Their distances share
+    the level, and the probability of any false alarm is approximately at most 1 - confidence.
+    Intervals are simultaneous for all looks and distances, and approximate.
 
-    The baseline of a distance is the first look that has it. If a group is smaller than ``min_group_size`` there,
-    the following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the
-    first look that is large enough is the baseline). A group that appears later begins a series with a baseline of its
-    own.
+    Audits of rows in clusters have no exact test either. One cluster, such as a person, may have
+    rows at several looks: differences are tested for any correlation between looks.
+
+    The baseline of a distance is the first look that has it. If a group is smaller than
+    ``min_group_size`` there, the following looks are pooled with it until both groups reach that
+    size (of audits, which contain no rows, the first look that is large enough is the baseline). A
+    group that appears later begins a series with a baseline of its own.
 
     Parameters
     ----------
@@ -125,11 +140,15 @@ def monitor(
         The periods in their order. States are audited with the options below, without p-values.
     criteria, metrics : as in AuditState.audit
     confidence : float, default=None
-        Confidence level: the probability of no false alarm. By default that of ``options`` (0.95). Audits must have the
-        same confidence.
+        Confidence level: the probability of no false alarm. By default that of ``options`` (0.95).
+        Audits must have the same confidence.
+    clusters : str, default=None
+        The name of the clusters of all audits, such as ``"person"``. An error is raised if a look
+        was made without them, as counts of ``AuditState`` are.
     random_state : as in AuditState.audit
     options : AuditOptions, default=None
-        Further options. Groups below ``min_group_size`` are not tested; the record and the summary list them.
+        Further options. Groups below ``min_group_size`` are not tested; the record and the summary
+        list them.
 
     Returns
     -------
@@ -152,21 +171,43 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    arguments = dict(locals())
-    origin = Provenance(call=call_text(monitor, arguments), **made_now())
+    call = call_text(
+        monitor,
+        states,
+        criteria=criteria,
+        metrics=metrics,
+        confidence=confidence,
+        clusters=clusters,
+        options=options,
+    )
+    origin = Provenance(call=call, **made_now())
     if not isinstance(states, Iterable) or isinstance(states, str):
-        raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
-    looks = [] if isinstance(states, Mapping) else list(states)
-    named: dict[str, Any] = dict(states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True))
+        raise DataError(
+            "states must be a sequence or dict of audits or counts, one for each look, got "
+            f"{states!r}"
+        )
+    looks = []
+    if not isinstance(states, Mapping):
+        looks = list(states)
+    named: dict[str, Any] = dict(
+        states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True)
+    )
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     seed = make_seed(random_state)
     generator = np.random.default_rng(seed)
-    request = Request.of(arguments)
+    request = Request.of(options, criteria=criteria, metrics=metrics, confidence=confidence)
     look_options = replace(options or AuditOptions(), confidence=request.confidence, permutations=0)
-    look = partial(AuditState.audit, criteria=criteria, metrics=metrics, random_state=generator, options=look_options)
+    look = partial(
+        AuditState.audit,
+        criteria=criteria,
+        metrics=metrics,
+        random_state=generator,
+        options=look_options,
+    )
     audits = {
-        name: look(state) if isinstance(state, AuditState) else read_audit(state) for name, state in named.items()
+        name: look(state) if isinstance(state, AuditState) else read_audit(state)
+        for name, state in named.items()
     }
     record = series_record(
         {name: audit.record for name, audit in audits.items()},
@@ -174,6 +215,7 @@ def monitor(
         min_group_size=request.min_group_size,
         pool=_pool(list(named.values()), look),
         change_test=ChangeTest.of([audit.rows for audit in audits.values()], seed),
+        clusters=clusters,
     )
     origins = [audit.provenance for audit in audits.values()]
     provenance = replace(origin, seed=seed, files=distinct_files(origins))
@@ -181,7 +223,9 @@ def monitor(
 
 
 def _pool(states: Sequence[Any], look: Callable[[AuditState], Audit]) -> Pool | None:
-    """A function that audits the rows of several looks together; None unless all looks are states."""
+    """A function that audits the rows of several looks together; None unless all looks are
+    states.
+    """
     if not all(isinstance(state, AuditState) for state in states):
         return None
 
@@ -192,12 +236,24 @@ def _pool(states: Sequence[Any], look: Callable[[AuditState], Audit]) -> Pool | 
 
 
 def _names(states: Sequence[Any]) -> list[str]:
-    """The names of states, or of their files; looks without a name are numbered."""
+    """Distinct names: those of states, or of their files; looks without a name of their own are
+    numbered.
+    """
     names: dict[int, str] = {}
-    files = {number: path for number, path in enumerate(states) if isinstance(path, str | os.PathLike)}
+    unnamed: dict[int, str] = {}
+    files = {
+        number: path for number, path in enumerate(states) if isinstance(path, str | os.PathLike)
+    }
     for number, state in enumerate(states):
-        if number not in files:
-            name = ", ".join(state.names) if isinstance(state, AuditState) else ""
-            names[number] = name if name and name not in names.values() else f"{name} look {number + 1}".strip()
+        if number in files:
+            continue
+        name = ""
+        if isinstance(state, AuditState):
+            name = ", ".join(state.names)
+        if name and name not in names.values():
+            names[number] = name
+        else:
+            unnamed[number] = f"{name} look {number + 1}".strip()
+    names |= zip(unnamed, distinct_names(unnamed.values(), names.values()), strict=True)
     names |= zip(files, names_of_files(files.values(), names.values()), strict=True)
     return [names[number] for number in range(len(states))]

@@ -18,7 +18,8 @@ class PrintedPage:
     to_html: Callable[..., None]
 
     def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without a network.
+        """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without
+        a network.
 
         Parameters
         ----------
@@ -64,11 +65,20 @@ class ComparedAudits(PrintedPage):
         str
             The text.
         """
-        content = {"kind": f"metrifair {self.kind}", "version": 1, "summary": self.summary, **asdict(self.record)}
+        content = {
+            "kind": f"metrifair {self.kind}",
+            "version": 1,
+            "summary": self.summary,
+            **asdict(self.record),
+        }
         return write_json(content, path)
 
     def to_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, about: Mapping[str, str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> None:
         """Write the result as one page.
 

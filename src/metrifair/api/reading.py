@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from metrifair.auditing.formats import ReadOptions
-from metrifair.auditing.typed_tables import typed_table
+from metrifair.auditing.sources.file_formats import ReadOptions
+from metrifair.auditing.sources.typed_tables import typed_table
 from metrifair.problem.tables import EXACT
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ def read_file(
 ) -> pl.DataFrame:
     """Read a file as ``metrifair train`` and ``metrifair frontier`` read it.
 
-    Files of text have no types. A column in which every value is a number becomes numbers, a column of true and false
-    booleans, and a column of ISO dates (2026-01-31) dates. Any other column is text, as it is written. Numbers with a
-    leading zero, such as 02139, are codes and stay text. Numbers without a fraction are integers. Words such as "NA"
-    are missing values in columns of numbers and dates. In text they stay. In labels, the commands omit rows with such
-    a word, and ignore spaces around the other words.
+    Files of text have no types. A column in which every value is a number becomes numbers, a column
+    of true and false booleans, and a column of ISO dates (2026-01-31) dates. Any other column is
+    text, as it is written. Numbers with a leading zero, such as 02139, are codes and stay text.
+    Numbers without a fraction are integers. Words such as "NA" are missing values in columns of
+    numbers and dates. In text they stay. In labels, the commands omit rows with such a word, and
+    ignore spaces around the other words.
 
     Parameters
     ----------
@@ -60,7 +61,9 @@ def read_file(
     [(31.5, '1'), (40.0, '2')]
     """
     table, _ = typed_table(path, reading or ReadOptions(), texts=text, roles={"text": text})
-    return table.cast({column.name: int for column in table if column.dtype.is_float() and _is_whole(column)})
+    return table.cast(
+        {column.name: int for column in table if column.dtype.is_float() and _is_whole(column)}
+    )
 
 
 def _is_whole(numbers: pl.Series) -> bool:

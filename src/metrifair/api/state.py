@@ -1,4 +1,6 @@
-"""``AuditState``: counts of scores that add up, so that each day, site or branch counts its own rows once."""
+"""``AuditState``: counts of scores that add up, so that each day, site or branch counts its own
+rows once.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ import numpy as np
 
 from metrifair.api.audit import audit
 from metrifair.api.audit_result import Audit
+from metrifair.auditing.audit_record import audit_counts
 from metrifair.auditing.records import Favorable
 from metrifair.auditing.request import AuditOptions, Criteria, Request, range_ends
-from metrifair.auditing.source import MemorySource
-from metrifair.auditing.state_file import (
+from metrifair.auditing.sources.memory import MemorySource
+from metrifair.auditing.sources.state_file import read_parts, state_content
+from metrifair.auditing.sources.state_parts import (
     StateParts,
-    Threshold,
-    read_parts,
-    state_content,
+    StateThreshold,
     warn_of_different_labels,
     warn_of_equal_states,
 )
-from metrifair.auditing.state_rows import add_counts, add_rows, audit_counts
+from metrifair.auditing.sources.state_rows import add_counts, add_rows
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
@@ -32,24 +34,28 @@ from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.checks import check_integer, is_number, make_seed
 from metrifair.support.provenance import call_text
 from metrifair.support.signatures import as_in
-from metrifair.wording.numbers import listed
+from metrifair.wording.numbers import count_text, listed
 
 
 class AuditState(StateParts):
-    """Counts of scores by cell (group, stratum and label) and bin, which are added up and audited later.
+    """Counts of scores by cell (group, stratum and label) and bin, which are added up and audited
+    later.
 
-    The grid is fixed: at most 2^16 bins of equal width over ``score_range``. Each bin keeps its smallest and largest
-    score. Up to 4,096 distinct scores are kept as they are: such a state is as exact as its rows. Counts of rows are
-    integers, so merging in any order gives the same state. Sums of weights and probabilities are rounded.
+    The grid is fixed: at most 2^16 bins of equal width over ``score_range``. Each bin keeps its
+    smallest and largest score. Up to 4,096 distinct scores are kept as they are: such a state is as
+    exact as its rows. Counts of rows are integers, so merging in any order gives the same state.
+    Sums of weights and probabilities are rounded.
 
     Parameters
     ----------
     criteria : str or sequence of str, default=None
         Fairness criteria that ``audit`` uses by default. None selects all that the counts allow.
     score_range : tuple of float, default=(0.0, 1.0)
-        Smallest and largest possible score. Other scores raise an error. Only states of equal ranges can be merged.
+        Smallest and largest possible score. Other scores raise an error. Only states of equal
+        ranges can be merged.
     threshold : float or "auto", default="auto"
-        Scores at or above the threshold count as positive decisions. "auto" is 0.5 for probabilities.
+        Scores at or above the threshold count as positive decisions. "auto" is 0.5 for
+        probabilities.
     name : str, default=""
         Name, such as a day or a site. A merged state keeps the names of its parts.
 
@@ -68,11 +74,15 @@ class AuditState(StateParts):
         criteria: str | Sequence[str] | None = None,
         *,
         score_range: tuple[float, float] = (0.0, 1.0),
-        threshold: Threshold = "auto",
+        threshold: StateThreshold = "auto",
         name: str = "",
     ) -> None:
-        several = (criteria,) if isinstance(criteria, str) else criteria
-        criterion_names = None if several is None else tuple(criterion_named(criterion).name for criterion in several)
+        several = criteria
+        if isinstance(criteria, str):
+            several = (criteria,)
+        criterion_names = None
+        if several is not None:
+            criterion_names = tuple(criterion_named(criterion).name for criterion in several)
         if threshold != "auto" and not is_number(threshold):
             raise DataError(f"threshold must be a finite number or 'auto', got {threshold!r}")
         if not isinstance(name, str):
@@ -91,9 +101,12 @@ class AuditState(StateParts):
         return self.counts is None or self.counts.exact
 
     def __repr__(self) -> str:
-        origin = f" of {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}" if self.names else ""
+        origin = ""
+        if self.names:
+            origin = f" of {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''}"
         low, high = self.score_range
-        return f"AuditState{origin}: {self.rows:,} rows in {len(self.cells):,} cells, scores from {low:g} to {high:g}"
+        counts = f"{count_text(self.rows, 'row')} in {count_text(len(self.cells), 'cell')}"
+        return f"AuditState{origin}: {counts}, scores from {low:g} to {high:g}"
 
     def add(
         self,
@@ -103,6 +116,7 @@ class AuditState(StateParts):
         sensitive_features: Table | GroupProbabilities,
         control_features: Table | None = None,
         sample_weight: Table | None = None,
+        clusters: Table | None = None,
     ) -> AuditState:
         """Count rows.
 
@@ -111,15 +125,19 @@ class AuditState(StateParts):
         y_true : array-like of shape (n_samples,) or None
             Outcomes: labels. Pass None if there are none.
         y_pred : array-like of shape (n_samples,)
-            Predictions: scores within the score range, or probabilities of two classes, of which the state counts the
-            positive one.
+            Predictions: scores within the score range, or probabilities of two classes, of which
+            the state counts the positive one.
         sensitive_features : array-like or table
-            The group of each sample. A table contains several attributes. Missing values are missing groups. If groups
-            are not in the data: their probabilities, as ``GroupProbabilities``.
+            The group of each sample. A table contains several attributes. Missing values are
+            missing groups. If groups are not in the data: their probabilities, as
+            ``GroupProbabilities``.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample. Samples with weight 0 are ignored.
+        clusters : array-like of shape (n_samples,), default=None
+            The cluster of each row, such as a person. Counts contain no clusters: passing them
+            raises an error.
 
         Returns
         -------
@@ -129,14 +147,23 @@ class AuditState(StateParts):
         Raises
         ------
         DataError
-            If rows cannot be used as they are, or have other columns than those that were counted before.
+            If rows cannot be used as they are, or have other columns than those that were counted
+            before.
 
         Examples
         --------
         >>> AuditState(score_range=(0, 10)).add(["no", "yes"], [3, 7], sensitive_features={"sex": ["f", "m"]})
         AuditState: 2 rows in 2 cells, scores from 0 to 10
         """
-        add_rows(self, MemorySource(y_pred, sensitive_features, y_true, control_features, sample_weight))
+        if clusters is not None:
+            raise DataError(
+                "a state contains counts of scores, from which intervals of rows in clusters "
+                "cannot be computed",
+                remedy="pass the rows and clusters to audit",
+            )
+        add_rows(
+            self, MemorySource(y_pred, sensitive_features, y_true, control_features, sample_weight)
+        )
         return self
 
     def merge(self, *others: AuditState) -> AuditState:
@@ -167,7 +194,8 @@ class AuditState(StateParts):
         warn_of_different_labels([self, *others])
         for state in (self, *others):
             for setting in ("score_range", "threshold", "criteria"):
-                value, other_value = getattr(self, setting), getattr(state, setting)
+                value = getattr(self, setting)
+                other_value = getattr(state, setting)
                 if value != other_value:
                     raise DataError(
                         f"must be equal in states that are merged, got {value} and {other_value}",
@@ -187,8 +215,9 @@ class AuditState(StateParts):
         Parameters
         ----------
         min_group_size : int
-            Minimum group size. Smaller cells are withheld, and their rows count as left out. With group probabilities,
-            only 1 is possible: the probabilities of the other groups would show those of the withheld group.
+            Minimum group size. Smaller cells are withheld, and their rows count as left out. With
+            group probabilities, only 1 is possible: the probabilities of the other groups would
+            show those of the withheld group.
 
         Returns
         -------
@@ -198,7 +227,7 @@ class AuditState(StateParts):
         Examples
         --------
         >>> AuditState().add(None, [0.2, 0.8, 0.4], sensitive_features=list("ffm")).without(2)
-        AuditState: 2 rows in 1 cells, scores from 0 to 1
+        AuditState: 2 rows in 1 cell, scores from 0 to 1
         """
         check_integer("min_group_size", min_group_size, least=1)
         state = self.merge()
@@ -206,7 +235,8 @@ class AuditState(StateParts):
             return state
         if min_group_size > 1 and state.shape is not None and state.shape.proxy is not None:
             raise DataError(
-                "cannot withhold a group that has probabilities: those of the other groups add up to 1 with it",
+                "cannot withhold a group that has probabilities: those of the other groups add up "
+                "to 1 with it",
                 argument="min_group_size",
                 received=min_group_size,
                 remedy=Remedy("min_group_size", leave_out=True),
@@ -214,13 +244,16 @@ class AuditState(StateParts):
         size = np.bincount(state.counts.cell, state.counts.rows, len(state.cells))
         is_large = size >= min_group_size
         withheld = int(size[~is_large].sum())
-        state.left_out, state.withheld = state.left_out + withheld, state.withheld + withheld
-        state.cells, state.selected = list(compress(state.cells, is_large)), state.selected[is_large]
+        state.left_out = state.left_out + withheld
+        state.withheld = state.withheld + withheld
+        state.cells = list(compress(state.cells, is_large))
+        state.selected = state.selected[is_large]
         state.counts = state.counts.renumbered(np.where(is_large, np.cumsum(is_large) - 1, -1))
         return state
 
     def save(self, path: PathLike, *, min_group_size: int = 1) -> None:
-        """Write the counts to a file, which ``AuditState.load`` and ``metrifair.load`` read without running any code.
+        """Write the counts to a file, which ``AuditState.load`` and ``metrifair.load`` read without
+        running any code.
 
         Parameters
         ----------
@@ -294,8 +327,8 @@ class AuditState(StateParts):
         Returns
         -------
         Audit
-            The result of ``audit``. Brackets are as wide as the bins of the state; with up to 4,096 distinct scores
-            they are exact up to rounding.
+            The result of ``audit``. Brackets are as wide as the bins of the state; with up to 4,096
+            distinct scores they are exact up to rounding.
 
         Examples
         --------
@@ -303,13 +336,41 @@ class AuditState(StateParts):
         >>> state.audit(random_state=0).worst("wasserstein").value
         0.15
         """
-        arguments = dict(locals())
-        names = self.criteria if criteria is None else criteria
-        request = Request.of(arguments | {"criteria": names, "threshold": self.threshold})
-        for name, value in (("loss", request.loss), ("cuts", request.cuts), ("score_range", request.score_range)):
+        request = Request.of(
+            options,
+            continuous=continuous,
+            confidence=confidence,
+            criteria=self.criteria if criteria is None else criteria,
+            metrics=metrics,
+            threshold=self.threshold,
+            pos_label=pos_label,
+            favorable=favorable,
+            intersectional=intersectional,
+        )
+        for name, value in (
+            ("loss", request.loss),
+            ("cuts", request.cuts),
+            ("score_range", request.score_range),
+        ):
             if value is not None:
                 remedy = Remedy(name, leave_out=True)
-                raise DataError("does not apply to counts", argument=name, received=value, remedy=remedy)
-        source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        facts = {"call": call_text(AuditState.audit, arguments), "source": source}
-        return Audit(*audit_counts(self, request, make_seed(random_state), **facts))
+                raise DataError(
+                    "does not apply to counts", argument=name, received=value, remedy=remedy
+                )
+        call = call_text(
+            AuditState.audit,
+            self,
+            criteria=criteria,
+            metrics=metrics,
+            pos_label=pos_label,
+            favorable=favorable,
+            intersectional=intersectional,
+            continuous=continuous,
+            confidence=confidence,
+            options=options,
+        )
+        source = "counts"
+        if self.names:
+            source = f"counts of {listed(self.names)}"
+        seed = make_seed(random_state)
+        return Audit(*audit_counts(self, request, seed, call=call, source=source))

@@ -18,7 +18,9 @@ traitlets: Any = require("traitlets", extra="notebook", purpose="a slider in a n
 
 
 class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base carries no types
-    """A slider over a frontier's strengths and the selected models; see :meth:`metrifair.Frontier.widget`."""
+    """A slider over a frontier's strengths and the selected models; see
+    :meth:`metrifair.Frontier.widget`.
+    """
 
     _esm = widget_script()
     content = traitlets.Dict().tag(sync=True)  # the content of the chart
@@ -28,27 +30,45 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
     strength = traitlets.Float()
 
     def __init__(self, frontier: Frontier) -> None:
-        self.frontier, self._ready, view = frontier, False, frontier.view()
-        self._rows, content = view.rows, page_content(view)
+        self.frontier = frontier
+        self._ready = False
+        view = frontier.view()
+        self._rows = view.rows
+        content = page_content(view)
         row: Any = content["start"]
-        super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
+        super().__init__(
+            content=content,
+            row=row,
+            strength=self._rows[row].strength,
+            max_unfairness=frontier.limit,
+        )
         self._ready = True  # from now on, setting a limit selects a model
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """The test points at the slider, one for each seed."""
+        """The figures of the models at the slider, one for each seed."""
         return tuple(self._rows[self.row].points)
 
     @property
     def chosen(self) -> Point | None:
-        """The test point at the slider: the frontier's choice if it is one of them, else that of the first seed."""
+        """The figures of the model at the slider: of the frontier's choice if it is there, else
+        of the first seed.
+        """
         usable = [point for point in self.points if not point.failed]
         return self.frontier.chosen if self.frontier.chosen in usable else next(iter(usable), None)
 
     @property
     def model(self) -> Any:
-        """The fitted model behind ``chosen``; None if it failed, or was not kept."""
-        return next((outcome.model for outcome in self.frontier.outcomes if outcome.test == self.chosen), None)
+        """The model of all rows behind ``chosen``, which is trained if it has not been.
+
+        None if training failed, or if the frontier comes from a file without this model.
+        """
+        chosen = self.chosen
+        if chosen is None:
+            return None
+        self.frontier.train_missing([chosen.job])
+        outcomes = self.frontier.outcomes
+        return next((outcome.model for outcome in outcomes if outcome.job == chosen.job), None)
 
     @traitlets.validate("row")  # type: ignore[untyped-decorator]
     def _check_row(self, proposal: Any) -> int:
@@ -61,7 +81,8 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         strengths = sorted({row.strength for row in self._rows})
         if proposal["value"] not in strengths:
             raise DataError(
-                f"strength must be one of {', '.join(f'{value:g}' for value in strengths)}, got {proposal['value']}"
+                f"strength must be one of {', '.join(f'{value:g}' for value in strengths)}, got "
+                f"{proposal['value']}"
             )
         return float(proposal["value"])
 
@@ -73,8 +94,13 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
     def _follow_strength(self, change: Any) -> None:
         current = self._rows[self.row]
         if current.strength != change["new"]:  # prefer a row of the family that is shown
-            matches = [number for number, row in enumerate(self._rows) if row.strength == change["new"]]
-            self.row = next((number for number in matches if self._rows[number].family == current.family), matches[0])
+            matches = [
+                number for number, row in enumerate(self._rows) if row.strength == change["new"]
+            ]
+            self.row = next(
+                (number for number in matches if self._rows[number].family == current.family),
+                matches[0],
+            )
 
     @traitlets.observe("max_unfairness")  # type: ignore[untyped-decorator]
     def _choose(self, change: Any) -> None:

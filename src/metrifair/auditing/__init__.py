@@ -1,7 +1,8 @@
 """Measure, explain and certify the unfairness of the scores of any model.
 
-request (the options) and source (rows in memory, or rows of a file, table or state, counted where they are) -> sample
-(units and counts of their scores, which groups are compared, distances) -> decisions (who is selected, rates by group)
-and resampling (intervals and p-values) -> record (all findings, and notes). ``source.audit_source`` is the one audit.
-Out of core, scores are counted in bins, bins that matter are refined, and distances come with brackets.
+request (the options) and sources (rows in memory, or rows of a file, table or state, counted where
+they are) -> measure (figures of the counts: distances, intervals, tests, rates) -> findings and
+notes -> audit_record (all of them; ``audit_source`` is the one audit) -> changes (differences,
+series) and release (evidence). Out of core, scores are counted in bins, and distances come with
+brackets.
 """

@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
-from metrifair.figures.selection_rates import GroupRates, headline_groups, is_below
+from metrifair.figures.selection_rates import (
+    GroupRates,
+    headline_groups,
+    is_below,
+)
 from metrifair.metrics.registry import is_largest_gap
 
 
@@ -18,37 +22,61 @@ def main_metric(findings: Sequence[Finding]) -> str:
 
 
 def worst_finding(
-    findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None
+    findings: Iterable[Finding],
+    metric: str | None = None,
+    criterion: str | None = None,
 ) -> Finding | None:
-    """The finding with the largest value; by default by the main metric, of all criteria."""
-    candidates = [finding for finding in findings if criterion in (None, finding.criterion)]
-    metric = main_metric(candidates) if metric is None else metric
+    """The finding with the largest value; by default by the main metric, of all criteria.
+
+    Findings about a group whose name says that it is not known are not compared.
+    """
+    known = [finding for finding in findings if not finding.unknown_name]
+    candidates = [finding for finding in known if criterion in (None, finding.criterion)]
+    if metric is None:
+        metric = main_metric(candidates)
     return max(
-        (finding for finding in candidates if finding.metric == metric), key=lambda finding: finding.value, default=None
+        (finding for finding in candidates if finding.metric == metric),
+        key=lambda finding: finding.value,
+        default=None,
     )
 
 
 def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Sort significant findings by the lower end of the joint interval, then others by rows; small groups come last.
+    """Sort significant findings by the lower end of the joint interval, then others by rows.
 
-    Metrics alternate because their scales differ: the first finding of each metric, then the second of each.
+    Findings about groups of unknown name follow, and those about small groups come last.
+
+    Metrics alternate because their scales differ: the first finding of each metric, then the second
+    of each.
 
     >>> from metrifair.figures.intervals import Interval
-    >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric, value,
-    ...                 enough=rows >= 30, joint_interval=Interval(low, 1.0))
-    ...         for metric, value, rows, low in (("kolmogorov", 0.9, 10, 0.3), ("kolmogorov", 0.2, 80, 0.0),
-    ...                                          ("kolmogorov", 0.4, 70, 0.1), ("energy", 0.02, 70, 0.01))]
+    >>> facts = [("kolmogorov", 0.9, 10, 0.3), ("kolmogorov", 0.2, 80, 0.0),
+    ...          ("kolmogorov", 0.4, 70, 0.1), ("energy", 0.02, 70, 0.01)]
+    >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric,
+    ...                 value, enough=rows >= 30, joint_interval=Interval(low, 1.0))
+    ...         for metric, value, rows, low in facts]
     >>> [finding.value for finding in sort_findings(some)]
     [0.4, 0.02, 0.2, 0.9]
     """
 
     def rank(finding: Finding) -> tuple[int, float]:
         if finding.certain:
-            return 0, 0.0 if finding.joint_interval is None else -finding.joint_interval.low
-        return 1 if finding.enough else 2, -min(finding.sizes)
+            low = 0.0
+            if finding.joint_interval is not None:
+                low = finding.joint_interval.low
+            return 0, -low
+        place = 1
+        if finding.unknown_name:
+            place = 2
+        if not finding.enough:
+            place = 3
+        return place, -min(finding.independent_sizes)
 
     counts: Counter[tuple[str, int]] = Counter()
-    order = {metric: place for place, metric in enumerate(dict.fromkeys(finding.metric for finding in findings))}
+    order = {
+        metric: place
+        for place, metric in enumerate(dict.fromkeys(finding.metric for finding in findings))
+    }
     ranked = []
     for finding in sorted(findings, key=lambda item: (*rank(item), -item.value)):
         kind = finding.metric, rank(finding)[0]
@@ -58,16 +86,38 @@ def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def headline_finding(findings: Sequence[Finding]) -> Finding | None:
-    """The significant finding by the main metric whose joint interval is furthest above 0; None without one."""
+    """The significant finding by the main metric whose joint interval is furthest above 0; None
+    without one.
+    """
     metric = main_metric(findings)
     return next(
-        iter(sort_findings([finding for finding in findings if finding.certain and finding.metric == metric])),
+        iter(
+            sort_findings(
+                [finding for finding in findings if finding.certain and finding.metric == metric]
+            )
+        ),
         None,
     )
 
 
+def summarized_finding(findings: Sequence[Finding]) -> Finding | None:
+    """The finding that a summary names: a significant one, or else the one with the most rows;
+    None without one.
+    """
+    metric = main_metric(findings)
+    compared = [finding for finding in findings if finding.metric == metric and finding.assessed]
+    first = headline_finding(compared)
+    if first is not None:
+        return first
+    bounded = [finding for finding in compared if finding.joint_interval is not None]
+    return next(iter(sort_findings(bounded or compared)), None)
+
+
 def shown_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of a report. Decisions are shown for the main metric only, which is the difference of the rates."""
+    """The findings of a report.
+
+    Decisions are shown for the main metric only, which is the difference of the rates.
+    """
     metric = main_metric(findings)
     return [finding for finding in findings if not finding.decided or finding.metric == metric]
 
@@ -77,14 +127,26 @@ def lowest_rate(table: Decisions) -> GroupRates | None:
 
     Among ties, prefer a group with enough rows that is not the reference.
     """
-    lowest = [rate for rate in table.rates if rate.ratio is not None and rate.ratio == table.selection_ratio]
-    return min(lowest, key=lambda rate: (rate.group == table.reference, rate.few), default=None)
+    lowest = [
+        rate
+        for rate in table.rates
+        if rate.ratio is not None and rate.ratio == table.selection_ratio
+    ]
+    return min(
+        lowest,
+        key=lambda rate: (rate.group == table.reference, rate.few),
+        default=None,
+    )
 
 
 def compares_few(table: Decisions) -> bool:
-    """Whether the smallest impact ratio of a table compares a group below the minimum group size."""
+    """Whether the smallest impact ratio of a table compares a group below the minimum group
+    size.
+    """
     compared = headline_groups(table.rates, [rate.few for rate in table.rates])
-    reference_excluded = table.reference is not None and table.reference not in [rate.group for rate in compared]
+    reference_excluded = table.reference is not None and table.reference not in [
+        rate.group for rate in compared
+    ]
     return reference_excluded or any(rate.few for rate in compared)
 
 
@@ -95,7 +157,9 @@ def required_tables(record: AuditRecord) -> list[Decisions]:
 
 
 class WorstRatio(NamedTuple):
-    """The smallest impact ratio among groups of enough rows: its table, the group, and the reference."""
+    """The smallest impact ratio among groups of enough rows: its table, the group, and the
+    reference.
+    """
 
     table: Decisions
     group: GroupRates
@@ -108,11 +172,15 @@ class WorstRatio(NamedTuple):
 
 
 def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
-    """The smallest impact ratio of all tables among groups of enough rows; None if there is none."""
+    """The smallest impact ratio of all tables among groups of enough rows; None if there is
+    none.
+    """
     ratios = [
         WorstRatio(table, rate, reference)
         for table in decisions
-        for reference in [rate for rate in table.rates if rate.group == table.reference and not rate.few]
+        for reference in [
+            rate for rate in table.rates if rate.group == table.reference and not rate.few
+        ]
         for rate in table.rates
         if rate.ratio is not None and rate is not reference and not rate.few
     ]

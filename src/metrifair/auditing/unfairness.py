@@ -1,4 +1,6 @@
-"""``unfairness(...)``: the distance between groups as one number, in the shape of a scikit-learn metric."""
+"""``unfairness(...)``: the distance between groups as one number, in the shape of a
+scikit-learn metric.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,25 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_value
 from metrifair.metrics.pair import TOO_FAR, between
-from metrifair.metrics.registry import MetricLike, acts_on_vectors, plug_in_metric
+from metrifair.metrics.registry import (
+    MetricLike,
+    acts_on_vectors,
+    plug_in_metric,
+)
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.predictions import criterion_scores, read_predictions
+from metrifair.problem.predictions import (
+    check_not_swapped,
+    criterion_scores,
+    numbers_or_none,
+    read_predictions,
+)
 from metrifair.problem.problem import Inputs, Problem, problem_by_membership
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
+from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known
 
@@ -42,21 +54,24 @@ def unfairness(
 ) -> float:
     """Distance between the groups' score distributions: the worst comparison, or the sum of all.
 
-    The value is that of the empirical distributions. Metrics that compare numbers take the probabilities of three or
-    more classes one class at a time.
+    The value is that of the empirical distributions. Metrics that compare numbers take the
+    probabilities of three or more classes one class at a time.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
         Outcomes: labels, or a regression target. Needed if the criterion uses labels or losses.
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class is used.
+        Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class
+        is used.
     sensitive_features : array-like, table or GroupProbabilities
-        The group of each sample. A table contains several attributes. Rows with a missing group are excluded. If groups
-        are not in the data, pass their probabilities as ``GroupProbabilities``.
+        The group of each sample. A table contains several attributes. Rows with a missing group are
+        excluded. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
+        The value is then the weighted one, which can be far too small: ``audit`` also reports the
+        one divided by R2.
     metric : str or callable, default="kolmogorov"
-        Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
-        ``total_variation``, or a function of two samples.
+        Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``,
+        ``cramer``, ``lp``, ``mmd``, ``total_variation``, or a function of two samples.
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion.
     control_features : array-like or table, default=None
@@ -68,15 +83,15 @@ def unfairness(
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared: all pairs, or each group with the rest. "independence" measures how much scores
-        depend on the group (for ``metric="energy"``).
+        Which groups are compared: all pairs, or each group with the rest. "independence" measures
+        how much scores depend on the group (for ``metric="energy"``).
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes, such as age: the named columns, all, or none. For a numeric attribute, ``"energy"`` measures
-        how much scores depend on it (``energy_dependence``). Any other metric compares rows up to and above a cut: the
-        worst of up to 100 cuts that leave 5 % on either side. ``"auto"`` selects numeric columns with more than 20
-        different values and warns.
+        Numeric attributes, such as age: the named columns, all, or none. For a numeric attribute,
+        ``"energy"`` measures how much scores depend on it (``energy_dependence``). Any other metric
+        compares rows up to and above a cut: the worst of up to 100 cuts that leave 5 % on either
+        side. ``"auto"`` selects numeric columns with more than 20 different values and warns.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         Loss that ``risk_parity`` compares.
 
@@ -102,7 +117,8 @@ def unfairness(
     check_known("reduce", reduce, ("max", "sum"))
     if kind.score == "loss" and loss is None:
         raise DataError(
-            f"{kind.name} compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
+            f"{kind.name} compares losses; pass loss=...: 'log_loss' for probabilities, or "
+            "'squared_error', "
             "'absolute_error', 'huber'"
         )
     uses_labels = kind.needs_labels or kind.score == "loss" or callable(kind.score)
@@ -123,7 +139,11 @@ def unfairness(
         pos_label=pos_label if uses_labels and not numeric else None,
         target="numbers" if numeric else "either",
     )
-    score = criterion_scores(kind, read_predictions(y_pred, problem, pos_label=pos_label).values, problem, loss=loss)
+    prediction = read_predictions(y_pred, problem, pos_label=pos_label).values
+    if not numeric:
+        check_not_swapped(numbers_or_none("y_true", y_true), prediction)
+    warn_of_unknown_names(problem, stacklevel=3)
+    score = criterion_scores(kind, prediction, problem, loss=loss)
     distances, problem = _distances(metric, score, problem)
     if reduce == "sum":
         distances = _worst_cuts(distances, problem).sum()
@@ -134,7 +154,9 @@ def unfairness(
 
 
 def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Floats, Problem]:
-    """The distance of each comparison, and the problem with these comparisons: numbers in bands, except for energy."""
+    """The distance of each comparison, and the problem with these comparisons: numbers in
+    bands, except for energy.
+    """
     if metric != "energy":
         problem = in_bands(problem)
         check_dependences(problem.comparisons, metric)
@@ -153,11 +175,14 @@ def _distances(metric: MetricLike, score: Floats, problem: Problem) -> tuple[Flo
 
 
 def _worst_cuts(distances: Floats, problem: Problem) -> Floats:
-    """Distances (..., comparisons), with all cuts of a numeric attribute within one set replaced by the largest."""
+    """Distances (..., comparisons), with all cuts of a numeric attribute within one set
+    replaced by the largest.
+    """
     cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
     merged: dict[object, list[int]] = {}
     for place, comparison in enumerate(problem.comparisons):
         merged.setdefault(
-            (comparison.attribute, comparison.within) if comparison.attribute in cut else place, []
+            (comparison.attribute, comparison.within) if comparison.attribute in cut else place,
+            [],
         ).append(place)
     return np.stack([distances[..., places].max(-1) for places in merged.values()], -1)

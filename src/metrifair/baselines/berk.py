@@ -1,6 +1,7 @@
 """Convex fair regression (Berk et al. 2017): least squares, and a penalty on pairs across groups.
 
-Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one factorization of the data.
+Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one
+factorization of the data.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from metrifair.baselines.stacked import FitGrid, Fitted, TrainingData, WeightedEstimator, linear_scores
+from metrifair.baselines.stacked import (
+    FitGrid,
+    Fitted,
+    TrainingData,
+    WeightedEstimator,
+    linear_scores,
+)
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number
@@ -27,26 +34,27 @@ _BLOCK = 1 << 21  # similarities in memory at a time
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BerkRegressor(RegressorMixin, WeightedEstimator):
-    """Linear regression with similar predictions for rows of different groups that have similar targets.
+    """Linear regression with similar predictions for rows of different groups that have similar
+    targets.
 
-    ``fit`` minimizes squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form.
-    The penalty weights each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
-    depends on the scale of y.
+    ``fit`` minimizes squared error + strength x penalty + ridge x (squared intercept and
+    coefficients), in closed form. The penalty weights each pair across groups by the similarity
+    ``exp(-(y_i - y_j)^2)`` of its targets. The similarity depends on the scale of y.
 
     Parameters
     ----------
     strength : float, default=1.0
         Penalty strength, at least 0.
     penalty : {"individual", "group"}, default="individual"
-        The mean squared difference of the predictions of a pair, or the square of their mean difference. More than two
-        groups: the sum over pairs of groups (not in the paper).
+        The mean squared difference of the predictions of a pair, or the square of their mean
+        difference. More than two groups: the sum over pairs of groups (not in the paper).
     loss : {"pooled", "group_balanced"}, default="pooled"
         Loss: the mean over all rows, or the sum of the groups' means.
     ridge : float, default=0.0
         L2 regularization: the weight of the squared coefficients, including the intercept.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference is the version of the published comparison: the group-balanced loss, for
-        any value of ``loss``.
+        Variant of the method. The reference is the version of the published comparison: the
+        group-balanced loss, for any value of ``loss``.
 
     Attributes
     ----------
@@ -80,7 +88,9 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
         loss: Loss = "group_balanced" if self.variant == "reference" else self.loss
         fits: list[list[Fitted]] = []
         for rows in grid.rows:
-            path = solutions(data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge)
+            path = solutions(
+                data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge
+            )
             fits.append([{"intercept_": float(beta[0]), "coef_": beta[1:]} for beta in path])
         return fits
 
@@ -101,17 +111,26 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
 
 
 def solutions(
-    data: TrainingData, strengths: Sequence[float], *, penalty: Penalty, loss: Loss, ridge: float = 0.0
+    data: TrainingData,
+    strengths: Sequence[float],
+    *,
+    penalty: Penalty,
+    loss: Loss,
+    ridge: float = 0.0,
 ) -> list[Floats]:
     """(intercept, coefficients) for each strength; of several minimizers the one of least norm."""
     design = np.column_stack([np.ones(len(data)), data.x])
-    totals = data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
+    totals = (
+        data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
+    )
     scale = np.sqrt(data.weight / totals)
-    # Square roots of the quadratic forms, on the span of the rows, in which the minimizer of least norm lies: forming
-    # the matrices would square the condition number.
+    # Square roots of the quadratic forms, on the span of the rows, in which the minimizer of least
+    # norm lies: forming the matrices would square the condition number.
     left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
     counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
-    target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
+    target = left.T[counts] @ (data.y * scale)
+    roots = np.diag(values[counts])
+    basis = right[counts].T
     penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
     zeros = np.zeros(len(penalized) + len(shrinking))
@@ -124,10 +143,13 @@ def solutions(
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
-    pairs = [pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)]
+    pairs = [
+        pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)
+    ]
     if all(similar == 0 for *_, similar in pairs):
         warnings.warn(
-            "the targets of different groups are so far apart that no pair is similar: the penalty is zero; rescale y",
+            "the targets of different groups are so far apart that no pair is similar: the penalty "
+            "is zero; rescale y",
             stacklevel=6,
         )
     if penalty == "group":
@@ -138,13 +160,18 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
 
 
 def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:
-    """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of D, the similarity."""
-    x = data.x - data.x.mean(0)  # differences do not change; less is lost when the products are subtracted
+    """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of
+    D, the similarity.
+    """
+    # differences do not change; less is lost when the products are subtracted
+    x = data.x - data.x.mean(0)
     (x1, y1, w1), (x0, y0, w0) = (
         (x[in_group], data.y[in_group], data.weight[in_group] / data.weight[in_group].sum())
         for in_group in (data.group == left, data.group == right)
     )
-    cross, row_sums, column_sums = np.zeros((x.shape[1], x.shape[1])), np.empty(len(y1)), np.zeros(len(y0))
+    cross = np.zeros((x.shape[1], x.shape[1]))
+    row_sums = np.empty(len(y1))
+    column_sums = np.zeros(len(y0))
     step = max(1, _BLOCK // len(y0))
     for start in range(0, len(y1), step):
         block = slice(start, start + step)

@@ -1,4 +1,6 @@
-"""Predictions of a regressor moved to the barycenter of the groups' distributions (Chzhen et al., 2020)."""
+"""Predictions of a regressor moved to the barycenter of the groups' distributions (Chzhen et
+al., 2020).
+"""
 
 from __future__ import annotations
 
@@ -21,28 +23,32 @@ from metrifair.support.checks import check_number, check_switches
 class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     """Post-processing of a regressor: predictions with the same distribution in all groups.
 
-    A prediction is replaced by the mean, over groups weighted by size, of the predictions of the same rank. This is the
-    best predictor with statistical parity in squared error. Prediction needs the groups.
+    A prediction is replaced by the mean, over groups weighted by size, of the predictions of the
+    same rank. This is the best predictor with statistical parity in squared error. Prediction needs
+    the groups.
 
     Parameters
     ----------
     estimator : regressor, default=None
         Estimator to use: a regressor. None is a network, ``FairRegressor(0)``.
     tolerance : float, default=0.0
-        Allowed unfairness, from 0 (statistical parity) to 1 (the estimator's predictions). Values between extend the
-        published method: the Wasserstein distance between groups is proportional to the tolerance.
+        Allowed unfairness, from 0 (statistical parity) to 1 (the estimator's predictions). Values
+        between extend the published method: the Wasserstein distance between groups is proportional
+        to the tolerance.
     sigma : float, default=0.0
-        Size of the random noise that breaks ties: predictions are ranked after adding a draw between -sigma and sigma.
-        The draw is a function of the seed and the row's features. So the prediction of a row does not depend on the
-        other rows of a call, and rows with equal features get equal predictions. Averaging over the draw instead would
-        leave ties, and with them a distance between the groups.
+        Size of the random noise that breaks ties: predictions are ranked after adding a draw
+        between -sigma and sigma. The draw is a function of the seed and the row's features. So the
+        prediction of a row does not depend on the other rows of a call, and rows with equal
+        features get equal predictions. Averaging over the draw instead would leave ties, and with
+        them a distance between the groups.
     split : bool, default=False
-        Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
+        Rank with one half of each group's rows and take values from the other, for guarantees
+        without assumptions.
     prefit : bool, default=False
         Whether the estimator is already fitted. ``fit`` then needs no targets.
     folds : int, default=1
-        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's predictions of its training
-        rows.
+        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's
+        predictions of its training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds, the halves and the draws.
 
@@ -53,7 +59,8 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     groups_ : tuple
         The groups that ``fit`` saw, of which new rows are to be.
     ranked_, valued_ : list of ndarray
-        Sorted predictions of each group that ranks are looked up in, and that values are taken from.
+        Sorted predictions of each group that ranks are looked up in, and that values are taken
+        from.
     shares_ : ndarray of shape (n_groups,)
         Shares of the groups.
 
@@ -86,12 +93,16 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         """Sort the predictions of each group, for ranks and for values."""
         self.jitter_seed_ = int(self.generator_.randint(2**31 - 1))
         values = self._jittered(X, scores)
-        members = [self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))]
-        first, second = members, members
+        members = [
+            self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))
+        ]
+        first = members
+        second = members
         if self.split:
             if min(map(len, members)) < 2:
                 raise TooFewSamples("split=True needs two rows of each group to calibrate on")
-            first, second = [part[: len(part) // 2] for part in members], [part[len(part) // 2 :] for part in members]
+            first = [part[: len(part) // 2] for part in members]
+            second = [part[len(part) // 2 :] for part in members]
         self.ranked_, self.valued_ = ([np.sort(part) for part in half] for half in (first, second))
         self.shares_ = np.bincount(group) / len(group)
 
@@ -116,7 +127,8 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         group = self._groups(X, sensitive_features)
         plain = self._scores(self.base_, X, sensitive_features)
         jittered = self._jittered(X, plain)
-        fair, valued = np.empty(len(plain)), list(map(EmpiricalDistribution.of, self.valued_))
+        fair = np.empty(len(plain))
+        valued = list(map(EmpiricalDistribution.of, self.valued_))
         for code, ranked in enumerate(self.ranked_):
             members = group == code
             _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[members])
@@ -125,7 +137,8 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
 
 
 def row_draws(X: Table, seed: int) -> Floats:
-    """A number in [-1, 1) for each row: a hash of the seed and the row's features, independent of other rows.
+    """A number in [-1, 1) for each row: a hash of the seed and the row's features, independent of
+    other rows.
 
     >>> rows = np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> bool((row_draws(rows[::-1], 0) == row_draws(rows, 0)[::-1]).all())
@@ -133,7 +146,8 @@ def row_draws(X: Table, seed: int) -> Floats:
     """
     table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)  # sparse, or any table
     try:
-        table = table.astype(np.float64)  # the type of a list's numbers may depend on the other rows
+        # the type of a list's numbers may depend on the other rows
+        table = table.astype(np.float64)
     except (TypeError, ValueError):
         table = table.astype(object)  # names of categories
     digests = [blake2b(f"{seed} {row}".encode(), digest_size=8).digest() for row in table.tolist()]

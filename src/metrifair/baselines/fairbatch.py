@@ -1,4 +1,6 @@
-"""FairBatch (Roh et al., 2021): shares of label and group in a batch, moved by the errors of the model."""
+"""FairBatch (Roh et al., 2021): shares of label and group in a batch, moved by the errors of
+the model.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ _SMALLEST_BATCH = 4
 class FairBatchClassifier(BatchedNetworkClassifier):
     """A network trained on batches with adaptive shares of label and group.
 
-    After each epoch the shares move to reduce the difference between the groups' losses. No parameter trades
-    fairness for accuracy. The method takes two groups. Prediction needs no groups.
+    After each epoch the shares move to reduce the difference between the groups' losses. No
+    parameter trades fairness for accuracy. The method takes two groups. Prediction needs no groups.
 
     Parameters
     ----------
@@ -49,11 +51,13 @@ class FairBatchClassifier(BatchedNetworkClassifier):
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Fairness criterion: which losses are to be equal.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference follows the authors' code. The score is the logistic function of twice the
-        output, and halves are rounded to even. Shares move before the first epoch too, by the errors of the untrained
-        network. After the end of a cell's rows some of them repeat.
+        Variant of the method. The reference follows the authors' code. The score is the logistic
+        function of twice the output, and halves are rounded to even. Shares move before the first
+        epoch too, by the errors of the untrained network. After the end of a cell's rows some of
+        them repeat.
     step : float, default=0.005
-        Step size of a share after each epoch; 0 is stratified sampling. Shares need many epochs to move far.
+        Step size of a share after each epoch; 0 is stratified sampling. Shares need many epochs to
+        move far.
 
     Attributes
     ----------
@@ -86,7 +90,8 @@ class FairBatchClassifier(BatchedNetworkClassifier):
     step: float = 0.005
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        rows, criterion = grid.rows, usual_name(self.criterion)
+        rows = grid.rows
+        criterion = usual_name(self.criterion)
         check_known("criterion", criterion, _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
@@ -95,15 +100,26 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         batch_size = schedule_for(network, min(map(len, rows))).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
-                f"batch_size must be at least {_SMALLEST_BATCH} to contain two labels of two groups, got {batch_size}"
+                f"batch_size must be at least {_SMALLEST_BATCH} to contain two labels of two "
+                f"groups, got {batch_size}"
             )
         reference = self.variant == "reference"
-        sampler = Sampler(data, rows, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference)
+        sampler = Sampler(
+            data,
+            rows,
+            batch_size=batch_size,
+            criterion=criterion,
+            step=self.step,
+            reference=reference,
+        )
         model = model_for(network, data.x.shape[1], 1)
         model = Doubled(model) if reference else model
-        objective, source = Objective(BINARY, ()), EpochSource(sampler.size, (), sampler.draw)
+        objective = Objective(BINARY, ())
+        source = EpochSource(sampler.size, (), sampler.draw)
         unpenalized = grid._replace(strengths=[0.0])
-        networks = train_networks(network, make_samples(data), objective, unpenalized, source=source, model=model)
+        networks = train_networks(
+            network, make_samples(data), objective, unpenalized, source=source, model=model
+        )
         return [
             [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
             for (predictor,), shares in zip(networks, sampler.shares, strict=True)
@@ -126,10 +142,12 @@ class Doubled:
 
 
 def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -> Floats:
-    """Shares of group 1 within each label after an epoch, for losses (..., label, group) of the model's cells.
+    """Shares of group 1 within each label after an epoch, for losses (..., label, group) of the
+    model's cells.
 
-    One label moves: the one whose groups differ more, or the positive one under equal opportunity. There the share of
-    the group with the larger loss grows; under statistical parity, among the negative, it shrinks.
+    One label moves: the one whose groups differ more, or the positive one under equal opportunity.
+    There the share of the group with the larger loss grows; under statistical parity, among the
+    negative, it shrinks.
 
     >>> update_shares(np.array([0.6, 0.25]), np.array([[0.0, 0.0], [0.2, 0.9]]), "equal_opportunity", 0.1)
     array([0.6 , 0.35])
@@ -138,13 +156,20 @@ def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -
     if criterion == "statistical_parity":
         towards = towards * np.array([-1.0, 1.0])
     gap = np.abs(losses[..., 1] - losses[..., 0])
-    positive = np.ones(gap.shape[:-1], dtype=bool) if criterion == "equal_opportunity" else gap[..., 1] > gap[..., 0]
+    positive = (
+        np.ones(gap.shape[:-1], dtype=bool)
+        if criterion == "equal_opportunity"
+        else gap[..., 1] > gap[..., 0]
+    )
     moves = np.stack([~positive, positive], -1)
     return np.clip(shares + np.where(moves, towards, 0.0), 0.0, 1.0)
 
 
-def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even: bool = False) -> Integers:
-    """Rows of each cell (..., label, group) in a batch; rounded, so that they may not add up to its size.
+def batch_counts(
+    shares: Floats, sizes: Floats, batch_size: int, *, half_to_even: bool = False
+) -> Integers:
+    """Rows of each cell (..., label, group) in a batch; rounded, so that they may not add up to its
+    size.
 
     >>> batch_counts(np.array([2 / 3, 0.25]), np.array([[20.0, 40.0], [30.0, 10.0]]), 50)
     array([[10, 20],
@@ -157,10 +182,11 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:
-    """Losses (seeds, label, group) of all rows' outputs (seeds, n), for membership (seeds, label, group, n).
+    """Losses (seeds, label, group) of all rows' outputs (seeds, n), for membership (seeds, label,
+    group, n).
 
-    The mean cross-entropy of each cell; under statistical parity that of the label 1 for all rows, divided by the size
-    of the group.
+    The mean cross-entropy of each cell; under statistical parity that of the label 1 for all rows,
+    divided by the size of the group.
     """
     parity = criterion == "statistical_parity"
     loss = functional.softplus(-output) if parity else BINARY.loss(output, y)
@@ -169,16 +195,23 @@ def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Te
     return torch.einsum("sn,sygn->syg", loss, member) / counts.clamp_min(1)
 
 
-def cyclic(rows: Tensor, count: int, steps: int, generator: torch.Generator, *, repeating: bool = False) -> Tensor:
+def cyclic(
+    rows: Tensor, count: int, steps: int, generator: torch.Generator, *, repeating: bool = False
+) -> Tensor:
     """Rows of ``steps`` batches (steps, count): one shuffled pass after the other.
 
-    ``repeating`` continues after the end of the only pass with as many rows as were left, as the authors' code does.
+    ``repeating`` continues after the end of the only pass with as many rows as were left, as the
+    authors' code does.
     """
     if not repeating:
         passes = -(-steps * count // len(rows))
-        order = torch.cat([torch.randperm(len(rows), generator=generator) for _ in range(max(1, passes))])
+        order = torch.cat(
+            [torch.randperm(len(rows), generator=generator) for _ in range(max(1, passes))]
+        )
         return rows[order[: steps * count]].view(steps, count)
-    order, begin, places = torch.randperm(len(rows), generator=generator), 0, []
+    order = torch.randperm(len(rows), generator=generator)
+    begin = 0
+    places = []
     for _ in range(steps):
         places.append((begin + torch.arange(count)) % len(rows))
         begin = begin + count if begin + count <= len(rows) else (len(rows) - begin) % len(rows)
@@ -198,17 +231,24 @@ class Sampler:
         step: float,
         reference: bool,
     ) -> None:
-        self.criterion, self.step, self.reference = criterion, step, reference
+        self.criterion = criterion
+        self.step = step
+        self.reference = reference
         self.y = torch.as_tensor(data.y)
         self.member = torch.zeros(len(rows), 2, 2, len(data))  # (seeds, label, group, n)
         self.cells: list[list[Tensor]] = []  # rows of each seed by label, then by group
         for seed, part in enumerate(rows):
-            inside = [part[(data.y[part] == y) & (data.group[part] == a)] for y in (0, 1) for a in (0, 1)]
+            inside = [
+                part[(data.y[part] == y) & (data.group[part] == a)] for y in (0, 1) for a in (0, 1)
+            ]
             self.cells.append([torch.as_tensor(cell) for cell in inside])
             for place, cell in enumerate(inside):
                 self.member[seed, place // 2, place % 2, cell] = 1.0
-        self.sizes = np.array([[float(len(cell)) for cell in seed] for seed in self.cells]).reshape(-1, 2, 2)
-        self.shares = self.sizes[..., 1] / np.maximum(self.sizes.sum(-1), 1)  # of group 1, (seeds, label)
+        self.sizes = np.array([[float(len(cell)) for cell in seed] for seed in self.cells]).reshape(
+            -1, 2, 2
+        )
+        # of group 1, (seeds, label)
+        self.shares = self.sizes[..., 1] / np.maximum(self.sizes.sum(-1), 1)
         fewest = min(map(len, rows))
         self.batch_size = min(batch_size, fewest)
         self.steps = fewest // self.batch_size
@@ -216,7 +256,8 @@ class Sampler:
         self.begun = False
 
     def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
-        """The batches of an epoch; before the second and later ones, the shares move (in the reference, before all).
+        """The batches of an epoch; before the second and later ones, the shares move (in the
+        reference, before all).
 
         All seeds' batches are filled up to one size with rows of weight 0.
         """
@@ -227,7 +268,8 @@ class Sampler:
             self.shares = update_shares(self.shares, losses, self.criterion, self.step)
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
-        rows, weight = [], torch.zeros(len(self.cells), 1, self.size)
+        rows = []
+        weight = torch.zeros(len(self.cells), 1, self.size)
         for seed, (cells, generator) in enumerate(zip(self.cells, generators, strict=True)):
             sizes = counts[seed].ravel().tolist()
             parts = [

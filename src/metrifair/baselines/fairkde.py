@@ -1,4 +1,6 @@
-"""Fair KDE (Cho, Hwang and Suh, 2020): rates of acceptance, smoothed by a kernel, made equal while training."""
+"""Fair KDE (Cho, Hwang and Suh, 2020): rates of acceptance, smoothed by a kernel, made equal
+while training.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,11 @@ _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 class FairKDEClassifier(BatchedNetworkClassifier):
     """A network with similar selection rates in all groups, smoothed by a Gaussian kernel.
 
-    ``fit`` minimizes (1 - strength) x cross-entropy + strength x the Huber loss of each group's rate minus the overall
-    rate. Prediction needs no groups; the original uses the group as a feature. The paper trains without
-    standardization: 500 epochs with batches of 2,048 rows and a learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and
-    200 epochs with batches of 512 rows and a learning rate of 0.1 that decays by 0.98 (Adult).
+    ``fit`` minimizes (1 - strength) x cross-entropy + strength x the Huber loss of each group's
+    rate minus the overall rate. Prediction needs no groups; the original uses the group as a
+    feature. The paper trains without standardization: 500 epochs with batches of 2,048 rows and a
+    learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs with batches of 512 rows and a
+    learning rate of 0.1 that decays by 0.98 (Adult).
 
     Parameters
     ----------
@@ -55,8 +58,8 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     random_state : int, NumPy generator or None, default=None
         Seed of the initial weights and the batches.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
-        Fairness criterion: compare the selection rates of all rows, of positive rows, or of positive and of negative
-        rows.
+        Fairness criterion: compare the selection rates of all rows, of positive rows, or of
+        positive and of negative rows.
     bandwidth : float, default=0.1
         Bandwidth of the kernel.
     threshold : float, default=0.5
@@ -68,11 +71,13 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     tail : {"exact", "approx"}, default=None
         Tail of the kernel: exact, or by the authors' formula. None follows the variant.
     warm_start_path : bool, default=False
-        If several strengths are trained at once, train them one after the other, each from the last one's weights.
+        If several strengths are trained at once, train them one after the other, each from the last
+        one's weights.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference follows the published experiments: the first group and the formula; under
-        equal opportunity the rate of *all* rows as reference; plain shuffled batches (a batch that lacks a group is
-        drawn again, where theirs was skipped). Strengths above 1 raise the cross-entropy, with a warning.
+        Variant of the method. The reference follows the published experiments: the first group and
+        the formula; under equal opportunity the rate of *all* rows as reference; plain shuffled
+        batches (a batch that lacks a group is drawn again, where theirs was skipped). Strengths
+        above 1 raise the cross-entropy, with a warning.
 
     Attributes
     ----------
@@ -111,7 +116,8 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         rows = grid.rows
         self._check(grid.strengths)
-        network, device = self._network(), as_device(self.device)
+        network = self._network()
+        device = as_device(self.device)
         for seed_rows in rows:
             data.take(seed_rows).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         cells = compared_cells(self.criterion, data.groups)
@@ -122,7 +128,9 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         member = members(cells, len(data.groups), groups=which, all_rows=all_rows)
         source = None
         if reference:
-            source = _shuffled_epochs(cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size)
+            source = _shuffled_epochs(
+                cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size
+            )
         objective = SmoothedRates(
             BINARY,
             cells.comparisons,
@@ -135,8 +143,13 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             member=member.to(device),
         )
         samples = make_samples(data, cell)
-        networks = train_networks(network, samples, objective, grid, source=source, path=self.warm_start_path)
-        return [[None if predictor is None else {"predictor_": predictor} for predictor in seed] for seed in networks]
+        networks = train_networks(
+            network, samples, objective, grid, source=source, path=self.warm_start_path
+        )
+        return [
+            [None if predictor is None else {"predictor_": predictor} for predictor in seed]
+            for seed in networks
+        ]
 
     def _check(self, strengths: Sequence[float]) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
@@ -151,14 +164,20 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         if self.threshold == 1:
             raise DataError("threshold must lie between 0 and 1, got 1")
         for strength in strengths:
-            check_number("strength", strength, low=0, high=inf if self.variant == "reference" else 1.0)
+            check_number(
+                "strength", strength, low=0, high=inf if self.variant == "reference" else 1.0
+            )
         if max(strengths) > 1:
             warnings.warn(
-                f"strength {max(strengths):g} is above 1: the cross-entropy is then raised, not lowered", stacklevel=5
+                f"strength {max(strengths):g} is above 1: the cross-entropy is then raised, not "
+                "lowered",
+                stacklevel=5,
             )
 
 
-def smoothed_acceptance(score: Tensor, *, bandwidth: float = 0.1, threshold: float = 0.5, tail: str) -> Tensor:
+def smoothed_acceptance(
+    score: Tensor, *, bandwidth: float = 0.1, threshold: float = 0.5, tail: str
+) -> Tensor:
     """The share of each score, smoothed by a Gaussian kernel, above the threshold.
 
     The ``"approx"`` tail is, in value but not in slope, that of the original authors' formula.
@@ -190,19 +209,27 @@ class SmoothedRates(Objective):
         """Both terms; the batch's samples name rows of the data."""
         samples = batch.samples
         risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
-        return Terms(risk, self.cost(self.task.prediction(output), samples.cell, samples.weight) - risk)
+        return Terms(
+            risk, self.cost(self.task.prediction(output), samples.cell, samples.weight) - risk
+        )
 
     def cost(self, score: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
-        """The cost of unequal rates of scores (seeds, strengths, n): quadratic up to ``delta``, linear beyond.
+        """The cost of unequal rates of scores (seeds, strengths, n): quadratic up to ``delta``,
+        linear beyond.
 
         Of each seed's rows (seeds, n) of the data, with weights (seeds, 1, n).
         """
-        inside = self.member.to(score.dtype)[:, :, self.cell[rows]].movedim(-2, 0)  # (seeds, terms, 2, n)
+        # of shape: seeds, terms, 2, n
+        inside = self.member.to(score.dtype)[:, :, self.cell[rows]].movedim(-2, 0)
         counts = inside * weight.unsqueeze(1)
         first, second = (counts / counts.sum(-1, keepdim=True)).unbind(-2)
-        accepted = smoothed_acceptance(score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail)
+        accepted = smoothed_acceptance(
+            score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail
+        )
         disparity = accepted @ (first - second).transpose(-2, -1)
-        return functional.huber_loss(disparity, torch.zeros_like(disparity), delta=self.delta, reduction="none").sum(-1)
+        return functional.huber_loss(
+            disparity, torch.zeros_like(disparity), delta=self.delta, reduction="none"
+        ).sum(-1)
 
 
 def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
@@ -217,7 +244,9 @@ def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) ->
     ``all_rows`` compares each group with all rows, for every criterion.
     """
     size = int(cells.table.max()) + 1
-    terms = [(comparison.left, comparison.left + comparison.right) for comparison in cells.comparisons]
+    terms = [
+        (comparison.left, comparison.left + comparison.right) for comparison in cells.comparisons
+    ]
     if count == 2:  # both groups in one comparison
         terms = [
             (side, comparison.left + comparison.right)
@@ -235,7 +264,9 @@ def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) ->
     return member
 
 
-def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int) -> EpochSource:
+def _shuffled_epochs(
+    cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int
+) -> EpochSource:
     """Plain shuffled batches; one in which a compared set is empty is drawn again."""
     rows_by_seed = [torch.as_tensor(part) for part in rows]
     fewest = min(map(len, rows_by_seed))
@@ -245,15 +276,22 @@ def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, bat
     def one_pass(part: Tensor, generator: torch.Generator) -> Tensor:
         complete: list[Tensor] = []
         for _ in range(_MOST_PASSES):
-            batches = part[torch.randperm(len(part), generator=generator)[: len(part) // size * size]].view(-1, size)
+            batches = part[
+                torch.randperm(len(part), generator=generator)[: len(part) // size * size]
+            ].view(-1, size)
             present = compared[:, cell[batches]].any(-1).all(0)
             complete += batches[present].unbind(0)
             if len(complete) >= fewest // size:
                 return torch.stack(complete[: fewest // size])
-        raise DataError(f"batches of {size} rows hardly ever contain every group; use a larger batch_size")
+        raise DataError(
+            f"batches of {size} rows hardly ever contain every group; use a larger batch_size"
+        )
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        passes = [one_pass(part, generator) for part, generator in zip(rows_by_seed, generators, strict=True)]
+        passes = [
+            one_pass(part, generator)
+            for part, generator in zip(rows_by_seed, generators, strict=True)
+        ]
         return Epoch(torch.stack(passes), torch.ones(len(rows_by_seed), 1, size))
 
     return EpochSource(size, (), draw)

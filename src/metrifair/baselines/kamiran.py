@@ -1,5 +1,6 @@
-"""Kamiran and Calders (2012): reweighing, under which label and group are independent; and massaging, which changes
-the least certain labels until both groups have the same rate."""
+"""Kamiran and Calders (2012): reweighing, under which label and group are independent; and
+massaging, which changes the least certain labels until both groups have the same rate.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +13,21 @@ from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
 from metrifair.baselines.network import Preprocessor, class_probabilities, fit_learners
-from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator, TrainingData, TwoClassMixin
+from metrifair.baselines.stacked import (
+    FitGrid,
+    Fitted,
+    StackedEstimator,
+    TrainingData,
+    TwoClassMixin,
+)
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 
 def independence_weights(y: Integers, group: Integers, weight: Floats | None = None) -> Floats:
-    """Expected over observed frequency of each row's label and group, times the weight it had before.
+    """Expected over observed frequency of each row's label and group, times the weight it had
+    before.
 
     >>> independence_weights(np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0]), np.array([0] * 4 + [1] * 6)).round(4)
     array([2.    , 0.6667, 0.6667, 0.6667, 0.75  , 0.75  , 0.75  , 0.75  ,
@@ -31,7 +39,9 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
     if not counts.all():
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
-    ratio: Floats = (counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts))[y, group]
+    ratio: Floats = (counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts))[
+        y, group
+    ]
     return weight * ratio
 
 
@@ -39,15 +49,15 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
 class ReweighingClassifier(Preprocessor):
     """Any classifier, trained with weights under which the label does not depend on the group.
 
-    The weighted rate of each class is then the same in all groups, for any number of groups and classes. That is a
-    property of the training labels: predictions may still differ between groups through the features. Prediction needs
-    no groups.
+    The weighted rate of each class is then the same in all groups, for any number of groups and
+    classes. That is a property of the training labels: predictions may still differ between groups
+    through the features. Prediction needs no groups.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An estimator without
-        ``sample_weight`` is trained on rows drawn in proportion to the weights.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An
+        estimator without ``sample_weight`` is trained on rows drawn in proportion to the weights.
     random_state : int, NumPy generator or None, default=None
         Seed of the estimator, if it has none of its own.
 
@@ -81,22 +91,29 @@ class ReweighingClassifier(Preprocessor):
         weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
         learners = fit_learners(self.estimator, data, grid, weights)
         return [
-            [{"estimator_": learner, "weights_": weight}] for learner, weight in zip(learners, weights, strict=True)
+            [{"estimator_": learner, "weights_": weight}]
+            for learner, weight in zip(learners, weights, strict=True)
         ]
 
 
 class Changes(NamedTuple):
-    """Rows whose label is changed: to positive in the deprived group, to negative in the favored one."""
+    """Rows whose label is changed: to positive in the deprived group, to negative in the
+    favored one.
+    """
 
     promoted: Integers
     demoted: Integers
 
 
-def rows_to_relabel(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str = "nearest") -> Changes:
-    """The rows to change so that the rate of positive labels is the same inside and outside the deprived group.
+def rows_to_relabel(
+    y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str = "nearest"
+) -> Changes:
+    """The rows to change so that the rate of positive labels is the same inside and outside the
+    deprived group.
 
-    As many are promoted (by decreasing score) as demoted (by increasing score); of equal scores the earlier row goes
-    first. ``rounding``: ``"nearest"`` leaves the smallest difference, ``"ceiling"`` none to the deprived group's harm.
+    As many are promoted (by decreasing score) as demoted (by increasing score); of equal scores the
+    earlier row goes first. ``rounding``: ``"nearest"`` leaves the smallest difference,
+    ``"ceiling"`` none to the deprived group's harm.
 
     >>> y, deprived = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0]), np.array([1] * 4 + [0] * 6)
     >>> rows_to_relabel(y, deprived, np.array([0.9, 0.1, 0.4, 0.2, 0.9, 0.8, 0.6, 0.7, 0.3, 0.2]))
@@ -104,7 +121,8 @@ def rows_to_relabel(y: Integers, deprived: ArrayLike, score: Floats, *, rounding
     """
     check_known("rounding", rounding, ("nearest", "ceiling"))
     inside = np.asarray(deprived, dtype=bool)
-    n, of_deprived = len(y), int(inside.sum())
+    n = len(y)
+    of_deprived = int(inside.sum())
     excess = of_deprived * int(y[~inside].sum()) - (n - of_deprived) * int(y[inside].sum())
     pairs = max(0, -(-excess // n) if rounding == "ceiling" else (2 * excess + n) // (2 * n))
     candidates = np.flatnonzero(inside & (y == 0)), np.flatnonzero(~inside & (y == 1))
@@ -115,18 +133,20 @@ def rows_to_relabel(y: Integers, deprived: ArrayLike, score: Floats, *, rounding
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MassagingClassifier(TwoClassMixin, Preprocessor):
-    """Any classifier, trained on labels of which some were changed so that both groups have the same positive rate.
+    """Any classifier, trained on labels of which some were changed so that both groups have the
+    same positive rate.
 
-    A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favored
-    group's unlikeliest positives negative. That is a property of the training labels: the classifier may still tell
-    groups apart by the features. Predicting needs no groups.
+    A ranker scores the rows; the deprived group's likeliest negatives become positive and as many
+    of the favored group's unlikeliest positives negative. That is a property of the training
+    labels: the classifier may still tell groups apart by the features. Predicting needs no groups.
 
     Parameters
     ----------
     estimator : classifier, default=None
         Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``.
     ranker : classifier or "estimator", default=None
-        A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
+        A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is
+        Gaussian naive Bayes.
     deprived : object, default=None
         The group with too few positive labels; None takes the one with the lower rate.
     rounding : {"nearest", "ceiling"}, default="nearest"
@@ -169,10 +189,13 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
             ranker = self.estimator
         if ranker is not None and not hasattr(ranker, "predict_proba"):
-            raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
+            raise DataError(
+                f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None"
+            )
         rankers = fit_learners(ranker, data, grid, even, name="ranker")
         changes = list(map(self._changes, map(data.take, grid.rows), rankers))
-        # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
+        # Every row exists twice, with its label and with the other one; changed rows are taken from
+        # the second half.
         doubled = data.take(np.tile(np.arange(len(data)), 2))
         doubled = replace(doubled, y=np.concatenate([data.y, 1 - data.y]))
         places = []
@@ -181,7 +204,8 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
             places.append(np.where(flipped, seed_rows + len(data), seed_rows))
         learners = fit_learners(self.estimator, doubled, grid._replace(rows=places), even)
         return [
-            [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
+            [{"estimator_": learner, "changes_": change}]
+            for learner, change in zip(learners, changes, strict=True)
         ]
 
     def _changes(self, data: TrainingData, ranker: Any) -> Changes:
@@ -189,11 +213,14 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
         code = int(np.argmin(rates))
         if self.deprived is not None:
             if self.deprived not in data.groups:
-                raise DataError(f"deprived must be one of the groups {list(data.groups)}, got {self.deprived!r}")
+                raise DataError(
+                    f"deprived must be one of the groups {list(data.groups)}, got {self.deprived!r}"
+                )
             code = data.groups.index(self.deprived)
             if rates[code] >= rates[1 - code]:
                 warnings.warn(
-                    f"group {self.deprived!r} is not deprived: its positive rate is {rates[code]:.3f}, that of the "
+                    f"group {self.deprived!r} is not deprived: its positive rate is "
+                    f"{rates[code]:.3f}, that of the "
                     f"other {rates[1 - code]:.3f}; no label is changed",
                     stacklevel=5,
                 )

@@ -1,4 +1,6 @@
-"""Label-bias correction (Jiang and Nachum, 2020): rows re-weighted, round by round, until the classifier is fair."""
+"""Label-bias correction (Jiang and Nachum, 2020): rows re-weighted, round by round, until the
+classifier is fair.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 
 
-def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, *, scale: float = 2.0) -> Floats:
+def tilted_weights(
+    y: Integers, member: NDArray[np.bool_], multipliers: Floats, *, scale: float = 2.0
+) -> Floats:
     """Weights that undo an exponential tilt of the labels, before they are scaled to mean 1.
 
-    ``member`` (n, groups) may overlap; ``multipliers`` (2, groups) are for rows with label 1 and with label 0.
+    ``member`` (n, groups) may overlap; ``multipliers`` (2, groups) are for rows with label 1 and
+    with label 0.
 
     >>> tilted_weights(np.array([1, 0, 1]), np.array([[True], [True], [False]]), np.full((2, 1), np.log(3) / 2))
     array([0.75, 0.25, 0.5 ])
@@ -31,9 +36,14 @@ def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, 
 
 
 def violations(
-    predicted: NDArray[Any], y: Integers, member: NDArray[np.bool_], criterion: str, weight: Floats | None = None
+    predicted: NDArray[Any],
+    y: Integers,
+    member: NDArray[np.bool_],
+    criterion: str,
+    weight: Floats | None = None,
 ) -> Floats:
-    """The rate of all rows less that of each group, (2, groups), which changes the multipliers of each label.
+    """The rate of all rows less that of each group, (2, groups), which changes the multipliers of
+    each label.
 
     >>> violations(np.array([1, 1, 0, 0]), np.ones(4, int), np.array([[True], [False], [True], [True]]),
     ...            "statistical_parity").round(4)
@@ -68,17 +78,18 @@ class Round(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelBiasClassifier(TwoClassMixin, Preprocessor):
-    """Any classifier, trained in rounds with weights that correct the unfairness of the previous round.
+    """Any classifier, trained in rounds with weights that correct the unfairness of the previous
+    round.
 
-    If a group's selection rate is below the overall rate, its positive rows gain weight and its negative rows lose it.
-    The method takes any number of groups. It has little effect if the group is not a feature. Prediction needs no
-    groups.
+    If a group's selection rate is below the overall rate, its positive rows gain weight and its
+    negative rows lose it. The method takes any number of groups. It has little effect if the group
+    is not a feature. Prediction needs no groups.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An estimator without
-        ``sample_weight`` is trained on rows drawn in proportion to the weights.
+        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An
+        estimator without ``sample_weight`` is trained on rows drawn in proportion to the weights.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Fairness criterion: which rates are made equal.
     rounds : int, default=20
@@ -92,8 +103,9 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     warm_start : bool, default=False
         Go on from the round before, for networks and for learners that have ``warm_start``.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference follows the authors' notebooks. It does not scale weights to mean 1. Except
-        for statistical parity, it starts with weights of 1 and updates them one round late.
+        Variant of the method. The reference follows the authors' notebooks. It does not scale
+        weights to mean 1. Except for statistical parity, it starts with weights of 1 and updates
+        them one round late.
     random_state : int, NumPy generator or None, default=None
         Seed of the estimator, the same in every round, if it has none of its own.
 
@@ -144,19 +156,32 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
         learners: list[Any] = []
         results: list[Round] = []
         for _ in range(max(1, self.rounds)):
-            tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
+            tilted = [
+                self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)
+            ]
             weights = weights if lagging else tilted
             earlier = learners if self.warm_start else []
             learners = fit_learners(self.estimator, data, grid, weights, earlier=earlier)
             weights = tilted
-            current = [self._evaluate(*each) for each in zip(parts, learners, multipliers, strict=True)]
+            current = [
+                self._evaluate(*each) for each in zip(parts, learners, multipliers, strict=True)
+            ]
             if results and self.keep == "best":
-                results = [min(pair, key=lambda round_: round_[:2]) for pair in zip(results, current, strict=True)]
+                results = [
+                    min(pair, key=lambda round_: round_[:2])
+                    for pair in zip(results, current, strict=True)
+                ]
             else:
                 results = current
             multipliers = [round_.multipliers + self.step * round_.violations for round_ in current]
         return [
-            [{"estimator_": round_.learner, "multipliers_": round_.multipliers, "violation_": round_.violation}]
+            [
+                {
+                    "estimator_": round_.learner,
+                    "multipliers_": round_.multipliers,
+                    "violation_": round_.violation,
+                }
+            ]
             for round_ in results
         ]
 
@@ -164,13 +189,23 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
         if not self.rounds:
             return data.weight
         tilted = data.weight * tilted_weights(data.y, _member(data), multipliers, scale=self.scale)
-        return tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
+        return (
+            tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
+        )
 
     def _evaluate(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
-        constraint_violations = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
+        constraint_violations = violations(
+            predicted, data.y, _member(data), usual_name(self.criterion), data.weight
+        )
         error = float(np.average(predicted != data.y, weights=data.weight))
-        return Round(float(np.abs(constraint_violations).max()), error, constraint_violations, multipliers, learner)
+        return Round(
+            float(np.abs(constraint_violations).max()),
+            error,
+            constraint_violations,
+            multipliers,
+            learner,
+        )
 
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)

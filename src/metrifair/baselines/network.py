@@ -1,4 +1,6 @@
-"""Methods that train networks or any other classifier: parameters, predictions, and batches with weights."""
+"""Methods that train networks or any other classifier: parameters, predictions, and batches
+with weights.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +42,31 @@ from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import BINARY, MULTICLASS, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
-_NETWORK = ("model", "hidden", "batch_size", "epochs", "learning_rate", "learning_rate_decay", "standardize", "device")
+_NETWORK = (
+    "model",
+    "hidden",
+    "batch_size",
+    "epochs",
+    "learning_rate",
+    "learning_rate_decay",
+    "standardize",
+    "device",
+)
 
 
 class NetworkClassifier(LogOddsMixin, StackedEstimator):
-    """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the positive class."""
+    """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the
+    positive class.
+    """
 
     def _log_odds(self, X: Table) -> Floats:
         return model_output(self, X)
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
-        network = FairClassifier(0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)})
+        network = FairClassifier(
+            0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
+        )
         check_settings(network)
         return network
 
@@ -85,7 +100,12 @@ def train_networks(
 
     ``model`` replaces the model with one output that ``network`` describes.
     """
-    schedule = replace(schedule_for(network, max(map(len, grid.rows))), growth=0.0, cooldown=0.0, from_constant=False)
+    schedule = replace(
+        schedule_for(network, max(map(len, grid.rows))),
+        growth=0.0,
+        cooldown=0.0,
+        from_constant=False,
+    )
     stack = train(
         data,
         model or model_for(network, data.x.shape[1], 1),
@@ -107,7 +127,9 @@ def train_networks(
     ]
 
 
-def make_samples(data: TrainingData, cell: Tensor | None = None, *, vector: bool = False) -> Samples:
+def make_samples(
+    data: TrainingData, cell: Tensor | None = None, *, vector: bool = False
+) -> Samples:
     """The rows as samples; ``vector`` for models with an output for each class."""
     y = data.y if vector else data.y.astype(np.float64)
     cell = torch.zeros(len(data), dtype=torch.long) if cell is None else cell
@@ -116,7 +138,9 @@ def make_samples(data: TrainingData, cell: Tensor | None = None, *, vector: bool
 
 @dataclass(frozen=True, eq=False)
 class _Continued:
-    """A model whose copies in a stack start from these parameters, one after the other; seeds may be equal."""
+    """A model whose copies in a stack start from these parameters, one after the other; seeds
+    may be equal.
+    """
 
     model: Model
     starts: Iterator[dict[str, Tensor]]
@@ -137,8 +161,8 @@ def fit_weighted(
 ) -> list[FairClassifier]:
     """Plain networks, one for each seed, on its rows with their weights in the loss.
 
-    The loss of a batch is the weighted mean with the batch size as denominator, for weights with mean 1. ``earlier``
-    are networks to start from, in the same order.
+    The loss of a batch is the weighted mean with the batch size as denominator, for weights with
+    mean 1. ``earlier`` are networks to start from, in the same order.
     """
     classes = int(data.y.max()) + 1
     task, outputs = (BINARY, 1) if classes == 2 else (MULTICLASS, classes)
@@ -146,25 +170,34 @@ def fit_weighted(
     schedule = schedule_for(network, min(map(len, grid.rows)))
     model = model_for(network, data.x.shape[1], outputs)
     samples = make_samples(data, vector=task.vector)
-    starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
+    starts = (
+        {name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier
+    )
     started: Model = _Continued(model, starts) if earlier else model
     source = weighted_epochs(grid.rows, weights, schedule.batch_size)
-    networks = train_networks(network, samples, Objective(task, ()), grid, source=source, model=started)
+    networks = train_networks(
+        network, samples, Objective(task, ()), grid, source=source, model=started
+    )
     fitted = []
     for seed, (predictor,), rows in zip(grid.seeds, networks, grid.rows, strict=True):
         if predictor is None:
             raise Diverged(DIVERGED.format(network.learning_rate))
         copy = clone(network).set_params(random_state=seed)
-        copy.classes_, copy.n_features_in_ = np.arange(classes), data.x.shape[1]
+        copy.classes_ = np.arange(classes)
+        copy.n_features_in_ = data.x.shape[1]
         copy.predictor_ = replace(predictor, model=model)
         copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
-        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.from_samples(samples.take(torch.as_tensor(rows)))
+        copy.n_iter_ = schedule.epochs
+        copy.moments_ = Moments.from_samples(samples.take(torch.as_tensor(rows)))
         fitted.append(copy)
     return fitted
 
 
-def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> EpochSource:
-    """Shuffled batches of each seed's rows, with weights (mean 1) in the loss; incomplete batches are left out.
+def weighted_epochs(
+    rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int
+) -> EpochSource:
+    """Shuffled batches of each seed's rows, with weights (mean 1) in the loss; incomplete batches
+    are left out.
 
     If all rows of every seed fit into one batch, each batch contains them all.
     """
@@ -178,10 +211,15 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
     used = fewest // size * size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        orders = [torch.randperm(len(part), generator=g)[:used] for part, g in zip(parts, generators, strict=True)]
+        orders = [
+            torch.randperm(len(part), generator=g)[:used]
+            for part, g in zip(parts, generators, strict=True)
+        ]
 
         def batches(values: Sequence[Tensor]) -> Tensor:
-            return torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
+            return torch.stack(
+                [part[order].view(-1, size) for part, order in zip(values, orders, strict=True)]
+            )
 
         return Epoch(batches(parts), batches(weight))
 
@@ -190,11 +228,15 @@ def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
 
 def _fitted_has(name: str) -> Callable[[Any], bool]:
     """Whether the base learner, fitted or not, has that method; a network does."""
-    return lambda self: hasattr(getattr(self, "estimator_", None) or self.estimator or FairClassifier, name)
+    return lambda self: hasattr(
+        getattr(self, "estimator_", None) or self.estimator or FairClassifier, name
+    )
 
 
 class Preprocessor(ClassifierMixin, WeightedEstimator):
-    """Predictions of the base learner that ``fit`` stores in ``estimator_``; its classes are codes."""
+    """Predictions of the base learner that ``fit`` stores in ``estimator_``; its classes are
+    codes.
+    """
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample.
@@ -248,7 +290,9 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
 
 
 def class_probabilities(learner: Any, x: Floats) -> Floats:
-    """Probabilities (n, classes) in ascending order of the classes, independent of the learner's order."""
+    """Probabilities (n, classes) in ascending order of the classes, independent of the
+    learner's order.
+    """
     probability = np.asarray(learner.predict_proba(x))
     return probability[:, np.argsort(getattr(learner, "classes_", range(probability.shape[1])))]
 
@@ -264,10 +308,10 @@ def fit_learners(
 ) -> list[Any]:
     """The base learner fitted for each seed on its rows, with weights.
 
-    None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
-    gets the seed. Without a parameter for weights, it is fitted to rows drawn in proportion to them. If it takes
-    groups, they are passed. ``earlier`` are fitted learners to continue from, which are copied. ``name`` is the
-    argument in messages.
+    None is a network; networks without a penalty are trained all at once. A learner whose
+    ``random_state`` is None gets the seed. Without a parameter for weights, it is fitted to rows
+    drawn in proportion to them. If it takes groups, they are passed. ``earlier`` are fitted
+    learners to continue from, which are copied. ``name`` is the argument in messages.
     """
     base = _checked_base(estimator, name)
     random_state = getattr(base, "random_state", None)
@@ -294,7 +338,10 @@ def check_continues(estimator: Any) -> None:
     base = _checked_base(estimator, "estimator")
     if not _is_plain_network(base) and "warm_start" not in base.get_params():
         problem = f"warm_start=True continues from the previous round, which {base!r} cannot"
-        raise DataError(problem, remedy="set warm_start=False, or use a network or a learner that has warm_start")
+        raise DataError(
+            problem,
+            remedy="set warm_start=False, or use a network or a learner that has warm_start",
+        )
 
 
 def _checked_base(estimator: Any, name: str) -> Any:

@@ -1,4 +1,6 @@
-"""Sinkhorn penalty (Oneto et al., 2020): groups' hidden representations brought together by optimal transport."""
+"""Sinkhorn penalty (Oneto et al., 2020): groups' hidden representations brought together by
+optimal transport.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from torch import Tensor
 
 from metrifair.baselines.network import NetworkClassifier, make_samples
 from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
-from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
+from metrifair.baselines.transport import (
+    Divergence,
+    Points,
+    Sinkhorn,
+    distinct_points,
+    stacked_points,
+)
 from metrifair.errors import DataError
 from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
@@ -24,15 +32,17 @@ from metrifair.training.models import Network, Scaling, compute_scaling, member,
 from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
-_STACKS_SEEDS = ("cuda",)  # a CPU is slower: plans exceed its cache, and all wait for the last one to converge
+# a CPU is slower: plans exceed its cache, and all wait for the last one to converge
+_STACKS_SEEDS = ("cuda",)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SinkhornClassifier(NetworkClassifier):
     """A network with similar distributions of its hidden representation in two groups.
 
-    ``fit`` minimizes cross-entropy + strength x the Sinkhorn divergence between the groups, by gradient descent on all
-    rows at once. Prediction needs no groups; the original uses the group as a feature.
+    ``fit`` minimizes cross-entropy + strength x the Sinkhorn divergence between the groups, by
+    gradient descent on all rows at once. Prediction needs no groups; the original uses the group as
+    a feature.
 
     Parameters
     ----------
@@ -59,15 +69,16 @@ class SinkhornClassifier(NetworkClassifier):
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch, which is one step.
     block : int, default=None
-        Number of rows of a cost matrix in memory at once. None keeps all rows, which is much faster.
+        Number of rows of a cost matrix in memory at once. None keeps all rows, which is much
+        faster.
     memory_limit : float, default=4 * 2**30
-        Maximum number of bytes for the transport. If it needs more, ``fit`` raises a MemoryError before it allocates
-        anything. Equal rows of a group count as one point.
+        Maximum number of bytes for the transport. If it needs more, ``fit`` raises a MemoryError
+        before it allocates anything. Equal rows of a group count as one point.
     precision : {"double", "single"}, default="double"
         Floating-point precision. In single precision ``tol`` is at least 1e-5.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference reports the plain cost of the plans in ``divergence_``, as the published
-        code did, instead of the entropic value. Training is the same.
+        Variant of the method. The reference reports the plain cost of the plans in ``divergence_``,
+        as the published code did, instead of the entropic value. Training is the same.
     standardize : bool, default=True
         Center and scale the features. The paper does not.
     device : str, default="auto"
@@ -121,27 +132,42 @@ class SinkhornClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        """As many are trained at once as fit into ``memory_limit``: all strengths of some seeds, or some of one seed.
+        """As many are trained at once as fit into ``memory_limit``: all strengths of some seeds, or
+        some of one seed.
 
         On the CPU, those of one seed at a time.
         """
         seeds, rows, strengths = grid
         solver = self._check(strengths)
         penalized = any(strengths)
-        parts = [self._part(data.take(part), seed, penalized=penalized) for seed, part in zip(seeds, rows, strict=True)]
-        together = self._models_at_once(solver, parts) if penalized and parts else len(seeds) * len(strengths)
+        parts = [
+            self._part(data.take(part), seed, penalized=penalized)
+            for seed, part in zip(seeds, rows, strict=True)
+        ]
+        together = (
+            self._models_at_once(solver, parts)
+            if penalized and parts
+            else len(seeds) * len(strengths)
+        )
         few = max(1, min(together, len(strengths)))
         many = max(1, together // few) if as_device(self.device).type in _STACKS_SEEDS else 1
         fits: list[list[Fitted]] = []
         for first in range(0, len(parts), many):
             some = parts[first : first + many]
-            stacks = [_descend(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
-            fits += [[fitted for stack in stacks for fitted in stack[at]] for at in range(len(some))]
+            stacks = [
+                _descend(self, solver, some, strengths[k : k + few])
+                for k in range(0, len(strengths), few)
+            ]
+            fits += [
+                [fitted for stack in stacks for fitted in stack[at]] for at in range(len(some))
+            ]
         return fits
 
     def _check(self, strengths: Sequence[float]) -> Sinkhorn:
         self._network()
-        check_known("criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity"))
+        check_known(
+            "criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity")
+        )
         check_known("level", self.level, ("hidden", "output"))
         check_known("precision", self.precision, _DTYPES)
         check_known("model", self.model, ("mlp", "linear"))
@@ -151,16 +177,23 @@ class SinkhornClassifier(NetworkClassifier):
             check_number("strength", strength, low=0)
         if self.level == "hidden" and (self.model == "linear" or not len(self.hidden)):
             raise DataError(
-                "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a linear model"
+                "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a "
+                "linear model"
             )
         return Sinkhorn(self.epsilon, self.tol, self.max_iterations, self.block)
 
     def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
-        scaling = compute_scaling(make_samples(data), None) if self.standardize else Scaling.none(data.x.shape[1])
+        scaling = (
+            compute_scaling(make_samples(data), None)
+            if self.standardize
+            else Scaling.none(data.x.shape[1])
+        )
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
-        sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized)
+        sides = tuple(
+            distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized
+        )
         return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
 
     def _models_at_once(self, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
@@ -168,8 +201,10 @@ class SinkhornClassifier(NetworkClassifier):
         needed = solver.memory(n, m, _DTYPES[self.precision].itemsize)
         if needed > self.memory_limit:
             raise MemoryError(
-                f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} GiB, memory_limit "
-                f"allows {self.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in memory at once, "
+                f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} "
+                "GiB, memory_limit "
+                f"allows {self.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in "
+                "memory at once, "
                 "raise memory_limit, use precision='single', or train on fewer rows"
             )
         return int(self.memory_limit // needed)
@@ -186,7 +221,9 @@ class SeedPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AlignmentObjective:
-    """Cross-entropy and penalty of a stack of networks; ``x`` contains all points, then those of each side."""
+    """Cross-entropy and penalty of a stack of networks; ``x`` contains all points, then those
+    of each side.
+    """
 
     network: Network
     solver: Sinkhorn
@@ -208,38 +245,57 @@ class AlignmentObjective:
             return loss, None
         compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
         _, u, v = compared.split(sizes, -2)
-        divergence = self.solver.divergence(u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp)
+        divergence = self.solver.divergence(
+            u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp
+        )
         return loss + self.strength * divergence.value, divergence
 
 
 def _objective(
-    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
+    estimator: SinkhornClassifier,
+    solver: Sinkhorn,
+    parts: Sequence[SeedPart],
+    strengths: Sequence[float],
 ) -> AlignmentObjective:
-    """The networks of all seeds and strengths in one stack; the measures of the seeds are padded to one size."""
-    network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
+    """The networks of all seeds and strengths in one stack; the measures of the seeds are
+    padded to one size.
+    """
+    network = Network(
+        parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ()
+    )
     compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
     (table, weight), *sides = map(stacked_points, ([part.points for part in parts], *compared))
     scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
-    x, y = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1)), table[..., -1].unsqueeze(1)
+    x = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1))
+    y = table[..., -1].unsqueeze(1)
     weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]
     arrays = (x, y, torch.tensor(strengths, dtype=torch.float64), *weights)
-    x, y, strength, *weights = (array.to(as_device(estimator.device), _DTYPES[estimator.precision]) for array in arrays)
+    x, y, strength, *weights = (
+        array.to(as_device(estimator.device), _DTYPES[estimator.precision]) for array in arrays
+    )
     return AlignmentObjective(network, solver, estimator.level, x, y, tuple(weights), strength)
 
 
 def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """The last hidden layer (seeds, strengths, n, units), which is x if there is none, and the outputs."""
+    """The last hidden layer (seeds, strengths, n, units), which is x if there is none, and the
+    outputs.
+    """
     last = len(network.hidden)
     hidden = x.unsqueeze(1)
     if last:
         before = Network(network.features, network.hidden[:-1], network.hidden[-1])
         hidden = before(parameters, x).relu()
         hidden = hidden.unsqueeze(-1) if network.hidden[-1] == 1 else hidden
-    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(-1)
+    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(
+        -1
+    )
 
 
 def _descend(
-    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
+    estimator: SinkhornClassifier,
+    solver: Sinkhorn,
+    parts: Sequence[SeedPart],
+    strengths: Sequence[float],
 ) -> list[list[Fitted]]:
     """Gradient descent of some seeds' networks, one for each strength, all at once."""
     objective = _objective(estimator, solver, parts, strengths)
@@ -265,7 +321,8 @@ def _descend(
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
         warnings.warn(
-            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, tol or epsilon",
+            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, "
+            "tol or epsilon",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -282,8 +339,12 @@ def _descend(
 
 @torch.no_grad()
 def _diverged(parameters: dict[str, Tensor]) -> Tensor:
-    """Which networks have a parameter that is not finite, (seeds, strengths); all of theirs are set to 0."""
-    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in parameters.values()]).any(0)
+    """Which networks have a parameter that is not finite, (seeds, strengths); all of theirs are
+    set to 0.
+    """
+    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in parameters.values()]).any(
+        0
+    )
     for value in parameters.values():
         value.masked_fill_(lost[..., None, None], 0.0)
     return lost

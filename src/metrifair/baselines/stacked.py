@@ -1,4 +1,6 @@
-"""Base classes of the baselines: training data, several fits at once, two classes by log-odds, post-processing."""
+"""Base classes of the baselines: training data, several fits at once, two classes by log-odds,
+post-processing.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from metrifair.errors import DataError, Diverged
-from metrifair.postprocessing.postprocessor import Postprocessor, TrainingRows, assign_folds, check_class_count
+from metrifair.postprocessing.postprocessor import (
+    Postprocessor,
+    TrainingRows,
+    assign_folds,
+    check_class_count,
+)
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.problem import Inputs, Problem, Scheme, make_problem, problem_with_scheme, warn_of_labels
-from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.problem.problem import (
+    Inputs,
+    Problem,
+    Scheme,
+    make_problem,
+    problem_with_scheme,
+    warn_of_labels,
+)
+from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
+from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, make_seed
 from metrifair.training.objective import BINARY
@@ -54,7 +69,8 @@ class StackedEstimator(BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as numbers.
         y : array-like of shape (n_samples,)
-            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or booleans.
+            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or
+            booleans.
         sensitive_features : array-like of shape (n_samples,)
             The group of each sample, in one column without missing values.
 
@@ -69,18 +85,28 @@ class StackedEstimator(BaseEstimator):
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         """The fitted attributes of each seed and, within it, each strength."""
 
-    def _data(self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None) -> TrainingData:
+    def _data(
+        self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None
+    ) -> TrainingData:
         if hasattr(self, "variant"):
             check_known("variant", self.variant, ("method", "reference"))
         return training_data(
-            self, X, y, groups, sample_weight=weight, two_groups=self._two_groups, two_classes=self._two_classes
+            self,
+            X,
+            y,
+            groups,
+            sample_weight=weight,
+            two_groups=self._two_groups,
+            two_classes=self._two_classes,
         )
 
     def _fit(self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None) -> Self:
-        for name in ("predictor_", "estimator_", "coef_"):  # a fit that fails leaves no model of other data behind
+        # a fit that fails leaves no model of other data behind
+        for name in ("predictor_", "estimator_", "coef_"):
             self.__dict__.pop(name, None)
         data = self._data(X, y, groups, weight)
-        strength, seed = getattr(self, "strength", 0.0), make_seed(getattr(self, "random_state", 0))
+        strength = getattr(self, "strength", 0.0)
+        seed = make_seed(getattr(self, "random_state", 0))
         ((fitted,),) = self._fits(data, FitGrid([seed], [np.arange(len(data))], [strength]))
         if fitted is None:
             raise Diverged(DIVERGED.format(self.learning_rate))
@@ -91,7 +117,14 @@ class StackedEstimator(BaseEstimator):
 class WeightedEstimator(StackedEstimator):
     """The same with weights of the samples."""
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit on these samples, from scratch.
 
         Parameters
@@ -99,12 +132,13 @@ class WeightedEstimator(StackedEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as numbers.
         y : array-like of shape (n_samples,)
-            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or booleans.
+            Labels, or a regression target. A method for two classes takes 0 and 1, -1 and 1, or
+            booleans.
         sensitive_features : array-like of shape (n_samples,)
             The group of each sample, in one column without missing values.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each sample. A sample of weight two counts as two samples. Weights of the method itself multiply
-            it.
+            Weight of each sample. A sample of weight two counts as two samples. Weights of the
+            method itself multiply it.
 
         Returns
         -------
@@ -139,7 +173,9 @@ class TrainingData:
 
     def take(self, rows: Integers) -> TrainingData:
         """Some of the rows; groups keep their codes."""
-        return replace(self, x=self.x[rows], y=self.y[rows], group=self.group[rows], weight=self.weight[rows])
+        return replace(
+            self, x=self.x[rows], y=self.y[rows], group=self.group[rows], weight=self.weight[rows]
+        )
 
     def check_cells(self, labels: Iterable[int]) -> None:
         """Raise a DataError unless every group has a row with each of these labels (codes)."""
@@ -160,7 +196,9 @@ class TwoClassMixin(ClassifierMixin):
 
 
 class LogOddsMixin(TwoClassMixin):
-    """Two classes by the log-odds of the positive one, ``_log_odds``; its threshold is a probability of one half."""
+    """Two classes by the log-odds of the positive one, ``_log_odds``; its threshold is a
+    probability of one half.
+    """
 
     classes_: NDArray[Any]
 
@@ -200,7 +238,8 @@ class LogOddsMixin(TwoClassMixin):
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one if its probability is at least the threshold of the method.
+        """The class of each sample: the positive one if its probability is at least the threshold
+        of the method.
 
         Parameters
         ----------
@@ -229,30 +268,39 @@ def training_data(
     two_groups: bool,
     two_classes: bool = True,
 ) -> TrainingData:
-    """Checked rows; stores the features, ``classes_`` of a classifier and ``groups_`` in the estimator.
+    """Checked rows; stores the features, ``classes_`` of a classifier and ``groups_`` in the
+    estimator.
 
-    ``two_classes`` accepts the labels 0 and 1, -1 and 1, False and True only: with two other values, the positive one
-    would be a guess.
+    ``two_classes`` accepts the labels 0 and 1, -1 and 1, False and True only: with two other
+    values, the positive one would be a guess.
     """
     numeric = is_regressor(estimator)
-    x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
+    features = as_features(X)
+    x, target = validate_data(
+        estimator, features, as_labels(y), dtype=np.float64, y_numeric=numeric, ensure_min_samples=2
+    )
     if not numeric:
         check_classification_targets(target)
     inputs = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
     problem = make_problem(inputs, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
+    warn_of_unknown_names(problem)
     if not numeric:
         classes = list(problem.scheme.classes)
         check_class_count(classes, two=two_classes)
         if two_classes and set(classes) not in _LABELS:
             raise DataError(
-                f"this method accepts the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
+                "this method accepts the labels 0 and 1, -1 and 1, or False and True in y, got "
+                f"the classes {classes}; "
                 "convert them so that the positive class is 1"
             )
         estimator.classes_ = np.asarray(classes)
     group, groups = _known_groups(problem)
     if two_groups and len(groups) > 2:
-        raise DataError(f"this method compares two groups, sensitive_features contains {len(groups)}: {list(groups)}")
+        raise DataError(
+            f"this method compares two groups, sensitive_features contains {len(groups)}: "
+            f"{list(groups)}"
+        )
     estimator.groups_ = groups
     weight = np.ones(len(problem)) if problem.weight is None else problem.weight
     x = np.require(problem.kept_rows(x), requirements="W")  # torch warns of read-only memory
@@ -260,7 +308,10 @@ def training_data(
 
 
 def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features: Table) -> Integers:
-    """Codes of two or more groups; stores ``groups_`` in the estimator. For methods that pass X to another model."""
+    """Codes of two or more groups; stores ``groups_`` in the estimator.
+
+    For methods that pass X to another model.
+    """
     problem = make_problem(Inputs(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
     codes, estimator.groups_ = _known_groups(problem)
     return codes
@@ -268,20 +319,28 @@ def groups_at_fit(estimator: Any, X: Table, y: Table | None, sensitive_features:
 
 def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
     """Codes of the groups of the training rows; another group is an error."""
-    scheme = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
-    return _known_groups(problem_with_scheme(Inputs(sensitive_features=sensitive_features, rows={"X": X}), scheme))[0]
+    scheme = Scheme(
+        STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),)
+    )
+    return _known_groups(
+        problem_with_scheme(Inputs(sensitive_features=sensitive_features, rows={"X": X}), scheme)
+    )[0]
 
 
 def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
-    """The features of new rows, checked against those of ``fit``, which set the attribute ``fitted``."""
+    """The features of new rows, checked against those of ``fit``, which set the attribute
+    ``fitted``.
+    """
     check_is_fitted(estimator, fitted)
-    x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    x: Floats = validate_data(estimator, as_features(X), dtype=np.float64, reset=False)
     return x
 
 
 def linear_scores(estimator: Any, X: Table) -> Floats:
     """The scores of new rows by a fitted linear model."""
-    scores: Floats = features_at_predict(estimator, X, "coef_") @ estimator.coef_ + estimator.intercept_
+    scores: Floats = (
+        features_at_predict(estimator, X, "coef_") @ estimator.coef_ + estimator.intercept_
+    )
     return scores
 
 
@@ -294,14 +353,17 @@ def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:
     unknown = np.flatnonzero(codes == UNKNOWN)
     if len(unknown):
         row = int(unknown[0] if problem.kept is None else np.flatnonzero(problem.kept)[unknown[0]])
-        raise DataError(f"sensitive_features is missing in row {row}; this method needs the group of each row")
+        raise DataError(
+            f"sensitive_features is missing in row {row}; this method needs the group of each row"
+        )
     return codes, problem.scheme.attributes[0].groups
 
 
 class PublishedPostprocessor(Postprocessor):
     """A fitted base, stored in ``base_``; new rows need the group of each row, in one column.
 
-    A method defines ``_check_parameters()`` and ``_learn(X, scores, group)``, which learns the map of the scores.
+    A method defines ``_check_parameters()`` and ``_learn(X, scores, group)``, which learns the map
+    of the scores.
     """
 
     needs_group = True  # at prediction
@@ -327,15 +389,23 @@ class PublishedPostprocessor(Postprocessor):
         self._check_wrapped(X, y)
         group = groups_at_fit(self, X, y, sensitive_features)
         if self.prefit:
-            base, scores = self.estimator, self._scores(self.estimator, X, sensitive_features)
+            base = self.estimator
+            scores = self._scores(self.estimator, X, sensitive_features)
         else:
-            (X,), y = indexable(X), self._target_column(X, y)
+            y = self._target_column(X, y)
+            (X,) = indexable(unmasked(X, as_numbers=True))
             training = TrainingRows(X, y, sensitive_features)
             base = training.fit(self._template(), np.arange(_num_samples(X)))
-            labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
+            labels = (
+                np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
+            )
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
             single = folds.max() == 0
-            scores = self._scores(base, X, sensitive_features) if single else self._out_of_fold_scores(training, folds)
+            scores = (
+                self._scores(base, X, sensitive_features)
+                if single
+                else self._out_of_fold_scores(training, folds)
+            )
         self.generator_ = np.random.RandomState(make_seed(self.random_state))
         self._learn(X, scores, group)
         self.base_ = base  # last: a fit that fails leaves the model as it was

@@ -1,7 +1,8 @@
-"""The Sinkhorn divergence between weighted clouds of points: entropic optimal transport, in the log domain.
+"""The Sinkhorn divergence between weighted clouds of points: entropic optimal transport, in the log
+domain.
 
-Leading axes are models: clouds are (..., n, d), their weights (..., n), positive and of sum 1. Inside a transport
-problem the unit of cost is epsilon.
+Leading axes are models: clouds are (..., n, d), their weights (..., n), positive and of sum 1.
+Inside a transport problem the unit of cost is epsilon.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from metrifair.support.checks import check_integer, check_number
 
 _COPIES = 4  # of a matrix, or a block, in memory at once: costs, plan, and two intermediate results
 _LOOK_EVERY = 5  # sweeps between checks of the error, which wait for the device
-_RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}  # errors of the marginals that rounding leaves
-_MODERATE = {torch.float64: 100.0, torch.float32: 30.0}  # logarithms of scalings without loss of precision
+# errors of the marginals that rounding leaves
+_RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}
+# logarithms of scalings without loss of precision
+_MODERATE = {torch.float64: 100.0, torch.float32: 30.0}
 _REMEMBERED = 6  # past steps in Anderson's acceleration
 _RIDGE = {torch.float64: 1e-12, torch.float32: 1e-6}
 
@@ -46,7 +49,8 @@ class Points(NamedTuple):
 
 
 def distinct_points(rows: Floats) -> Points:
-    """The uniform measure on some rows, as a weighted one on those that differ, in order of appearance.
+    """The uniform measure on some rows, as a weighted one on those that differ, in order of
+    appearance.
 
     >>> distinct_points(np.array([[2.0], [1.0], [2.0], [2.0]])).weight
     array([0.75, 0.25])
@@ -74,7 +78,9 @@ class Divergence(NamedTuple):
 
 @dataclass(frozen=True)
 class Sinkhorn:
-    """Settings of the divergence, with ``block`` rows of a matrix in memory at once; None keeps all (faster)."""
+    """Settings of the divergence, with ``block`` rows of a matrix in memory at once; None keeps
+    all (faster).
+    """
 
     epsilon: float = 0.1
     tol: float = 1e-9  # of the marginals, summed
@@ -91,7 +97,12 @@ class Sinkhorn:
     def memory(self, n: int, m: int, itemsize: int) -> int:
         """Memory in bytes for the divergence of clouds of n and m points."""
         larger = max(n, m)
-        return _COPIES * itemsize * larger * (larger if self.block is None else min(self.block, larger))
+        return (
+            _COPIES
+            * itemsize
+            * larger
+            * (larger if self.block is None else min(self.block, larger))
+        )
 
     def divergence(
         self,
@@ -102,16 +113,21 @@ class Sinkhorn:
         *,
         sharp: bool = False,
     ) -> Divergence:
-        """The divergence; its gradient is that of the plans as they are, by the envelope theorem the exact one.
+        """The divergence; its gradient is that of the plans as they are, by the envelope theorem
+        the exact one.
 
-        The sharp value, the plain cost of the same plans, is computed where it is requested, else 0.
+        The sharp value, the plain cost of the same plans, is computed where it is requested, else
+        0.
         """
         with torch.no_grad():
             a, b = weights
             center = torch.cat([u, v], -2).mean(-2, keepdim=True)
-            x, y = (u - center) / self.epsilon, (v - center) / self.epsilon  # the unit of cost is now epsilon
+            # the unit of cost is now epsilon
+            x = (u - center) / self.epsilon
+            y = (v - center) / self.epsilon
             pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
-            three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
+            # each problem is made when it is its turn: its matrices are large
+            three = among_u, among_v, both = tuple(
                 solve(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
                 for pair, begin in zip(pairs, start or (None, None, None), strict=True)
             )
@@ -122,15 +138,24 @@ class Sinkhorn:
         for cloud, slope in zip((u, v), slopes, strict=True):
             value = value + ((cloud - cloud.detach()) * slope).sum((-2, -1))
         converged = among_u.converged & among_v.converged & both.converged
-        return Divergence(value, self.epsilon * plain, tuple(solution.potentials for solution in three), converged)
+        return Divergence(
+            value, self.epsilon * plain, tuple(solution.potentials for solution in three), converged
+        )
 
 
 class TransportProblem:
-    """Entropic transport between two clouds with epsilon 1; ``symmetric`` where they are one and the same."""
+    """Entropic transport between two clouds with epsilon 1; ``symmetric`` where they are one
+    and the same.
+    """
 
     def __init__(self, x: Tensor, y: Tensor, a: Tensor, b: Tensor, block: int | None) -> None:
-        self.x, self.y, self.a, self.b, self.symmetric = x, y, a, b, x is y
-        self.log_a, self.log_b = a.log(), b.log()
+        self.x = x
+        self.y = y
+        self.a = a
+        self.b = b
+        self.symmetric = x is y
+        self.log_a = a.log()
+        self.log_b = b.log()
         self.n = x.shape[-2]
         self.size = min(block or self.n, self.n)
         self.costs = self._keep_blocks(lambda: map(self._cost, range(0, self.n, self.size)))
@@ -148,7 +173,8 @@ class TransportProblem:
 
     def plans(self, f: Tensor, g: Tensor) -> Plans:
         """The plan of these potentials, which need not meet the marginals."""
-        f, g = f + self.log_a, g + self.log_b
+        f = f + self.log_a
+        g = g + self.log_b
 
         def blocks() -> Iterator[tuple[slice, Tensor, Tensor]]:
             for rows, cost in self.costs():
@@ -158,12 +184,15 @@ class TransportProblem:
 
     def start(self) -> Potentials:
         """Potentials whose plan has no empty row or column, however far apart the points are."""
-        return self.exact_sweep(self.x.new_zeros(self.x.shape[:-1]), self.y.new_zeros(self.y.shape[:-1]))
+        return self.exact_sweep(
+            self.x.new_zeros(self.x.shape[:-1]), self.y.new_zeros(self.y.shape[:-1])
+        )
 
     def exact_sweep(self, f: Tensor, g: Tensor) -> Potentials:
         """Both potentials improved in the log domain, where nothing underflows."""
         g = g + self.log_b
-        rowwise, below = torch.empty_like(f), torch.full_like(g, -inf)
+        rowwise = torch.empty_like(f)
+        below = torch.full_like(g, -inf)
         for rows, cost in self.costs():
             rowwise[..., rows] = -torch.logsumexp(g.unsqueeze(-2) - cost, -1)
             if not self.symmetric:
@@ -175,9 +204,11 @@ class TransportProblem:
         return rowwise, -below
 
     def sweeps(self, plans: Plans, like: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Ever better scalings of a plan's rows and columns, with the sums of its columns once its rows are scaled.
+        """Ever better scalings of a plan's rows and columns, with the sums of its columns once its
+        rows are scaled.
 
-        If both clouds are one, half a step at a time converges fast; else steps alternate, accelerated.
+        If both clouds are one, half a step at a time converges fast; else steps alternate,
+        accelerated.
         """
         if self.symmetric:
             right = torch.ones_like(like)
@@ -185,9 +216,12 @@ class TransportProblem:
                 sums = torch.cat([_times(plan, right) for _, _, plan in plans()], -1)
                 yield right, right, sums
                 right = (right * self.b / sums).sqrt()
-        step, acceleration = torch.zeros_like(like), Anderson(self.b)
+        step = torch.zeros_like(like)
+        acceleration = Anderson(self.b)
         while True:
-            right, lefts, parts = step.exp(), [], []
+            right = step.exp()
+            lefts = []
+            parts = []
             for rows, _, plan in plans():
                 lefts.append(self.a[..., rows] / _times(plan, right))
                 parts.append(_times(plan.mT, lefts[-1]))
@@ -207,11 +241,17 @@ class TransportSolution(NamedTuple):
     converged: Tensor
 
 
-def solve(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool) -> TransportSolution:
-    """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
+def solve(
+    problem: TransportProblem, start: Potentials | None, solver: Sinkhorn, *, sharp: bool
+) -> TransportSolution:
+    """Sweeps that scale the plan of the potentials so far, which take the scalings in where
+    these grow too far.
+    """
     f, g = start or problem.start()
-    tol, max_iterations = max(solver.tol, _RESOLUTION[f.dtype]), solver.max_iterations
-    used, done = 0, False
+    tol = max(solver.tol, _RESOLUTION[f.dtype])
+    max_iterations = solver.max_iterations
+    used = 0
+    done = False
     while True:
         plans = problem.plans(f, g)
         for left, right, columns in problem.sweeps(plans, g):
@@ -219,18 +259,23 @@ def solve(problem: TransportProblem, start: Potentials | None, solver: Sinkhorn,
             if used % _LOOK_EVERY == 0 or used >= max_iterations:
                 near = (right * columns - problem.b).abs().sum(-1) <= tol
                 moderate = torch.cat([left, right], -1).log().abs() <= _MODERATE[f.dtype]
-                done, fine = torch.stack([near.all(), moderate.all()]).tolist()  # one synchronization with the device
+                # one synchronization with the device
+                done, fine = torch.stack([near.all(), moderate.all()]).tolist()
                 if done or not fine or used >= max_iterations:
                     break
-        f, g = _moved(f, left), _moved(g, right)
+        f = _moved(f, left)
+        g = _moved(g, right)
         if done or used >= max_iterations:
             break
         f, g = problem.exact_sweep(f, g)
     if not done:  # the scalings may have overflowed
         plans = problem.plans(f, g)
-        left, right = torch.ones_like(f), torch.ones_like(g)
+        left = torch.ones_like(f)
+        right = torch.ones_like(g)
     slopes = _slopes(problem, plans, left, right, sharp=sharp)
-    return TransportSolution((f * problem.a).sum(-1) + (g * problem.b).sum(-1), *slopes, (f, g), near)
+    return TransportSolution(
+        (f * problem.a).sum(-1) + (g * problem.b).sum(-1), *slopes, (f, g), near
+    )
 
 
 def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
@@ -242,12 +287,17 @@ def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
 def _slopes(
     problem: TransportProblem, plans: Plans, left: Tensor, right: Tensor, *, sharp: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The plain cost of the plan so scaled, where it is wanted, and the slopes of the costs at both clouds."""
-    x, y = problem.x, problem.y
+    """The plain cost of the plan so scaled, where it is wanted, and the slopes of the costs at
+    both clouds.
+    """
+    x = problem.x
+    y = problem.y
     total = x.new_zeros(x.shape[:-2])
-    at_left, at_right = torch.empty_like(x), torch.zeros_like(y)
+    at_left = torch.empty_like(x)
+    at_right = torch.zeros_like(y)
     for rows, cost, plan in plans():
-        here, scaling = x[..., rows, :], left[..., rows]
+        here = x[..., rows, :]
+        scaling = left[..., rows]
         if sharp:
             total += (scaling * _times(plan * cost, right)).sum(-1)
         pull = plan.div_(cost).nan_to_num_(nan=0.0, posinf=0.0)  # the slope of a distance of 0 is 0
@@ -257,8 +307,12 @@ def _slopes(
     return total, at_left, at_right
 
 
-def _total_pull(pull: Tensor, here: Tensor, there: Tensor, scaling: Tensor, other: Tensor) -> Tensor:
-    """The sum over all points there of their scaled pull times the difference from each point here."""
+def _total_pull(
+    pull: Tensor, here: Tensor, there: Tensor, scaling: Tensor, other: Tensor
+) -> Tensor:
+    """The sum over all points there of their scaled pull times the difference from each point
+    here.
+    """
     other = other.unsqueeze(-1)
     sums = pull @ torch.cat([there * other, other], -1)
     return scaling.unsqueeze(-1) * (here * sums[..., -1:] - sums[..., :-1])
@@ -273,7 +327,8 @@ def distances(x: Tensor, y: Tensor) -> Tensor:
     if x.device.type == "cpu":
         # With matrix products, the distance of a point from itself would not be 0.
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
-    return by_coordinate(x, y)  # on CUDA, cdist takes 256 threads for every pair, whose coordinates are few
+    # on CUDA, cdist takes 256 threads for every pair, whose coordinates are few
+    return by_coordinate(x, y)
 
 
 def by_coordinate(x: Tensor, y: Tensor) -> Tensor:
@@ -286,19 +341,24 @@ def by_coordinate(x: Tensor, y: Tensor) -> Tensor:
 
 
 class Anderson:
-    """Anderson's acceleration of a fixed point: recent steps, combined so that their residual is smallest.
+    """Anderson's acceleration of a fixed point: recent steps, combined so that their residual is
+    smallest.
 
-    ``weight`` (..., n) is the weight of each coordinate; splitting one into equal parts then changes nothing.
+    ``weight`` (..., n) is the weight of each coordinate; splitting one into equal parts then
+    changes nothing.
     """
 
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight.unsqueeze(-2)
         self.taken = 0
-        self.past: Tensor | None = None  # residuals and results of steps: recent changes, then the last of both
+        # residuals and results of steps: recent changes, then the last of both
+        self.past: Tensor | None = None
         self.best: Tensor | None = None  # the smallest squared residual of a step
 
     def next(self, x: Tensor, led: Tensor) -> Tensor:
-        """The next point after a step from ``x``; the past is discarded where the residual grows again."""
+        """The next point after a step from ``x``; the past is discarded where the residual
+        grows again.
+        """
         now = torch.stack([led - x, led])
         if self.past is None:
             self.past = now.new_zeros(*now.shape[:-1], _REMEMBERED + 1, now.shape[-1])
@@ -313,10 +373,15 @@ class Anderson:
         self.best = torch.fmin(square, least)
         grown = ~(square <= 4 * least)[..., None, None]  # or the residual is not a number
         self.past[..., :-1, :].masked_fill_(grown, 0.0)
-        # Nearly singular normal equations, with a ridge; their solution is 0 along steps that were not taken.
+        # Nearly singular normal equations, with a ridge; their solution is 0 along steps that were
+        # not taken.
         gram = products[..., :-1, :-1].clone()
         trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
-        gram.diagonal(dim1=-2, dim2=-1).add_(trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny)
-        shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(grown, 0.0)
+        gram.diagonal(dim1=-2, dim2=-1).add_(
+            trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny
+        )
+        shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(
+            grown, 0.0
+        )
         change: Tensor = (shares.mT @ to[..., :-1, :]).squeeze(-2)
         return led - change

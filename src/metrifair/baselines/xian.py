@@ -1,4 +1,6 @@
-"""Post-processing of class probabilities to (nearly) equal rates in all groups, at least cost (Xian et al. 2023)."""
+"""Post-processing of class probabilities to (nearly) equal rates in all groups, at least cost
+(Xian et al. 2023).
+"""
 
 from __future__ import annotations
 
@@ -23,25 +25,28 @@ _TIE = 1e-9  # smaller probabilities in the solution of a linear program count a
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
-    """Post-processing of a classifier: rates that differ by at most alpha between groups, with minimum expected error.
+    """Post-processing of a classifier: rates that differ by at most alpha between groups, with
+    minimum expected error.
 
-    The limit holds on the training rows. Prediction needs the groups. Two classes take O(n log n), more classes a
-    linear program. The method supports statistical parity only.
+    The limit holds on the training rows. Prediction needs the groups. Two classes take O(n log n),
+    more classes a linear program. The method supports statistical parity only.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier with ``predict_proba``. None is a network, ``FairClassifier(0)``.
+        Estimator to use: a classifier with ``predict_proba``. None is a network,
+        ``FairClassifier(0)``.
     alpha : float, default=0.0
         Largest difference between rates. Infinity keeps the estimator's decisions.
     randomized : bool, default=False
-        Whether predictions are randomized. If True, rows on the margin receive random labels, so that rates are exact
-        even if scores are tied. Every call of ``predict`` draws new labels, so the label of a row may change.
+        Whether predictions are randomized. If True, rows on the margin receive random labels, so
+        that rates are exact even if scores are tied. Every call of ``predict`` draws new labels, so
+        the label of a row may change.
     prefit : bool, default=False
         Whether the estimator is already fitted. ``fit`` then needs no labels.
     folds : int, default=1
-        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's probabilities of its
-        training rows.
+        Number of cross-validation folds that predict held-out rows. 1 uses the estimator's
+        probabilities of its training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds and the labels drawn since ``fit``.
 
@@ -52,7 +57,8 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     thresholds_ : ndarray of shape (n_groups,)
         Two classes: the score of the later class above which each group is accepted.
     offsets_ : ndarray of shape (n_groups, n_classes)
-        More classes: offsets that are added to twice the probabilities, by group, before the largest is taken.
+        More classes: offsets that are added to twice the probabilities, by group, before the
+        largest is taken.
     rates_ : ndarray of shape (n_groups, n_classes)
         Rate of each class by group, on the rows fitted on.
     cost_ : float
@@ -88,8 +94,11 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         """Compute the decision rule of each group from scores of rows with known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2
-        # One for the class of each row without a constraint: of two, the later if its probability is above one half.
-        free = np.eye(scores.shape[1])[(scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)]
+        # One for the class of each row without a constraint: of two, the later if its probability
+        # is above one half.
+        free = np.eye(scores.shape[1])[
+            (scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)
+        ]
         self.rates_ = np.stack([free[group == code].mean(0) for code in codes])
         self.offsets_ = np.zeros(self.rates_.shape)
         self.thresholds_ = np.full(len(codes), 0.5)
@@ -97,10 +106,15 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         self.drawn_: dict[tuple[int, ...], Floats] = {}
         if np.ptp(self.rates_, axis=0).max() <= self.alpha:
             return
-        assigned = binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
+        assigned = (
+            binary_assignment(scores[:, 1], group, self.alpha)
+            if two
+            else assignment(scores, group, self.alpha)
+        )
         _, self.rates_, self.cost_ = assigned
         for code in codes:
-            part, chance = scores[group == code], assigned.probability[group == code]
+            part = scores[group == code]
+            chance = assigned.probability[group == code]
             if two:
                 self.thresholds_[code] = threshold(part[:, 1], chance[:, 1])
             else:
@@ -109,7 +123,8 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
                 self.drawn_[_key(code, part[row])] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
-        """The class of each row, which depends on its group; with ``randomized``, drawn at the margin at each call.
+        """The class of each row, which depends on its group; with ``randomized``, drawn at the
+        margin at each call.
 
         Parameters
         ----------
@@ -167,13 +182,19 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     """
     members = [score[group == code] for code in range(group.max() + 1)]
     favored = np.array([float((part > 0.5).mean()) for part in members])  # the cheapest shares
-    rates = [np.arange(len(part) + 1) / len(part) for part in members]  # share accepted when the first k rows are
-    costs = [(part.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(part)[::-1]))) / len(part) for part in members]
+    # share accepted when the first k rows are
+    rates = [np.arange(len(part) + 1) / len(part) for part in members]
+    costs = [
+        (part.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(part)[::-1]))) / len(part)
+        for part in members
+    ]
     return cheapest_rates(rates, costs, np.bincount(group) / len(group), favored, alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:
-    """Probability of acceptance if the best ``rate`` of the rows are accepted: equal scores share the rest."""
+    """Probability of acceptance if the best ``rate`` of the rows are accepted: equal scores
+    share the rest.
+    """
     _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
     before = np.cumsum(counts) - counts
     share = (rate * len(score) - before) / counts
@@ -183,8 +204,11 @@ def accepted(score: Floats, rate: float) -> Floats:
 
 
 def threshold(score: Floats, probability: Floats) -> float:
-    """Midpoint of the largest score rejected and the smallest accepted; one that is both is the threshold."""
-    inside, outside = score[probability > 0], score[probability < 1]
+    """Midpoint of the largest score rejected and the smallest accepted; one that is both is the
+    threshold.
+    """
+    inside = score[probability > 0]
+    outside = score[probability < 1]
     if not len(outside):
         return -np.inf
     return float((inside.min() + outside.max()) / 2) if len(inside) else np.inf
@@ -203,15 +227,24 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
 
 
 def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
-    """The optimal randomized decisions for any number of classes, by a linear program over the distinct rows."""
-    (n, classes), groups = scores.shape, int(group.max()) + 1
-    atoms, place, counts = np.unique(np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True)
-    place, atom_group, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
+    """The optimal randomized decisions for any number of classes, by a linear program over the
+    distinct rows.
+    """
+    n, classes = scores.shape
+    groups = int(group.max()) + 1
+    atoms, place, counts = np.unique(
+        np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True
+    )
+    place = place.ravel()
+    atom_group = atoms[:, 0].astype(int)
+    m = len(atoms)
     mass = counts / np.bincount(group)[atom_group]
     mean_by_group = coo_array((mass, (atom_group, np.arange(m))), shape=(groups, m))
     rates = kron(mean_by_group, np.eye(classes))
     window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
-    sums = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
+    sums = coo_array(
+        (np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes)))
+    )
     loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
     solution = parity_program(loss, rates, window, alpha, sums=sums)
     solved = solution.x[: m * classes].reshape(m, classes)
@@ -222,9 +255,11 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
 
 
 def offsets(scores: Floats, probability: Floats) -> Floats:
-    """Offsets of the classes such that the largest 2 x score + offset is the class assigned; -inf for unused classes.
+    """Offsets of the classes such that the largest 2 x score + offset is the class assigned; -inf
+    for unused classes.
 
-    Each row requires that its class beat the others; among all offsets that achieve it, those of least squared slack.
+    Each row requires that its class beat the others; among all offsets that achieve it, those of
+    least squared slack.
     """
     used = np.flatnonzero((probability > 0).any(0))
     pairs = [(i, j) for i in used for j in used if i != j]
@@ -232,11 +267,19 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     values[used] = 0.0
     if not pairs:
         return values
-    bounds = np.array([(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs])
-    differences = np.array([(used == j).astype(float) - (used == i).astype(float) for i, j in pairs])
+    bounds = np.array(
+        [(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs]
+    )
+    differences = np.array(
+        [(used == j).astype(float) - (used == i).astype(float) for i, j in pairs]
+    )
     beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
-    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of them.
-    slack, _ = nnls(np.vstack([beyond, 1e-6 * np.eye(len(pairs))]), np.append(-beyond @ bounds, np.zeros(len(pairs))))
+    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of
+    # them.
+    slack, _ = nnls(
+        np.vstack([beyond, 1e-6 * np.eye(len(pairs))]),
+        np.append(-beyond @ bounds, np.zeros(len(pairs))),
+    )
     levels = np.linalg.lstsq(differences, bounds + slack, rcond=None)[0]
     values[used] = 2 * (levels[0] - levels)
     return values

@@ -1,7 +1,8 @@
-"""Logistic regression with a bound on the covariance of group and decision boundary (Zafar et al. 2017).
+"""Logistic regression with a bound on the covariance of group and decision boundary (Zafar et al.
+2017).
 
-Statistical parity bounds the covariance of group and score (AISTATS 2017); error rates are made equal by proxy, in a
-penalty convex-concave procedure over convex programs (WWW 2017).
+Statistical parity bounds the covariance of group and score (AISTATS 2017); error rates are made
+equal by proxy, in a penalty convex-concave procedure over convex programs (WWW 2017).
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.baselines.stacked import FitGrid, Fitted, LogOddsMixin, TrainingData, WeightedEstimator, linear_scores
+from metrifair.baselines.stacked import (
+    FitGrid,
+    Fitted,
+    LogOddsMixin,
+    TrainingData,
+    WeightedEstimator,
+    linear_scores,
+)
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
@@ -32,10 +40,14 @@ Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
 MISTREATED = {"equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (1, 0)}
 """The labels among which the groups' errors are compared."""
 
-FIRST_PRICE, GROWTH, HIGHEST_PRICE = 5.0, 1.2, 1e10
+FIRST_PRICE = 5.0
+GROWTH = 1.2
+HIGHEST_PRICE = 1e10
 ROUNDS = 50
-CLOSE, STILL = 1e-6, 1e-9
-TOLERANCES = (1e-10, 1e-8)  # the first makes weights exact, not only values; it is not always attainable
+CLOSE = 1e-6
+STILL = 1e-9
+# the first makes weights exact, not only values; it is not always attainable
+TOLERANCES = (1e-10, 1e-8)
 _MANY = 50_000  # rows: with more, a first-order solver is used
 
 
@@ -43,28 +55,30 @@ _MANY = 50_000  # rows: with more, a first-order solver is used
 class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     """Logistic regression with a bound on the covariance between group and decision boundary.
 
-    Pass ``tau`` or ``gamma``, not both. Without either the covariance is 0 (``tau=0``). That does not imply equal
-    selection rates.
+    Pass ``tau`` or ``gamma``, not both. Without either the covariance is 0 (``tau=0``). That does
+    not imply equal selection rates.
 
     Parameters
     ----------
     gamma : float, default=None
-        Share of the least possible loss that may be lost: the least covariance with at most 1 + gamma times that loss.
-        Statistical parity and two groups only.
+        Share of the least possible loss that may be lost: the least covariance with at most 1 +
+        gamma times that loss. Statistical parity and two groups only.
     tau : float, default=None
         Bound on the absolute covariance: the least loss within it.
     criterion : str, default="statistical_parity"
-        Fairness criterion. ``"statistical_parity"`` bounds the covariance between group and score; with several groups,
-        that of each group's indicator. ``"equal_opportunity"``, ``"predictive_equality"`` and ``"equalized_odds"``
-        bound the covariance between group and misclassification among positives, negatives or both. They take two
-        groups, and their convex-concave procedure may end at a local optimum.
+        Fairness criterion. ``"statistical_parity"`` bounds the covariance between group and score;
+        with several groups, that of each group's indicator. ``"equal_opportunity"``,
+        ``"predictive_equality"`` and ``"equalized_odds"`` bound the covariance between group and
+        misclassification among positives, negatives or both. They take two groups, and their
+        convex-concave procedure may end at a local optimum.
     fit_intercept : bool, default=True
         Whether the score has an intercept.
     ridge : float, default=0.0
-        L2 regularization: the weight of half the squared coefficients of the scaled features, for separable classes.
+        L2 regularization: the weight of half the squared coefficients of the scaled features, for
+        separable classes.
     variant : {"method", "reference"}, default="method"
-        Variant of the method. The reference is the version of the published comparison: no intercept, for any value of
-        ``fit_intercept``.
+        Variant of the method. The reference is the version of the published comparison: no
+        intercept, for any value of ``fit_intercept``.
 
     Attributes
     ----------
@@ -107,8 +121,11 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     def _fit_rows(self, data: TrainingData) -> dict[str, Any]:
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
-        bound = inf if self.gamma is not None else 0.0 if self.tau is None else float(self.tau)
-        w0, w, covariance = (self._mistreatment_fit if self._two_groups else self._covariance_fit)(data, loss, bound)
+        bound = 0.0 if self.tau is None else float(self.tau)
+        if self.gamma is not None:
+            bound = inf
+        fit = self._mistreatment_fit if self._two_groups else self._covariance_fit
+        w0, w, covariance = fit(data, loss, bound)
         loss.warn_of_far_scores(w)
         intercept, coefficients = scaling.unscaled(w)
         return {
@@ -122,7 +139,9 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     def _covariance_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
         c = covariances(data, loss.design)
         if self.gamma is not None and len(c) > 1:
-            raise DataError(f"gamma is defined for two groups, got {len(data.groups)}; give tau instead")
+            raise DataError(
+                f"gamma is defined for two groups, got {len(data.groups)}; give tau instead"
+            )
         w0 = loss.unconstrained()
         if self.gamma is not None:
             w = within_loss(loss, c[0], w0, self.gamma)
@@ -138,7 +157,11 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         measures = [Mistreatment.of(data, loss, label) for label in labels]
         w0 = loss.unconstrained()
         w = mistreatment_fit(loss, measures, w0, bound)
-        return w0, w, lambda weights: np.array([measure.covariance(weights) for measure in measures])
+        return (
+            w0,
+            w,
+            lambda weights: np.array([measure.covariance(weights) for measure in measures]),
+        )
 
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), ("statistical_parity", *MISTREATED))
@@ -148,9 +171,14 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
             if value is not None:
                 check_number(name, value, low=0)
         if self.gamma is not None and self.tau is not None:
-            raise DataError(f"give gamma or tau, not both, got gamma={self.gamma!r} and tau={self.tau!r}")
+            raise DataError(
+                f"give gamma or tau, not both, got gamma={self.gamma!r} and tau={self.tau!r}"
+            )
         if self.gamma is not None and usual_name(self.criterion) in MISTREATED:
-            raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
+            raise DataError(
+                f"gamma is defined for statistical_parity, not for {self.criterion}; give tau "
+                "instead"
+            )
 
     def _log_odds(self, X: Table) -> Floats:
         return linear_scores(self, X)
@@ -160,7 +188,9 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
 
 
 def covariances(data: TrainingData, design: Floats) -> Floats:
-    """The vectors c whose c w is the covariance of group and score: one for two groups, else one for each group."""
+    """The vectors c whose c w is the covariance of group and score: one for two groups, else
+    one for each group.
+    """
     shares = data.weight / data.weight.sum()
     codes = [1] if len(data.groups) == 2 else range(len(data.groups))
     members = np.stack([data.group == code for code in codes]).astype(np.float64)
@@ -171,7 +201,9 @@ def covariances(data: TrainingData, design: Floats) -> Floats:
     return np.where(np.abs(result) <= noise, 0.0, result)
 
 
-def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | None = None) -> Floats:
+def within(
+    loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | None = None
+) -> Floats:
     """The least loss with \\|c w\\| at most tau, where w0 is the least of all."""
     reached = float(c @ w0)
     if abs(reached) <= tau:
@@ -183,15 +215,20 @@ def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | No
 
 
 def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
-    """The least \\|c w\\| with a loss of at most 1 + gamma times the least; of several such the one of least loss."""
-    least, widest = loss.value(w0), abs(float(c @ w0))
+    """The least \\|c w\\| with a loss of at most 1 + gamma times the least; of several such the
+    one of least loss.
+    """
+    least = loss.value(w0)
+    widest = abs(float(c @ w0))
     fairest = within(loss, c, w0, 0.0)
     if gamma == 0 or loss.value(fairest) <= (1 + gamma) * least:
         return w0 if gamma == 0 else fairest
     latest = fairest
 
     def excess(tau: float) -> float:
-        """Root of the increase of the loss, less the root of the allowed increase: nearly linear in tau."""
+        """Root of the increase of the loss, less the root of the allowed increase: nearly
+        linear in tau.
+        """
         nonlocal latest
         if tau == widest:
             return -sqrt(gamma * least)
@@ -226,12 +263,16 @@ class Mistreatment:
         cells = [(data.y == label) & (data.group == code) for code in (0, 1)]
         totals = [float(loss.weight[cell].sum()) for cell in cells]
         signed = loss.sign[:, None] * loss.design
-        (margins0, weight0), (margins1, weight1) = (merged(signed[cell], loss.weight[cell]) for cell in cells)
+        (margins0, weight0), (margins1, weight1) = (
+            merged(signed[cell], loss.weight[cell]) for cell in cells
+        )
         balance = totals[0] * totals[1] / sum(totals) ** 2
         return cls((margins0, margins1), (weight0 / totals[0], weight1 / totals[1]), balance)
 
     def mean(self, group: int, w: Floats) -> float:
-        """Mean of the margin where it is negative, counting as zero where it is not: concave in w."""
+        """Mean of the margin where it is negative, counting as zero where it is not: concave in
+        w.
+        """
         return float(self.shares[group] @ np.minimum(0, self.margins[group] @ w))
 
     def covariance(self, w: Floats) -> float:
@@ -239,28 +280,39 @@ class Mistreatment:
         return self.balance * (self.mean(1, w) - self.mean(0, w))
 
     def tangent(self, group: int, w: Floats) -> Floats:
-        """The vector whose product with v is the tangent at w of the mean: exact at w, nowhere below."""
+        """The vector whose product with v is the tangent at w of the mean: exact at w, nowhere
+        below.
+        """
         wrong = self.margins[group] @ w < 0
         return (self.shares[group] * wrong) @ self.margins[group]
 
 
-def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Floats, bound: float) -> Floats:
-    """The least loss found with every covariance within the bound, starting from the least loss of all."""
+def mistreatment_fit(
+    loss: Logistic, measures: Sequence[Mistreatment], w0: Floats, bound: float
+) -> Floats:
+    """The least loss found with every covariance within the bound, starting from the least loss
+    of all.
+    """
     if all(abs(measure.covariance(w0)) <= bound for measure in measures):
         return w0
     solution = convex_round(loss, measures, bound)
-    w, price = w0, FIRST_PRICE
+    w = w0
+    price = FIRST_PRICE
     for _ in range(ROUNDS):
         moved, slack = solution(w, price)
         # A solver may return less exact weights than requested, but then the loss is constant.
-        is_settled = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
+        is_settled = (
+            np.linalg.norm(moved - w) <= CLOSE
+            or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
+        )
         w = moved
         if is_settled and slack <= CLOSE:
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
     excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
     warn_unconverged(
-        f"the convex-concave procedure did not converge in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}"
+        f"the convex-concave procedure did not converge in {ROUNDS} rounds; the bound is exceeded "
+        f"by {excess:.3g}"
     )
     return w
 
@@ -270,19 +322,28 @@ def convex_round(
 ) -> Callable[[Floats, float], tuple[Floats, float]]:
     """The convex program of a round, as a function of the weights before it and the price of slack.
 
-    Returns the minimizer of mean loss + price x slack, the concave mean on the larger side replaced by its tangent at
-    these weights, and the largest slack. Written for the sum of losses, which the solver finds easier.
+    Returns the minimizer of mean loss + price x slack, the concave mean on the larger side replaced
+    by its tangent at these weights, and the largest slack. Written for the sum of losses, which the
+    solver finds easier.
     """
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")
-    w, price = cp.Variable(loss.design.shape[1]), cp.Parameter(nonneg=True)
-    sides = [(measure, group, cp.Parameter(loss.design.shape[1])) for measure in measures for group in (0, 1)]
+    w = cp.Variable(loss.design.shape[1])
+    price = cp.Parameter(nonneg=True)
+    sides = [
+        (measure, group, cp.Parameter(loss.design.shape[1]))
+        for measure in measures
+        for group in (0, 1)
+    ]
     slack = cp.Variable(len(sides), nonneg=True)
     limits = [
-        measure.balance * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
+        measure.balance
+        * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
         <= bound + slack[k]
         for k, (measure, group, tangent) in enumerate(sides)
     ]
-    problem = cp.Problem(cp.Minimize(loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)), limits)
+    problem = cp.Problem(
+        cp.Minimize(loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)), limits
+    )
 
     def solution(before: Floats, at_price: float) -> tuple[Floats, float]:
         price.value = at_price
@@ -295,16 +356,20 @@ def convex_round(
 
 
 def solve(problem: Any, rows: int) -> None:
-    """Solve a convex program in place; RuntimeError with the solver's status if it finds no solution."""
+    """Solve a convex program in place; RuntimeError with the solver's status if it finds no
+    solution.
+    """
     cp = require("cvxpy", extra="baselines", purpose="a convex program")
     many = rows > _MANY
     names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
     for tolerance in TOLERANCES[-1:] if many else TOLERANCES:
         options = {"solver": cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance)}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status reports too
+            # of inaccuracy, which the status reports too
+            warnings.simplefilter("ignore", UserWarning)
             try:
-                problem.solve(warm_start=False, **options)  # or the tolerances of the previous attempt would stay
+                # or the tolerances of the previous attempt would stay
+                problem.solve(warm_start=False, **options)
                 status = str(problem.status)
             except cp.SolverError as error:
                 status = str(error)
@@ -334,7 +399,9 @@ class ColumnScale:
 
     @classmethod
     def of(cls, data: TrainingData, *, intercept: bool) -> ColumnScale:
-        """Mean and standard deviation, or zero and root mean square; columns without spread stay as they are."""
+        """Mean and standard deviation, or zero and root mean square; columns without spread
+        stay as they are.
+        """
         shares = data.weight / data.weight.sum()
         center = shares @ data.x if intercept else np.zeros(data.x.shape[1])
         spread = np.sqrt(shares @ (data.x - center) ** 2)
@@ -383,22 +450,32 @@ class Logistic:
         """Gradient and Hessian at w."""
         wrong = expit(-self.sign * (self.design @ w))
         gradient = -self.design.T @ (self.weight * self.sign * wrong) + self.shrinkage * w
-        hessian = (self.design.T * (self.weight * wrong * (1 - wrong))) @ self.design + np.diag(self.shrinkage)
+        hessian = (self.design.T * (self.weight * wrong * (1 - wrong))) @ self.design + np.diag(
+            self.shrinkage
+        )
         return gradient, hessian
 
     def minimize(self, start: Floats, directions: Floats | None = None) -> Floats:
-        """The minimizer among start + directions u (all of space if there are none), by damped Newton steps."""
-        w, value = start, self.value(start)
+        """The minimizer among start + directions u (all of space if there are none), by damped
+        Newton steps.
+        """
+        w = start
+        value = self.value(start)
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(w)
             # Least-norm solutions, for columns may depend on each other.
             along = np.eye(len(w)) if directions is None else directions
-            step = along @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient, rcond=None)[0]
+            step = (
+                along
+                @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient, rcond=None)[0]
+            )
             decrease = -float(gradient @ step)
             w, value = self._search_step(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
                 return w
-        warn_unconverged(f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge")
+        warn_unconverged(
+            f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge"
+        )
         return w
 
     def unconstrained(self) -> Floats:
@@ -406,21 +483,30 @@ class Logistic:
         w = self.minimize(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
             warn_unconverged(
-                "a linear score separates the classes exactly: the unpenalized fit has no optimum; give a ridge"
+                "a linear score separates the classes exactly: the unpenalized fit has no optimum; "
+                "give a ridge"
             )
         return w
 
     def warn_of_far_scores(self, w: Floats) -> None:
-        """Warn of features that separate a few rows: they can change scores without loss, and so meet any bound."""
+        """Warn of features that separate a few rows: they can change scores without loss, and
+        so meet any bound.
+        """
         farthest = float(np.abs(self.design @ w).max())
         if farthest > _FAR:
             warn_unconverged(
-                f"some rows get scores as far out as {farthest:.0f}: a feature separates them exactly, and the bound "
+                f"some rows get scores as far out as {farthest:.0f}: a feature separates them "
+                "exactly, and the bound "
                 "is met by moving them at no loss; raise ridge, or leave that feature out"
             )
 
-    def _search_step(self, w: Floats, step: Floats, value: float, decrease: float) -> tuple[Floats, float]:
-        """The longest of the steps 1, 1/2, 1/4, ... that lowers the loss by a fair share of the predicted decrease."""
+    def _search_step(
+        self, w: Floats, step: Floats, value: float, decrease: float
+    ) -> tuple[Floats, float]:
+        """The longest of the steps 1, 1/2, 1/4, ...
+
+        that lowers the loss by a fair share of the predicted decrease.
+        """
         length = 1.0
         while length > 1e-12:
             moved = w + length * step

@@ -1,4 +1,6 @@
-"""Samples as tensors: where training begins, the rows that comparisons use of them, and batches of data and streams."""
+"""Samples as tensors: where training begins, the rows that comparisons use of them, and batches
+of data and streams.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem import cells
 from metrifair.problem.cells import Comparison, Dependence, Sides
+from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 
@@ -32,23 +35,22 @@ class Samples:
     y: Tensor  # (n,): label codes or regression targets
     cell: Tensor  # (n,) integers: no comparison distinguishes samples of one cell
     weight: Tensor  # (n,): weight of the sample's loss in the mean
-    value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
-    shares: Tensor | None = None  # (n, cells): weight by probabilities of groups; None: all of it is in the cell
+    # (n, attributes): numbers, or codes of names; None: only groups are compared
+    value: Tensor | None = None
 
     def __len__(self) -> int:
         return self.cell.shape[0]  # torch's own len takes ten times as long
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value, shares = (None if part is None else part[rows] for part in (self.value, self.shares))
-        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value, shares)
+        value = None if self.value is None else self.value[rows]
+        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
 
     def to(self, like: Tensor) -> Samples:
         """The same samples on the device of a tensor, with outcomes and weights of its type."""
         y = self.y.to(like.device, like.dtype if self.y.is_floating_point() else None)
         value = None if self.value is None else self.value.to(like.device)
-        shares = None if self.shares is None else self.shares.to(like)
-        return Samples(self.x.to(like), y, self.cell.to(like.device), self.weight.to(like), value, shares)
+        return Samples(self.x.to(like), y, self.cell.to(like.device), self.weight.to(like), value)
 
     def with_weight(self, weight: Tensor) -> Samples:
         """The same samples with other loss weights."""
@@ -76,42 +78,61 @@ def tensor_sides(
     *,
     drawn_from: Tensor | None = None,
 ) -> tuple[Sides, ...]:
-    """The rows of each comparison among samples in these cells, as ``problem.cells.make_sides`` finds them."""
+    """The rows of each comparison among samples in these cells, as ``problem.cells.make_sides``
+    finds them.
+    """
     source = None if drawn_from is None else drawn_from.cpu().numpy()
     sides = []
     for side in cells.make_sides(comparisons, cell.cpu().numpy(), drawn_from=source):
         rows = torch.from_numpy(side.rows).to(cell.device)
-        fraction = None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
-        sides.append(replace(side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction))
+        fraction = (
+            None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
+        )
+        sides.append(
+            replace(
+                side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction
+            )
+        )
     return tuple(sides)
 
 
 def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[Sides, ...]:
-    """The rows of each comparison with their weights, for distances of all samples; of equal weights, without them.
-
-    If groups have probabilities, a row is on each side on which its weight is positive.
-
-    >>> shares = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
-    >>> both = Samples(torch.zeros(2, 0), torch.zeros(2), torch.zeros(2), torch.ones(2), shares=shares)
-    >>> (sides,) = plug_in_sides([Comparison((0,), (1,))], both)
-    >>> sides.rows, sides.weights, sides.counts
-    (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500]), (2, 1))
+    """The rows of each comparison with their weights, for distances of all samples; of equal
+    weights, without them.
     """
-    if samples.shares is None:
-        weight = samples.weight
-        return tensor_sides(comparisons, samples.cell, None if bool((weight == weight[0]).all()) else weight)
-    sides = []
-    for weights in side_weights(comparisons, samples.shares):
-        side, row = weights.nonzero(as_tuple=True)
-        left = int((side == 0).sum())
-        sides.append(Sides(row, (left,), (len(row) - left,), weights[side, row]))
-    return tuple(sides)
+    return tensor_sides(comparisons, samples.cell, uneven(samples.weight))
 
 
-def side_weights(comparisons: Sequence[Comparison], shares: Tensor) -> Tensor:
-    """The weights of rows with shares (n, cells) on the left and on the right, (comparisons, 2, n)."""
-    pairs = [(comparison.left, comparison.right) for comparison in comparisons]
-    return torch.stack([torch.stack([shares[:, list(side)].sum(1) for side in pair]) for pair in pairs])
+def uneven(weight: Tensor) -> Tensor | None:
+    """The weights; None if all are equal.
+
+    >>> uneven(torch.tensor([1.0, 2.0])), uneven(torch.tensor([2.0, 2.0]))
+    (tensor([1., 2.]), None)
+    """
+    return None if bool((weight == weight[0]).all()) else weight
+
+
+def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[Sides, ...]:
+    """The rows of a problem in each comparison, with their weights; of equal weights, without
+    them.
+
+    If groups have probabilities, a row is in a comparison once for each of its ``entries``.
+
+    >>> from metrifair.problem.problem import Inputs, problem_with_probabilities
+    >>> from metrifair.problem.proxies import GroupProbabilities
+    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
+    >>> problem = problem_with_probabilities(Inputs(sensitive_features=sex))
+    >>> (sides,) = sides_by_row(problem.comparisons, problem)
+    >>> sides.rows, sides.weights, sides.counts
+    (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500], dtype=torch.float64), (2, 1))
+    """
+    entries = problem.entries
+    weight = np.ones(len(entries)) if entries.weight is None else entries.weight
+    sides = tensor_sides(
+        comparisons, torch.as_tensor(entries.cell), uneven(torch.as_tensor(weight))
+    )
+    row = torch.as_tensor(problem.row_of_entry)
+    return tuple(replace(side, rows=row[side.rows]) for side in sides)
 
 
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
@@ -122,17 +143,24 @@ def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows among which scores should not depend on the attribute."""
-    return Sides(rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence)
+    return Sides(
+        rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence
+    )
 
 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
     """For each cell the rows of its samples."""
-    return [torch.from_numpy(rows).to(cell.device) for rows in cells.rows_by_cell(cell.cpu().numpy(), count)]
+    return [
+        torch.from_numpy(rows).to(cell.device)
+        for rows in cells.rows_by_cell(cell.cpu().numpy(), count)
+    ]
 
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
 _KEYS = 2**40  # random keys by which a device shuffles: two of a million rows are rarely equal
-_AT_ONCE, _MOST_PASSES = 2**16, 64  # rows of one seed, and their passes, that a device shuffles at once
+# rows of one seed, and their passes, that a device shuffles at once
+_AT_ONCE = 2**16
+_MOST_PASSES = 64
 
 
 class Layout(NamedTuple):
@@ -146,26 +174,38 @@ class Layout(NamedTuple):
         return sum(self.counts)
 
     def weights(self, shares: Tensor) -> Tensor:
-        """Loss weights (..., size) that undo the rounding of the counts, for cells of these shares (..., cells)."""
+        """Loss weights (..., size) that undo the rounding of the counts, for cells of these
+        shares (..., cells).
+        """
         counts = torch.tensor(self.counts, device=shares.device)
         per_cell = shares * self.size / counts.clamp_min(1)
         return per_cell.repeat_interleave(counts, -1)
 
-    def sides(self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None) -> Sides:
+    def sides(
+        self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None
+    ) -> Sides:
         """The rows of a comparison, with weights if a side mixes several cells of these shares.
 
-        ``drawn_from`` is the number of rows of each cell (..., cells) that a batch is drawn from, without replacement.
+        ``drawn_from`` is the number of rows of each cell (..., cells) that a batch is drawn from,
+        without replacement.
         """
-        starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
-        left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
+        starts = [*accumulate(self.counts, initial=0)]
+        left, right = (
+            [cell for cell in side if self.counts[cell]]
+            for side in (comparison.left, comparison.right)
+        )
         cells = left + right
         blocks = [tuple(self.counts[cell] for cell in side) for side in (left, right)]
         dependence = comparison if isinstance(comparison, Dependence) else None
-        rows = torch.cat([torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells])
-        weights, counts = None, torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
+        rows = torch.cat(
+            [torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells]
+        )
+        weights = None
+        counts = torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
         if len(cells) > (2 if dependence is None else 1):
             weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
-        first, last = int(rows[0]), int(rows[-1])
+        first = int(rows[0])
+        last = int(rows[-1])
         adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
         fraction = None if drawn_from is None else counts / drawn_from[..., cells].double()
         chosen = slice(first, last + 1) if adjacent else rows.to(shares.device)
@@ -173,12 +213,18 @@ class Layout(NamedTuple):
 
 
 def layout(
-    sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2, fewest: int | None = None
+    sizes: Sequence[int],
+    comparisons: Sequence[Comparison],
+    *,
+    size: int,
+    least: int = 2,
+    fewest: int | None = None,
 ) -> Layout:
     """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
-    Every cell with samples has at least one in the batch, a compared cell ``least``, or all of its samples: the batch
-    grows beyond ``size`` if necessary. A compared cell with fewer than ``fewest`` (default: ``least``) is an error.
+    Every cell with samples has at least one in the batch, a compared cell ``least``, or all of its
+    samples: the batch grows beyond ``size`` if necessary. A compared cell with fewer than
+    ``fewest`` (default: ``least``) is an error.
 
     >>> layout((90, 6, 4), (Comparison((1,), (2,)),), size=20).counts
     (16, 2, 2)
@@ -191,17 +237,25 @@ def layout(
     size = min(size, total)
     needed = dict.fromkeys(range(len(sizes)), 1)
     for comparison in comparisons:
-        needed |= {cell: max(needed[cell], comparison.needs(least)) for cell in (*comparison.left, *comparison.right)}
+        needed |= {
+            cell: max(needed[cell], comparison.needs(least))
+            for cell in (*comparison.left, *comparison.right)
+        }
     floors = [min(n, needed[cell]) for cell, n in enumerate(sizes)]
     counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
     ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
     while sum(counts) < size:
         cell = ahead.index(min(ahead))
-        counts[cell], ahead[cell] = counts[cell] + 1, ahead[cell] + 1
+        counts[cell] += 1
+        ahead[cell] += 1
     while sum(counts) > max(size, sum(floors)):
-        spare = [excess if count > floor else -inf for excess, count, floor in zip(ahead, counts, floors, strict=True)]
+        spare = [
+            excess if count > floor else -inf
+            for excess, count, floor in zip(ahead, counts, floors, strict=True)
+        ]
         cell = spare.index(max(spare))
-        counts[cell], ahead[cell] = counts[cell] - 1, ahead[cell] - 1
+        counts[cell] -= 1
+        ahead[cell] -= 1
     return Layout(tuple(counts))
 
 
@@ -211,22 +265,28 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
         if not present or min(present) < least:
             count = " + ".join(map(str, present)) or "no"
             raise TooFewSamples(
-                f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} of each kind are "
-                "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
+                f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} "
+                "of each kind are "
+                "needed; merge small groups, mark them as missing, or use estimate='rows' or "
+                "'batch'"
             )
 
 
 def sampling_odds(weight: Tensor) -> Tensor:
-    """The odds of drawing each sample: its weight, or 1 if all weights are 0 (and so are the loss weights)."""
+    """The odds of drawing each sample: its weight, or 1 if all weights are 0 (and so are the
+    loss weights).
+    """
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 
 
 class StratifiedPasses:
-    """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled deck of rows.
+    """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled
+    deck of rows.
 
-    The rows of a cell are drawn without replacement. If fewer remain than a batch needs, they are dropped and the cell
-    is shuffled again. With ``odds`` (one weight per row of each seed's cells), rows are drawn independently of each
-    other, in proportion to them. Shuffling runs on the host; rows are looked up on the device.
+    The rows of a cell are drawn without replacement. If fewer remain than a batch needs, they are
+    dropped and the cell is shuffled again. With ``odds`` (one weight per row of each seed's cells),
+    rows are drawn independently of each other, in proportion to them. Shuffling runs on the host;
+    rows are looked up on the device.
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
     >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
@@ -235,35 +295,55 @@ class StratifiedPasses:
     """
 
     def __init__(
-        self, rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+        self,
+        rows: ByCell,
+        plan: Layout,
+        steps: int,
+        *,
+        odds: ByCell | None = None,
+        device: torch.device | str = "cpu",
     ) -> None:
-        self.device, counts = torch.device(device), [count for count in plan.counts if count]
+        self.device = torch.device(device)
+        counts = [count for count in plan.counts if count]
         self._odds = None if odds is None else [[*compress(seed, plan.counts)] for seed in odds]
-        cell_rows = {id(seed): [*compress(seed, plan.counts)] for seed in rows}  # often the same for all seeds
+        # often the same for all seeds
+        cell_rows = {id(seed): [*compress(seed, plan.counts)] for seed in rows}
         starts = accumulate(map(len, chain(*cell_rows.values())), initial=0)
         first = {seed: list(islice(starts, len(counts))) for seed in cell_rows}
-        decks = [list(map(len, cell_rows[id(seed)])) if odds is None else [steps * n for n in counts] for seed in rows]
-        self._lengths, batch_places = zip(*[_shuffles(deck, counts, steps) for deck in decks], strict=True)
+        decks = [
+            list(map(len, cell_rows[id(seed)])) if odds is None else [steps * n for n in counts]
+            for seed in rows
+        ]
+        self._lengths, batch_places = zip(
+            *[_shuffles(deck, counts, steps) for deck in decks], strict=True
+        )
         begins = torch.tensor([*accumulate(map(sum, self._lengths), initial=0)])
         places = torch.stack(batch_places) + begins[:-1].view(-1, 1, 1)
-        cell_starts = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(torch.tensor(counts), 1)
+        cell_starts = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(
+            torch.tensor(counts), 1
+        )
         self._table = torch.cat([*chain(*cell_rows.values())]).to(self.device)
         kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
-        self._places = places.to(self.device, kind)  # (seeds, steps, size): of a batch's cards in all shuffles
-        self._first = cell_starts.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): where their cell starts
+        # (seeds, steps, size): of a batch's cards in all shuffles
+        self._places = places.to(self.device, kind)
+        # (seeds, 1, size): where their cell starts
+        self._first = cell_starts.unsqueeze(1).to(self.device, kind)
 
     def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of the next pass of every seed: (seeds, steps, size)."""
         lengths = [*chain(*self._lengths)]
         cards = torch.empty(sum(lengths), dtype=torch.int32)
-        shuffles = iter(cards.split(lengths))  # all at once: a slice for each would take as long as its shuffling
+        # all at once: a slice for each would take as long as its shuffling
+        shuffles = iter(cards.split(lengths))
         for seed, generator in zip(range(len(self._lengths)), generators, strict=True):
             for place, length in enumerate(self._lengths[seed]):
                 if self._odds is None:
                     torch.randperm(length, generator=generator, out=next(shuffles))
                 else:
                     odds = self._odds[seed][place]
-                    next(shuffles).copy_(torch.multinomial(odds, length, replacement=True, generator=generator))
+                    next(shuffles).copy_(
+                        torch.multinomial(odds, length, replacement=True, generator=generator)
+                    )
         return self._look_up(cards)
 
     def _look_up(self, cards: Tensor) -> Tensor:
@@ -274,7 +354,8 @@ class StratifiedPasses:
 
 
 class DevicePasses(StratifiedPasses):
-    """The same passes, shuffled on a device: the host would take longer than the device takes to train.
+    """The same passes, shuffled on a device: the host would take longer than the device takes to
+    train.
 
     All shuffles of several passes are one sort of random keys. Draws differ from those of the host.
 
@@ -284,7 +365,13 @@ class DevicePasses(StratifiedPasses):
     """
 
     def __init__(
-        self, rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+        self,
+        rows: ByCell,
+        plan: Layout,
+        steps: int,
+        *,
+        odds: ByCell | None = None,
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(rows, plan, steps, odds=odds, device=device)
         self._generators: list[torch.Generator] = []  # of each seed, on the device
@@ -295,9 +382,15 @@ class DevicePasses(StratifiedPasses):
         pass_number = torch.arange(passes).unsqueeze(1)
         if self._odds is not None:
             odds_by_deck = [*chain(*self._odds)]
-            ends = [(odds.double().cumsum(0) / odds.double().sum() * _KEYS).round().long() for odds in odds_by_deck]
-            self._ends = torch.cat([number * _KEYS + end for number, end in enumerate(ends)]).to(self.device)
-            lengths = torch.tensor([len(odds) for odds in odds_by_deck])  # keys point to odds, not to cards
+            ends = [
+                (odds.double().cumsum(0) / odds.double().sum() * _KEYS).round().long()
+                for odds in odds_by_deck
+            ]
+            self._ends = torch.cat([number * _KEYS + end for number, end in enumerate(ends)]).to(
+                self.device
+            )
+            # keys point to odds, not to cards
+            lengths = torch.tensor([len(odds) for odds in odds_by_deck])
             pass_number = torch.zeros_like(pass_number)  # odds are those of every pass
         starts = torch.cumsum(lengths, 0) - lengths
         self._smallest_keys = ((pass_number * len(starts) + deck) * _KEYS).to(self.device)
@@ -312,11 +405,17 @@ class DevicePasses(StratifiedPasses):
     def _draw(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of several passes (passes, seeds, steps, size)."""
         self._generators = self._generators or [
-            torch.Generator(self.device).manual_seed(generator.initial_seed()) for generator in generators
+            torch.Generator(self.device).manual_seed(generator.initial_seed())
+            for generator in generators
         ]
         keys = torch.cat(
             [
-                torch.randint(_KEYS, (len(self._starts), sum(lengths)), generator=generator, device=self.device)
+                torch.randint(
+                    _KEYS,
+                    (len(self._starts), sum(lengths)),
+                    generator=generator,
+                    device=self.device,
+                )
                 for lengths, generator in zip(self._lengths, self._generators, strict=True)
             ],
             1,
@@ -330,7 +429,12 @@ class DevicePasses(StratifiedPasses):
 
 
 def make_passes(
-    rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
+    rows: ByCell,
+    plan: Layout,
+    steps: int,
+    *,
+    odds: ByCell | None = None,
+    device: torch.device | str = "cpu",
 ) -> StratifiedPasses:
     """Passes whose rows are on the device, shuffled there if it is an accelerator."""
     kind = DevicePasses if torch.device(device).type == "cuda" else StratifiedPasses
@@ -338,7 +442,8 @@ def make_passes(
 
 
 def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[list[int], Tensor]:
-    """The number of cards of each shuffle, and the places of each batch's cards (steps, size) in all shuffles.
+    """The number of cards of each shuffle, and the places of each batch's cards (steps, size) in
+    all shuffles.
 
     >>> _shuffles([5, 2], [2, 1], 3)  # 5 cards, 2 a batch, and again from the third batch on; 2 cards, one a batch
     ([5, 5, 2, 2], tensor([[ 0,  1, 10],
@@ -346,7 +451,8 @@ def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[
             [ 5,  6, 12]]))
     """
     lengths: list[int] = []
-    places, batch = [], torch.arange(steps)
+    places = []
+    batch = torch.arange(steps)
     for deck, count in zip(decks, counts, strict=True):
         first = sum(lengths) + batch // (deck // count) * deck + batch % (deck // count) * count
         places.append(first.unsqueeze(1) + torch.arange(count))
@@ -392,8 +498,9 @@ class Coverage:
     size : int
         Minimum number of samples of a batch.
     least : int, default=2
-        Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1 for others. A
-        comparison of independence has one side, and needs 4 samples for unbiased values.
+        Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1
+        for others. A comparison of independence has one side, and needs 4 samples for unbiased
+        values.
 
     Raises
     ------
@@ -412,12 +519,18 @@ class Coverage:
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.least < 1:
-            raise DataError(f"size and least must be at least 1, got size={self.size} and least={self.least}")
+            raise DataError(
+                f"size and least must be at least 1, got size={self.size} and least={self.least}"
+            )
 
     @cached_property
     def _sides(self) -> Booleans:
-        """Whether each cell is on the left and on the right of each comparison, (cells, 2, comparisons)."""
-        cells = 2 + max((max(comparison.left + comparison.right) for comparison in self.comparisons), default=-1)
+        """Whether each cell is on the left and on the right of each comparison, (cells, 2,
+        comparisons).
+        """
+        cells = 2 + max(
+            (max(comparison.left + comparison.right) for comparison in self.comparisons), default=-1
+        )
         member = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
         for j, comparison in enumerate(self.comparisons):
             member[list(comparison.left), 0, j] = member[list(comparison.sides[-1]), 1, j] = True
@@ -426,11 +539,15 @@ class Coverage:
     @cached_property
     def needs(self) -> Integers:
         """The fewest samples of either side, for each comparison."""
-        return np.array([comparison.needs(self.least) for comparison in self.comparisons], dtype=np.int64)
+        return np.array(
+            [comparison.needs(self.least) for comparison in self.comparisons], dtype=np.int64
+        )
 
     @cached_property
     def at_once(self) -> Integers:
-        """The length of each comparison's covered prefix, if the first ``size`` samples contain enough."""
+        """The length of each comparison's covered prefix, if the first ``size`` samples contain
+        enough.
+        """
         return np.full(len(self.needs), self.size)
 
     def member(self, cell: Integers) -> Booleans:
@@ -446,7 +563,8 @@ class Coverage:
         ndarray of shape (n, 2, comparisons)
             True where it does.
         """
-        return np.asarray(self._sides[np.minimum(cell, len(self._sides) - 1)])  # the last one is in none
+        # the last one is in none
+        return np.asarray(self._sides[np.minimum(cell, len(self._sides) - 1)])
 
     @property
     def patience(self) -> int:
@@ -513,7 +631,9 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
 
 
 def _covered(member: Booleans, rule: Coverage) -> Integers | None:
-    """The length of each comparison's covered prefix; None if these samples (n, 2, comparisons) are too few."""
+    """The length of each comparison's covered prefix; None if these samples (n, 2, comparisons)
+    are too few.
+    """
     if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
         return rule.at_once
     enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
@@ -527,7 +647,9 @@ def _covered(member: Booleans, rule: Coverage) -> Integers | None:
 
 
 def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
-    """Raise TooFewSamples, with the missing groups, if a batch (n, 2, comparisons) has grown too long."""
+    """Raise TooFewSamples, with the missing groups, if a batch (n, 2, comparisons) has grown
+    too long.
+    """
     if length <= rule.patience:
         return
     counts = member[: rule.patience].sum(0)
@@ -547,9 +669,9 @@ def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
 def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     """Loss weights that make the mean over a covering batch an unbiased estimate of the risk, (n,).
 
-    ``member`` is (n, sides). A batch longer than ``size`` ends with the first sample that completes it. The mean of all
-    samples but the last is unbiased; these weights average it over the K samples that could have been last: those in a
-    side with exactly ``least`` samples.
+    ``member`` is (n, sides). A batch longer than ``size`` ends with the first sample that completes
+    it. The mean of all samples but the last is unbiased; these weights average it over the K
+    samples that could have been last: those in a side with exactly ``least`` samples.
 
     >>> rule = Coverage((Comparison((0,), (1,)),), size=4, least=2)
     >>> overshoot_weights(np.array([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool).T, rule)
@@ -593,7 +715,8 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """
     waiting: Samples | None = None
     for chunk in stream:
-        waiting, start = chunk if waiting is None else join_samples([waiting, chunk]), 0
+        waiting = chunk if waiting is None else join_samples([waiting, chunk])
+        start = 0
         while (batch := cut(waiting, rule, start)) is not None:
             start += len(batch.samples)
             yield batch

@@ -1,1 +1,3 @@
-"""Gradient boosting with the same penalty: LightGBM in ``lgbm``, XGBoost in ``xgb``; neither imports the other."""
+"""Gradient boosting with the same penalty: LightGBM in ``lgbm``, XGBoost in ``xgb``; neither
+imports the other.
+"""

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, PenalizedRisk
-from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
+from metrifair.boosting.problem import (
+    BoostingProblem,
+    GroupSample,
+    boosting_problem,
+    evaluation_rows,
+    evaluation_sets,
+    is_penalized,
+)
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import SmallGroups
@@ -27,19 +34,26 @@ from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Inputs
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, as_features, as_labels, take_rows
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import make_seed
 from metrifair.support.reuse import reused
 from metrifair.support.signatures import as_in
 
-GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that predict the group
+# of the trees that predict the group
+GROUP_ROUNDS = 40
+GROUP_RATE = 0.15
+GROUP_LEAVES = 8
+GROUP_BINS = 63
+GROUP_BIN_ROWS = 2_000  # that place the bins
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A penalized fit: the problem, the objective by round, and the arguments of the booster's own ``fit``."""
+    """A penalized fit: the problem, the objective by round, and the arguments of the booster's
+    own ``fit``.
+    """
 
     problem: BoostingProblem
     descent: Descent
@@ -47,38 +61,44 @@ class FitPlan:
     arguments: dict[str, Any]
 
     def metric(self) -> Callable[[Any], float]:
-        """The penalized risk of outputs for each evaluation set in turn, in the order of the boosters' calls."""
+        """The penalized risk of outputs for each evaluation set in turn, in the order of the
+        boosters' calls.
+        """
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
 
 
 @as_in(FairClassifier)
 class FairBooster(Saved):
-    """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the booster's own.
+    """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the
+    booster's own.
 
     Parameters
     ----------
     criterion, metric : as in FairClassifier
     estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance between the groups'
-        training rows (the same as ``"batch"``, since every round sees all rows). ``"population"``: the distance in the
-        population, which may be negative.
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance
+        between the groups' training rows (the same as ``"batch"``, since every round sees all
+        rows). ``"population"``: the distance in the population, which may be negative.
     combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
-        ``"independence"`` measures how much scores depend on the group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
+        with the rest. ``"independence"`` measures how much scores depend on the group.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric attribute is
-        ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20 different values and warns. With
-        131,072 rows or more, a classifier bins numbers into at most 256 levels.
+        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric
+        attribute is ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20
+        different values and warns. With 131,072 rows or more, a classifier bins numbers into at
+        most 256 levels.
     small_groups : as in FairClassifier
     expected_groups : bool, default=True
-        Weight the penalty of each row by predicted group probabilities instead of its own group. Trees that were
-        fitted to other rows predict them. The booster then cannot memorize groups, and test rows are as fair as
-        training rows. ``GroupProbabilities`` replace these predictions.
+        Weight the penalty of each row by predicted group probabilities instead of its own group.
+        Trees that were fitted to other rows predict them. The booster then cannot memorize groups,
+        and test rows are as fair as training rows. If labels depend on the group beyond the
+        features, part of the own group is added back. ``GroupProbabilities`` replace these
+        predictions.
     """
 
     if TYPE_CHECKING:  # the parameters and methods of the booster
@@ -125,9 +145,9 @@ class FairBooster(Saved):
     ) -> Self:
         """Boost from scratch. With strength 0 the call is the plain booster's.
 
-        XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
-        result is an ordinary fitted booster. Pass ``expected_groups=False`` then, as the penalty uses the
-        observed groups. See docs/beyond-one-machine.md.
+        XGBoost also takes Dask collections, with one and the same partitions, and then trains on
+        the cluster; the result is an ordinary fitted booster. Pass ``expected_groups=False`` then,
+        as the penalty uses the observed groups. See docs/beyond-one-machine.md.
 
         Parameters
         ----------
@@ -136,8 +156,9 @@ class FairBooster(Saved):
         y : array-like of shape (n_samples,)
             Labels, or a regression target.
         sensitive_features : array-like, table or GroupProbabilities, default=None
-            The group of each sample. A table holds several attributes. Samples with a missing group are used for the
-            risk only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``.
+            The group of each sample. A table holds several attributes. Samples with a missing group
+            are used for the risk only. If groups are not in the data, pass their probabilities as
+            ``GroupProbabilities``.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -156,6 +177,7 @@ class FairBooster(Saved):
         """
         self._check_names()
         eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
+        X = X if is_dask(X) else as_features(X)
         inputs = Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
             "eval_sensitive_features": eval_sensitive_features,
@@ -166,9 +188,13 @@ class FairBooster(Saved):
         if is_dask(X):
             self._fit_on_cluster(inputs, eval_set or (), lists, booster)
             return self
-        booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        fit = partial(super().fit, X, y)  # type: ignore[misc]
-        self._check_labels(y)
+        booster |= {"sample_weight": sample_weight}
+        if eval_set is not None:
+            eval_set = [(as_features(rows), labels) for rows, labels in eval_set]
+            booster |= {"eval_set": eval_set}
+        outcome = as_labels(y)
+        fit = partial(super().fit, X, outcome)  # type: ignore[misc]
+        self._check_labels(outcome)
         with _booster_messages(self):
             if not is_penalized(self):
                 fit(**booster)
@@ -181,8 +207,12 @@ class FairBooster(Saved):
                 del self._plan
         return self
 
-    def _penalized(self, inputs: Inputs, eval_inputs: Sequence[Inputs], arguments: dict[str, Any]) -> FitPlan:
-        """The objectives of training rows, with expected groups if requested, and of evaluation sets."""
+    def _penalized(
+        self, inputs: Inputs, eval_inputs: Sequence[Inputs], arguments: dict[str, Any]
+    ) -> FitPlan:
+        """The objectives of training rows, with expected groups if requested, and of evaluation
+        sets.
+        """
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, inputs)
         self.left_out_ = problem.trainable.left_out
@@ -190,21 +220,48 @@ class FairBooster(Saved):
         shares = None
         if self.expected_groups:
             seed = np.random.RandomState(make_seed(getattr(self, "random_state", None) or 0))
-            shares = problem.shares(partial(self._reused_chances, inputs.rows["X"], arguments), seed)
+            shares = problem.shares(
+                partial(self._reused_chances, inputs.rows["X"], arguments), seed
+            )
         objective = problem.make_objective(problem.training, self._risk_weight(problem), shares)
-        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.make_objective(evaluation_rows(problem, rows)) for rows in eval_inputs)
+        descent = Descent(
+            objective, float(self.strength), rounds=rounds, learning_rate=learning_rate
+        )
+        evaluations = tuple(
+            problem.make_objective(evaluation_rows(problem, rows)) for rows in eval_inputs
+        )
         return FitPlan(problem, descent, evaluations, arguments)
 
-    def _reused_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+    def _reused_chances(
+        self, X: Any, arguments: dict[str, Any], sample: GroupSample, predicted: Integers
+    ) -> Floats:
         """The probabilities of groups, which the boosters of all strengths share."""
-        parameters = {name: value for name, value in self.get_params().items() if name not in OWN_PARAMETERS}
-        compute = partial(self._group_chances, X, arguments, kinds, weight)
-        return reused(compute, type(self), X, arguments, kinds, weight, parameters)
+        parameters = {
+            name: value for name, value in self.get_params().items() if name not in OWN_PARAMETERS
+        }
 
-    def _fit_on_cluster(self, inputs: Inputs, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
+        def compute() -> Floats:
+            if sample.kind.max() == 0:
+                return np.ones((len(predicted), 1))
+            model = self._group_model(len(sample.rows))
+            learned = take_rows(X, sample.rows)
+            columns = self._column_arguments(arguments)
+            model.fit(learned, sample.kind, sample_weight=sample.weight, **columns)
+            return np.asarray(model.predict_proba(take_rows(X, predicted)))
+
+        return reused(compute, type(self), X, arguments, sample, predicted, parameters)
+
+    def _fit_on_cluster(
+        self,
+        inputs: Inputs,  # noqa: ARG002
+        eval_set: Any,  # noqa: ARG002
+        lists: Any,  # noqa: ARG002
+        arguments: dict[str, Any],  # noqa: ARG002
+    ) -> None:
         remedy = "use FairXGBClassifier or FairXGBRegressor, or pass X.compute()"
-        raise DataError("X is a Dask collection, and LightGBM cannot sum counts over workers", remedy=remedy)
+        raise DataError(
+            "X is a Dask collection, and LightGBM cannot sum counts over workers", remedy=remedy
+        )
 
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""
@@ -222,8 +279,12 @@ class FairBooster(Saved):
         """Raise a DataError for a parameter name that the booster would ignore."""
 
     @abstractmethod
-    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
-        """The chances (n, kinds) that the plain booster, fitted to these kinds and weights, gives the rows of X."""
+    def _group_model(self, rows: int) -> Any:
+        """The plain booster that predicts groups, to be trained on so many rows."""
+
+    def _column_arguments(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """The arguments of ``fit`` that describe columns."""
+        return {}
 
     @abstractmethod
     def _pace(self) -> tuple[int, float]:
@@ -243,17 +304,20 @@ OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self"
 def _booster_messages(booster: Any) -> Iterator[None]:
     """Replace the booster's error for text columns by one that explains how to encode them.
 
-    LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is not shown.
+    LightGBM 4.7 prefers eval_X and eval_y, but does not translate labels in these: its warning is
+    not shown.
     """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
             yield
     except ValueError as error:
-        name, message = type(booster).__name__, " ".join(str(error).split())
+        name = type(booster).__name__
+        message = " ".join(str(error).split())
         if "dtypes" not in message:
             raise
         raise DataError(
-            f"X must contain numbers, booleans or categories; convert text with astype('category'), or encode "
+            "X must contain numbers, booleans or categories; convert text with "
+            "astype('category'), or encode "
             f"it first with make_pipeline(TableEncoder(), {name}()). {message}"
         ) from error

@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.boosting.objective import METRIC_NAME, PLACES, Descent, Expansion, loss_terms
-from metrifair.boosting.problem import BoostingProblem, boosting_problem, evaluation_rows, evaluation_sets, is_penalized
+from metrifair.boosting.problem import (
+    BoostingProblem,
+    boosting_problem,
+    evaluation_rows,
+    evaluation_sets,
+    is_penalized,
+)
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import training_metric, warn_without_estimate
@@ -23,7 +29,8 @@ from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
-from metrifair.problem.tables import Table, columns, one_column
+from metrifair.problem.tables import Table, as_features, columns, one_column
+from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
 from metrifair.training.objective import BINARY, Objective, scores
@@ -35,20 +42,24 @@ def is_dask(table: Table) -> bool:
 
 
 def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kwargs: Any) -> Any:
-    """Apply a function to the rows of X; for a Dask collection, to each partition where it is stored.
+    """Apply a function to the rows of X; for a Dask collection, to each partition where it is
+    stored.
 
     ``like`` is an empty example of the result.
     """
     if not is_dask(X):
-        return function(X, **kwargs)
+        return function(as_features(X), **kwargs)
     delayed = _dask("dask").delayed(function)
     lengths = X.chunks[0] if isinstance(X, _dask("dask.array").Array) else None
     return _concatenate([delayed(part, **kwargs) for part in _partitions("X", X)], like, lengths)
 
 
-def _concatenate(parts: Sequence[Any], like: NDArray[Any], lengths: Sequence[float] | None = None) -> Any:
+def _concatenate(
+    parts: Sequence[Any], like: NDArray[Any], lengths: Sequence[float] | None = None
+) -> Any:
     """A Dask array of delayed parts, with the columns and the type of ``like``."""
-    array, shape = _dask("dask.array"), like.shape[1:]
+    array = _dask("dask.array")
+    shape = like.shape[1:]
     arrays = [
         array.from_delayed(part, shape=(length, *shape), dtype=like.dtype)
         for part, length in zip(parts, lengths or [np.nan] * len(parts), strict=True)
@@ -72,7 +83,10 @@ class Partitions(NamedTuple):
         """Delayed results of the function for every partition."""
         delayed = _dask("dask").delayed
         empty: list[Any] = [None] * len(self.y)
-        return [delayed(function)(*part, *more) for part in zip(*(table or empty for table in self), strict=True)]
+        return [
+            delayed(function)(*part, *more)
+            for part in zip(*(table or empty for table in self), strict=True)
+        ]
 
 
 def fit_on_cluster(
@@ -96,7 +110,9 @@ def fit_on_cluster(
         evaluation_sets(eval_set, **lists)  # validates the lists
     X: Any = inputs.rows["X"]
     entries = [[None] * len(eval_set) if entry is None else list(entry) for entry in lists.values()]
-    tables = [(X, inputs.y, inputs.sensitive_features, inputs.control_features, inputs.sample_weight)]
+    tables = [
+        (X, inputs.y, inputs.sensitive_features, inputs.control_features, inputs.sample_weight)
+    ]
     tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
     parts = [_parts("eval_" if place else "", *table) for place, table in enumerate(tables)]
     params: dict[str, Any] = booster.get_xgb_params()
@@ -113,7 +129,9 @@ def fit_on_cluster(
         # Dask may leave a worker without a partition, which cannot read the names from its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    training, *evaluated = (matrix(table[0], **kwargs) for table, kwargs in zip(tables, columns, strict=True))
+    training, *evaluated = (
+        matrix(table[0], **kwargs) for table, kwargs in zip(tables, columns, strict=True)
+    )
     with _explain_lost_workers(client):
         result = xgboost_dask.train(
             client,
@@ -126,7 +144,8 @@ def fit_on_cluster(
             evals=[(entry, f"validation_{place}") for place, entry in enumerate(evaluated)],
             **objective,
         )
-    booster._Booster, booster.evals_result_ = result["booster"], result["history"]
+    booster._Booster = result["booster"]
+    booster.evals_result_ = result["history"]
     if hasattr(booster, "predict_proba"):
         booster.n_classes_ = 2
 
@@ -134,15 +153,23 @@ def fit_on_cluster(
 def _penalized(
     booster: Any, params: dict[str, Any], parts: Sequence[Partitions]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The columns of each set's matrix besides features, the objective and its metric; completes ``params``."""
+    """The columns of each set's matrix besides features, the objective and its metric;
+    completes ``params``.
+    """
     if booster.expected_groups:
         remedy = "pass expected_groups=False to use the observed groups, or use arrays"
-        raise DataError("expected_groups=True is not computed where X is a Dask collection", remedy=remedy)
+        raise DataError(
+            "expected_groups=True is not computed where X is a Dask collection", remedy=remedy
+        )
     warn_without_estimate(booster.metric, booster.estimate, default="rows")
     problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
-        raise DataError(f"y must contain 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
+        raise DataError(
+            "y must contain 0 and 1 where X is a Dask collection, got "
+            f"{list(problem.scheme.classes)}"
+        )
     warn_of_labels(problem.training.problem, problem.training.weight)
+    warn_of_unknown_names(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
@@ -150,21 +177,26 @@ def _penalized(
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
         params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-    columns = [_matrix_columns(partitions.with_all(_prepared, problem), partitions) for partitions in parts]
+    columns = [
+        _matrix_columns(partitions.with_all(_prepared, problem), partitions) for partitions in parts
+    ]
     return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
 
 
 class ClusterPlan:
-    """The objective and the metric of a training on a cluster: sent to every worker, which keeps a state.
+    """The objective and the metric of a training on a cluster: sent to every worker, which keeps a
+    state.
 
     All decisions rest on sums over workers, so that every worker takes the same.
     """
 
     def __init__(self, booster: Any, problem: BoostingProblem) -> None:
         self.objective = problem.objective()
-        self.strength, (self.rounds, self.learning_rate) = float(booster.strength), booster._pace()
+        self.strength = float(booster.strength)
+        self.rounds, self.learning_rate = booster._pace()
         self.total_weight = float(problem.training.weight.sum())
-        self.center, self.spread = problem.center, problem.spread
+        self.center = problem.center
+        self.spread = problem.spread
         self.positive_weight = float(getattr(booster, "scale_pos_weight", None) or 1.0)
         self.descent: Descent | None = None  # on a worker, after the first round
         self.evaluations: dict[int, SummedRisk] = {}
@@ -172,8 +204,12 @@ class ClusterPlan:
     def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
         """Slope and curvature of the rows of this worker."""
         if self.descent is None:
-            risk: Any = self._make_risk(matrix, total=self.total_weight, positive_weight=self.positive_weight)
-            self.descent = Descent(risk, self.strength, rounds=self.rounds, learning_rate=self.learning_rate)
+            risk: Any = self._make_risk(
+                matrix, total=self.total_weight, positive_weight=self.positive_weight
+            )
+            self.descent = Descent(
+                risk, self.strength, rounds=self.rounds, learning_rate=self.learning_rate
+            )
         return self.descent.step(output)
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
@@ -186,14 +222,27 @@ class ClusterPlan:
 
     def _make_risk(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
-        weight = matrix.get_weight().astype(np.float64) if len(matrix.get_weight()) else np.ones(len(targets))
+        weight = (
+            matrix.get_weight().astype(np.float64)
+            if len(matrix.get_weight())
+            else np.ones(len(targets))
+        )
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        in_risk = weight if positive_weight == 1 else weight * np.where(targets == 1, positive_weight, 1.0)
+        in_risk = (
+            weight
+            if positive_weight == 1
+            else weight * np.where(targets == 1, positive_weight, 1.0)
+        )
         together = xgboost_together()
         if total is None:
             total = float(together.sum(np.array([weight.sum()]))[0])
         return SummedRisk(
-            self.objective, LocalRows(targets, cell, weight, in_risk), together, total, self.center, self.spread
+            self.objective,
+            LocalRows(targets, cell, weight, in_risk),
+            together,
+            total,
+            self.center,
+            self.spread,
         )
 
 
@@ -202,7 +251,8 @@ def _client() -> Any:
         return _dask("distributed").get_client()
     except ValueError:
         raise DataError(
-            "X is a Dask collection, and there is no cluster; make one first: client = dask.distributed.Client()"
+            "X is a Dask collection, and there is no cluster; make one first: client = "
+            "dask.distributed.Client()"
         ) from None
 
 
@@ -214,8 +264,12 @@ def _explain_lost_workers(client: Any) -> Iterator[None]:
         yield
     except Exception:
         if lost := workers - set(client.nthreads()):
-            stopped = f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training"
-            raise DataError(stopped, remedy="check their memory and logs, then call fit again") from None
+            stopped = (
+                f"{len(lost)} of {len(workers)} workers of the Dask cluster stopped during training"
+            )
+            raise DataError(
+                stopped, remedy="check their memory and logs, then call fit again"
+            ) from None
         raise
 
 
@@ -228,12 +282,16 @@ def _parts(prefix: str, X: Table, *tables: Table | None) -> Partitions:
             partitions.append(None)
             continue
         if not is_dask(table):
-            raise DataError(f"{prefix}{name} must be a Dask collection, as X is, got a {type(table).__name__}")
+            raise DataError(
+                f"{prefix}{name} must be a Dask collection, as X is, got a {type(table).__name__}"
+            )
         pieces = _partitions(f"{prefix}{name}", table)
         if len(pieces) != count:
             raise DataError(
-                f"{prefix}{name} has {len(pieces)} partitions, and {prefix}X {count}; repartition one like the other, "
-                "or persist() their common table, because Dask joins partitions when it reads some columns only"
+                f"{prefix}{name} has {len(pieces)} partitions, and {prefix}X {count}; repartition "
+                "one like the other, "
+                "or persist() their common table, because Dask joins partitions when it reads some "
+                "columns only"
             )
         partitions.append(pieces)
     return Partitions(*partitions)
@@ -247,15 +305,22 @@ def _partitions(name: str, table: Any) -> list[Any]:
 
 
 def _representative_rows(booster: Any, parts: Partitions) -> Inputs:
-    """A small table with the labels, groups, strata, weights and moments of all rows, as input of ``make_problem``.
+    """A small table with the labels, groups, strata, weights and moments of all rows, as input of
+    ``make_problem``.
 
-    It contains two rows of each combination that occurs, or the only one, with the weight of all. Two numbers with the
-    same mean and deviation replace numeric values.
+    It contains two rows of each combination that occurs, or the only one, with the weight of all.
+    Two numbers with the same mean and deviation replace numeric values.
     """
     labels = hasattr(booster, "predict_proba")
     if not labels and criterion_named(booster.criterion).needs_labels:
-        raise DataError("criteria that use a numeric target are not trained on a cluster; use arrays")
-    tallies = [tally for tally in _dask("dask").compute(*parts.with_all(_tally, labels)) if tally is not None]
+        raise DataError(
+            "criteria that use a numeric target are not trained on a cluster; use arrays"
+        )
+    tallies = [
+        tally
+        for tally in _dask("dask").compute(*parts.with_all(_tally, labels))
+        if tally is not None
+    ]
     if not tallies:
         raise DataError("y contains no rows of positive weight; pass at least one of each class")
     names = tallies[0].names
@@ -280,8 +345,10 @@ def _representative_rows(booster: Any, parts: Partitions) -> Inputs:
 class _Tally(NamedTuple):
     """Sums of one partition."""
 
-    names: tuple[tuple[str, ...], tuple[str, ...]]  # of the sensitive features and of the control features
-    sums: dict[tuple[Any, ...], Floats]  # by values of label, groups and strata: rows, weight, and moments of y
+    # of the sensitive features and of the control features
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    # by values of label, groups and strata: rows, weight, and moments of y
+    sums: dict[tuple[Any, ...], Floats]
 
 
 def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) -> _Tally | None:
@@ -298,22 +365,37 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     ]
     coded = [group_codes(table) for table in tables if table]
     values = [attribute.groups for part in coded for attribute in part.attributes]
-    combinations, inverse = np.unique(np.hstack([part.codes for part in coded]), axis=0, return_inverse=True)
+    combinations, inverse = np.unique(
+        np.hstack([part.codes for part in coded]), axis=0, return_inverse=True
+    )
     numbers = np.zeros(len(target)) if labels else target.astype(np.float64)
-    moments = [(row_weight > 0).astype(np.float64), row_weight, row_weight * numbers, row_weight * numbers**2]
-    sums = np.stack([np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1)
+    moments = [
+        (row_weight > 0).astype(np.float64),
+        row_weight,
+        row_weight * numbers,
+        row_weight * numbers**2,
+    ]
+    sums = np.stack(
+        [np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1
+    )
     by_values = {
-        tuple(names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)): total
+        tuple(
+            names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)
+        ): total
         for row, total in zip(combinations, sums, strict=True)
         if total[1] > 0
     }
     return _Tally((tuple(tables[1]), tuple(tables[2])), by_values)
 
 
-def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem) -> NDArray[np.float32]:
+def _prepared(
+    y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem
+) -> NDArray[np.float32]:
     """Target, cell and weight of each row of a partition."""
     if _is_weightless(weight):
-        idle = 1 + max(max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons)
+        idle = 1 + max(
+            max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons
+        )
         return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
     rows = evaluation_rows(problem, Inputs(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
@@ -325,7 +407,9 @@ def _is_weightless(weight: Table | None) -> bool:
 
 
 def _matrix_columns(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any]:
-    """Label, cell and weight as collections; cells are passed as a bound of the label, which our objectives ignore."""
+    """Label, cell and weight as collections; cells are passed as a bound of the label, which
+    our objectives ignore.
+    """
     table = _concatenate(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
     by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
     return by_name if parts.sample_weight is None else {**by_name, "weight": table[:, 2]}
@@ -361,9 +445,10 @@ class LocalRows(NamedTuple):
 class SummedRisk:
     """Risk and unfairness of all rows, and the slopes of local rows; replaces a ``PenalizedRisk``.
 
-    Each process counts its scores into a grid (cells x places), one sum over processes makes these the distributions of
-    all rows, and each reads the slopes of its own rows off them. Scores are moved to the nearest of the grid's places,
-    as those of many rows are on one machine; the result is the exact one of the moved scores.
+    Each process counts its scores into a grid (cells x places), one sum over processes makes these
+    the distributions of all rows, and each reads the slopes of its own rows off them. Scores are
+    moved to the nearest of the grid's places, as those of many rows are on one machine; the result
+    is the exact one of the moved scores.
 
     >>> from metrifair.problem.cells import Comparison
     >>> alone = Together(lambda own: own, lambda own: own)
@@ -389,19 +474,25 @@ class SummedRisk:
     def _sides(self) -> list[list[NDArray[np.int64]]]:
         """The rows here on either side of each comparison."""
         return [
-            [np.flatnonzero(np.isin(self.rows.cell, cells)) for cells in (comparison.left, comparison.right)]
+            [
+                np.flatnonzero(np.isin(self.rows.cell, cells))
+                for cells in (comparison.left, comparison.right)
+            ]
             for comparison in self.objective.comparisons
         ]
 
     @cached_property
     def _cells(self) -> int:
-        return 1 + max(max(comparison.left + comparison.right) for comparison in self.objective.comparisons)
+        return 1 + max(
+            max(comparison.left + comparison.right) for comparison in self.objective.comparisons
+        )
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
         moving = self._standard(output).requires_grad_()
         score = self._score(moving)
-        standard, in_risk = moving.detach(), self.rows.in_risk
+        standard = moving.detach()
+        in_risk = self.rows.in_risk
         risk, unfairness, slope = self._terms(standard, score.detach().numpy())
         (by_output,) = torch.autograd.grad(score, moving, torch.as_tensor(slope))
         loss = loss_terms(self.objective.task, standard, self._targets, self.spread)
@@ -420,16 +511,27 @@ class SummedRisk:
         return risk + strength * unfairness
 
     def _standard(self, output: ArrayLike) -> Tensor:
-        return (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center) / self.spread
+        return (
+            torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center
+        ) / self.spread
 
     def _score(self, standard: Tensor) -> Tensor:
         objective = self.objective
-        return scores(objective.criterion, objective.task, standard, self._targets, penalize=objective.penalize)
+        return scores(
+            objective.criterion,
+            objective.task,
+            standard,
+            self._targets,
+            penalize=objective.penalize,
+        )
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
-        own_risk = float(self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy())
-        # Probabilities fill their range. Other scores may have an outlier, which would leave few places to most.
+        own_risk = float(
+            self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy()
+        )
+        # Probabilities fill their range. Other scores may have an outlier, which would leave few
+        # places to most.
         bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
         bent = bent or self.objective.criterion.score != "prediction"
         line = score / (1 + np.abs(score)) if bent else score
@@ -444,8 +546,10 @@ class SummedRisk:
         on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
         flat = np.bincount(on_grid, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
         summed = self.together.sum(np.append(flat, own_risk))
-        grid, risk = summed[:-1].reshape(cells, PLACES), float(summed[-1]) / self.total_weight
-        value, slope = 0.0, np.zeros(len(score))
+        grid = summed[:-1].reshape(cells, PLACES)
+        risk = float(summed[-1]) / self.total_weight
+        value = 0.0
+        slope = np.zeros(len(score))
         for comparison, places, counts in zip(
             self.objective.comparisons, self._sides, self.objective.weights, strict=True
         ):
@@ -456,13 +560,19 @@ class SummedRisk:
                 slope[mine] += (counts * table)[place[mine]] * self.rows.weight[mine]
         return risk, value, slope
 
-    def _distance(self, points: Floats, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:
-        """The distance between two distributions on the grid, and its slope by one unit of either at each place."""
+    def _distance(
+        self, points: Floats, left: Floats, right: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """The distance between two distributions on the grid, and its slope by one unit of
+        either at each place.
+        """
         if self.objective.metric == "energy":
-            n, m = left.sum(), right.sum()
+            n = left.sum()
+            m = right.sum()
             fresh = self.objective.estimate == "population"
             a, b = (2 * np.cumsum(side) - side - total for side, total in ((left, n), (right, m)))
-            across, within = 2 / (n * m), [2 / (total * (total - fresh)) for total in (n, m)]
+            across = 2 / (n * m)
+            within = [2 / (total * (total - fresh)) for total in (n, m)]
             tables = across * b - within[0] * a, across * a - within[1] * b
             return float((left * tables[0] + right * tables[1]) @ points), *tables
         mass = np.concatenate([left, right])
@@ -479,16 +589,26 @@ class SummedRisk:
 def check_summable(objective: Objective, *, weighted: bool) -> None:
     """Raise a DataError if summed counts do not determine the requested objective."""
     dependent = next(
-        (comparison.attribute for comparison in objective.comparisons if isinstance(comparison, Dependence)), None
+        (
+            comparison.attribute
+            for comparison in objective.comparisons
+            if isinstance(comparison, Dependence)
+        ),
+        None,
     )
     if dependent is not None:
         raise DataError(
-            f"how much scores depend on {dependent} is not counted on a cluster; cut numbers into groups and use "
+            f"how much scores depend on {dependent} is not counted on a cluster; cut numbers into "
+            "groups and use "
             "contrast='pairs' or 'rest', or pass arrays instead of Dask collections"
         )
     if callable(objective.metric):
-        raise DataError("metric must be one of the names on a cluster, where distributions are counted on a grid")
+        raise DataError(
+            "metric must be one of the names on a cluster, where distributions are counted on a "
+            "grid"
+        )
     if objective.estimate == "population" and (weighted or objective.metric != "energy"):
         raise DataError(
-            "estimate='population' on a cluster is for metric='energy' without sample_weight; leave estimate='rows'"
+            "estimate='population' on a cluster is for metric='energy' without sample_weight; "
+            "leave estimate='rows'"
         )

@@ -10,15 +10,27 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import compute_sample_weight
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
+from metrifair.boosting.booster import (
+    GROUP_BIN_ROWS,
+    GROUP_BINS,
+    GROUP_LEAVES,
+    GROUP_RATE,
+    GROUP_ROUNDS,
+    OWN_PARAMETERS,
+    FairBooster,
+    FitPlan,
+)
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
-from metrifair.support.arrays import Floats, Integers
+from metrifair.problem.tables import Table, as_features
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 
-lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
+lightgbm: Any = require(
+    "lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor"
+)
 
 _UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # allowed values, and the reason
     "boosting": (
@@ -33,7 +45,8 @@ _UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # allowed values, and 
 }
 _BY_RANKS = ("auc", "average_precision")
 _OF_CLASSES = (None, "multiclass", "softmax")
-_FEW_ROWS = 10_000  # threads wait for each other longer than they compute, most of all on a busy machine
+# threads wait for each other longer than they compute, most of all on a busy machine
+_FEW_ROWS = 10_000
 
 
 class _FairLGBM(FairBooster):
@@ -52,36 +65,75 @@ class _FairLGBM(FairBooster):
     def _check_names(self) -> None:
         """Raise an error for unknown parameters, which LightGBM itself ignores silently."""
         _aliases("objective")  # has LightGBM read them all
-        aliases = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
-        check_names(self.get_params(), {*aliases, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
+        aliases = {
+            name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names
+        }
+        check_names(
+            self.get_params(), {*aliases, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM"
+        )
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """The parameters of a training, as LightGBM derives them from those of an estimator."""
-        # Uses a copy of the plain booster, because LightGBM does not accept our parameters and has its own metric.
+        # Uses a copy of the plain booster, because LightGBM does not accept our parameters and has
+        # its own metric.
         plain: Any = copy.copy(self)
         plain.__class__ = self._plain
-        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN_PARAMETERS}
+        plain._other_params = {
+            name: value for name, value in plain._other_params.items() if name not in OWN_PARAMETERS
+        }
         params: dict[str, Any] = plain._process_params(stage)
         self._objective = plain._objective
         if self._plan is not None:
             descent = self._plan.descent
-            params |= {"objective": lambda output, _: descent.step(output), "metric": "None", "first_metric_only": True}
+            params |= {
+                "objective": lambda output, _: descent.step(output),
+                "metric": "None",
+                "first_metric_only": True,
+            }
             if self._takes_one_thread(len(self._plan.problem.training.weight)):
                 params["num_threads"] = 1
         return params
 
     def _takes_one_thread(self, rows: int) -> bool:
-        """Whether one thread is enough for so many rows; False if the number of threads is given."""
+        """Whether one thread is enough for so many rows; False if the number of threads is
+        given.
+        """
         params = self.get_params()
-        return rows < _FEW_ROWS and all(params.get(name) is None for name in _aliases("num_threads"))
-
-    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
-        threads = 1 if self._takes_one_thread(len(kinds)) else self.n_jobs
-        model = lightgbm.LGBMClassifier(
-            n_estimators=GROUP_ROUNDS, learning_rate=GROUP_RATE, num_leaves=GROUP_LEAVES, n_jobs=threads, verbose=-1
+        return rows < _FEW_ROWS and all(
+            params.get(name) is None for name in _aliases("num_threads")
         )
-        columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
-        return np.asarray(model.fit(X, kinds, sample_weight=weight, **columns).predict_proba(X))
+
+    def predict(self, X: Table, **named: Any) -> Any:
+        """Predict with LightGBM's own ``predict``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+        **named
+            Further arguments of the booster's own.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels, or numbers.
+        """
+        return super().predict(as_features(X), **named)  # type: ignore[misc]
+
+    def _group_model(self, rows: int) -> Any:
+        return lightgbm.LGBMClassifier(
+            n_estimators=GROUP_ROUNDS,
+            learning_rate=GROUP_RATE,
+            num_leaves=GROUP_LEAVES,
+            max_bin=GROUP_BINS,
+            subsample_for_bin=GROUP_BIN_ROWS,
+            n_jobs=1 if self._takes_one_thread(rows) else self.n_jobs,
+            verbose=-1,
+        )
+
+    def _column_arguments(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        names = ("feature_name", "categorical_feature")
+        return {name: arguments[name] for name in names if name in arguments}
 
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         if self.class_weight is None:
@@ -91,8 +143,13 @@ class _FairLGBM(FairBooster):
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
-        # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
-        rounds = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
+        # Any other name of the rounds wins over n_estimators; no other name of the learning rate
+        # over learning_rate.
+        rounds = [
+            params[name]
+            for name in _aliases("num_iterations")
+            if name in params and name != "n_estimators"
+        ]
         return int([*rounds, self.n_estimators][0]), float(self.learning_rate)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
@@ -100,23 +157,30 @@ class _FairLGBM(FairBooster):
         _check_usable(self.get_params(), _OF_CLASSES if several else self._objectives)
         arguments = dict(plan.arguments)
         if arguments.get("eval_X") is not None:
-            raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
+            raise DataError(
+                "eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)"
+            )
         start: float | Floats = 0.0
         if arguments.get("init_score") is None and arguments.get("init_model") is None:
             start = plan.problem.start
             arguments["init_score"] = _repeated(start, len(plan.problem.training.weight))
         if plan.evaluations:
-            names = None if not hasattr(self, "predict_proba") else () if several else _BY_RANKS
+            names: Sequence[str] | None = None
+            if hasattr(self, "predict_proba"):
+                names = () if several else _BY_RANKS
             arguments |= _evaluation(plan, arguments, start, names)
         try:
             fit(**arguments)
         except lightgbm.basic.LightGBMError as error:
             if "num_features" not in str(error):
                 raise
-            rows, least = len(plan.problem.training.weight), self.min_child_samples
+            rows = len(plan.problem.training.weight)
+            least = self.min_child_samples
             raise DataError(
-                f"LightGBM finds no feature in X to split: all are constant, or {rows} rows are too few for two "
-                f"leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
+                f"LightGBM finds no feature in X to split: all are constant, or {rows} rows are "
+                "too few for two "
+                f"leaves of min_child_samples={least} each; pass more rows or features, or lower "
+                "min_child_samples"
             ) from error
         classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
         _complete(self.booster_, start, classes if several else self._in_model_text)
@@ -126,22 +190,23 @@ class _FairLGBM(FairBooster):
 class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
     """A LightGBM classifier with similar score distributions in all groups.
 
-    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    with the same strength as in FairClassifier. Predicting needs no groups. Any number of classes;
-    docs/boosting.md explains how large strengths are kept stable.
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score
+    distributions, and with the same strength as in FairClassifier. Predicting needs no groups. Any
+    number of classes; docs/boosting.md explains how large strengths are kept stable.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and
+        needs no groups.
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive label; by default the last class.
     expected_groups : as in FairBooster
     **booster
-        Further arguments of the booster: every parameter of ``lightgbm.LGBMClassifier`` except ``metric``.
-        Pass ``eval_metric`` to ``fit`` instead.
+        Further arguments of the booster: every parameter of ``lightgbm.LGBMClassifier`` except
+        ``metric``. Pass ``eval_metric`` to ``fit`` instead.
 
     Examples
     --------
@@ -161,26 +226,44 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     _objectives = (None, "binary")
     _in_model_text = "binary sigmoid:1"
 
+    def predict_proba(self, X: Table, **named: Any) -> Any:
+        """Predict with LightGBM's own ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+        **named
+            Further arguments of the booster's own.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            The probability of each class.
+        """
+        return super().predict_proba(as_features(X), **named)
+
 
 @as_in(FairBooster)
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
     """A LightGBM regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale
-    and in FairRegressor.
+    The loss is the squared error; inside, the target is standardized, so that a strength means the
+    same on every scale and in FairRegressor.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and
+        needs no groups.
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive label, for classifiers only.
     expected_groups : as in FairBooster
     **booster
-        Further arguments of the booster: every parameter of ``lightgbm.LGBMRegressor`` except ``metric``.
-        Pass ``eval_metric`` to ``fit`` instead.
+        Further arguments of the booster: every parameter of ``lightgbm.LGBMRegressor`` except
+        ``metric``. Pass ``eval_metric`` to ``fit`` instead.
 
     Examples
     --------
@@ -207,11 +290,15 @@ def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> N
     for alias in _aliases("objective"):
         if params.get(alias) not in objectives:
             allowed = ", ".join(repr(name) for name in objectives)
-            raise DataError(f"{alias} must be one of {allowed} where strength > 0, got {params[alias]!r}")
+            raise DataError(
+                f"{alias} must be one of {allowed} where strength > 0, got {params[alias]!r}"
+            )
     for name, (usable, reason) in _UNUSABLE.items():
         for alias in _aliases(name):
             if alias in params and params[alias] not in usable:
-                raise DataError(f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}")
+                raise DataError(
+                    f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}"
+                )
 
 
 def _repeated(start: float | Floats, rows: int) -> Floats:
@@ -224,10 +311,18 @@ def _evaluation(
 ) -> dict[str, Any]:
     """Arguments of ``fit`` that evaluate the sets by the penalized risk, besides named metrics."""
     metric = arguments.get("eval_metric")
-    metrics: list[Any] = list(metric) if isinstance(metric, (list, tuple)) else [] if metric is None else [metric]
+    metrics: list[Any] = []
+    if isinstance(metric, (list, tuple)):
+        metrics = list(metric)
+    elif metric is not None:
+        metrics = [metric]
     odd = [name for name in metrics if names is not None and name not in names]
     if odd:
-        allowed = f"be among {', '.join(names or ())}" if names else "be left out for more than two classes"
+        allowed = (
+            f"be among {', '.join(names or ())}"
+            if names
+            else "be left out for more than two classes"
+        )
         raise DataError(
             f"eval_metric must {allowed} where strength > 0, since LightGBM sees log-odds "
             f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
@@ -251,7 +346,9 @@ def _evaluation(
 
 
 def _penalized_first(env: Any) -> None:
-    """A callback that puts our metric first for early stopping; LightGBM lists its own metrics before functions."""
+    """A callback that puts our metric first for early stopping; LightGBM lists its own metrics
+    before functions.
+    """
     env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
 
 
@@ -265,11 +362,16 @@ def _by_first_metric(callback: Any) -> Any:
 
 
 def _complete(booster: Any, start: float | Floats, objective: str) -> None:
-    """Add the starting scores to the first trees, and set the link, as LightGBM does for its own objectives."""
+    """Add the starting scores to the first trees, and set the link, as LightGBM does for its
+    own objectives.
+    """
     first = booster.model_to_string(num_iteration=1)
-    leaves = re.findall(r"^num_leaves=(\d+)$", first, re.MULTILINE)  # of one tree, or of one for each class
+    # of one tree, or of one for each class
+    leaves = re.findall(r"^num_leaves=(\d+)$", first, re.MULTILINE)
     for tree, (count, offset) in enumerate(zip(leaves, np.atleast_1d(start), strict=False)):
         for leaf in range(int(count)):
             booster.set_leaf_output(tree, leaf, booster.get_leaf_output(tree, leaf) + offset)
     text = booster.model_to_string(num_iteration=-1)
-    booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1))
+    booster.model_from_string(
+        text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1)
+    )

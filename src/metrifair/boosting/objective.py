@@ -1,4 +1,6 @@
-"""Risk + strength x unfairness for boosters: a slope and a curvature for each row, in each round."""
+"""Risk + strength x unfairness for boosters: a slope and a curvature for each row, in each
+round.
+"""
 
 from __future__ import annotations
 
@@ -29,26 +31,46 @@ Shares = tuple[Floats, Floats]
 
 METRIC_NAME = "penalized_risk"
 FIRST_STRENGTH = 0.1  # at the start of boosting, if the requested strength is larger
-WIDEST = 3.0  # largest step of a leaf for the penalty: log-odds, or standard deviations of the target
-_NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
-MANY = 2**15  # rows: with more, probabilities are counted on a grid
+# largest step of a leaf for the penalty: log-odds, or standard deviations of the target
+WIDEST = 3.0
+# the limit after a round that raised the objective, and after one that did not
+_NARROWED = 0.5
+_WIDENED = 1.05
+MANY = 2**14  # rows: with more, probabilities are counted on a grid
 PLACES = 2**14  # of the grid: its tables fit into the processor's first cache
 _LEAST_CURVATURE = 1e-16
 _NOT_YET = 1e9  # reported for each round in which the strength still rises
 _LIGHT = 1e-4  # weight of rows that are added to a distribution
 
 
+def cancelling(noise: Floats, label_noise: Floats | None) -> Floats:
+    """The part of the penalty's noise that cancels the noise of labels, whose slopes are
+    ``-label_noise``.
+
+    >>> cancelling(np.array([0.5, 2.0, -0.5]), np.array([1.0, 1.0, 1.0]))
+    array([0.5, 1. , 0. ])
+    """
+    if label_noise is None:
+        return np.zeros_like(noise)
+    return np.clip(noise, np.minimum(label_noise, 0.0), np.maximum(label_noise, 0.0))
+
+
 def on_grid(task: Task, rows: int) -> bool:
-    """True if scores are counted on a grid: many probabilities. Scores with heavy tails would share few grid points."""
+    """True if scores are counted on a grid: many probabilities.
+
+    Scores with heavy tails would share few grid points.
+    """
     return task.name in (BINARY.name, MULTICLASS.name) and rows >= MANY
 
 
 class Expansion(NamedTuple):
     """The objective at the outputs of a round, and its derivatives.
 
-    ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes and curvature are
-    those of their sum over the rows, on the scale of the plain booster: its parameters keep their meaning. They are
-    (n,), of several classes (n, classes), the curvature being that of each class alone.
+    ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes
+    and curvature are those of their sum over the rows, on the scale of the plain booster: its
+    parameters keep their meaning. They are (n,), of several classes (n, classes), the curvature
+    being that of each class alone. ``own_slope`` is the unfairness's slope if every row counts for
+    its own group; None if that is not needed.
     """
 
     risk: float
@@ -56,10 +78,13 @@ class Expansion(NamedTuple):
     risk_slope: Floats
     risk_curvature: Floats
     unfairness_slope: Floats
+    own_slope: Floats | None = None
 
 
 class LossTerms(NamedTuple):
-    """The loss of each row on the scale of the plain booster, which halves the squared error of targets as they are."""
+    """The loss of each row on the scale of the plain booster, which halves the squared error of
+    targets as they are.
+    """
 
     prediction: Tensor
     slope: Tensor
@@ -67,8 +92,11 @@ class LossTerms(NamedTuple):
     unit: float  # of that scale, a factor of the unfairness
 
 
-def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float, class_curvature: float = 2.0) -> LossTerms:
-    """Those of log-odds and labels, of one class or several, or of standardized outputs and targets of this ``spread``.
+def loss_terms(
+    task: Task, output: Tensor, y: Tensor, spread: float, class_curvature: float = 2.0
+) -> LossTerms:
+    """Those of log-odds and labels, of one class or several, or of standardized outputs and targets
+    of this ``spread``.
 
     The curvature of each of several classes is ``class_curvature`` times p (1 - p).
     """
@@ -86,10 +114,12 @@ def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float, class_curva
 class PenalizedRisk:
     """Risk and unfairness of outputs for fixed rows.
 
-    ``center`` and ``spread`` are those of a regression target: the objective sees it standardized. The unfairness is
-    that of the rows in their own groups. So are its slopes, unless ``shares`` give the fraction of each row that is
-    expected on either side of each comparison: then a row's slope is the mean of its slopes on these sides. For
-    several classes the unfairness is that of projections of their probabilities, the same ones in every round.
+    ``center`` and ``spread`` are those of a regression target: the objective sees it standardized.
+    The unfairness is that of the rows in their own groups. So are its slopes, unless ``shares``
+    give the fraction of each row that is expected on either side of each comparison: then a row's
+    slope is the mean of its slopes on these sides. ``label_noise`` is the part of the risk's slopes
+    that groups explain beyond these fractions. For several classes the unfairness is that of
+    projections of their probabilities, the same ones in every round.
 
     >>> from metrifair.batches.samples import Samples, tensor_sides
     >>> from metrifair.problem.cells import Comparison
@@ -107,55 +137,86 @@ class PenalizedRisk:
     center: float = 0.0
     spread: float = 1.0
     shares: tuple[Shares, ...] | None = None
+    label_noise: Floats | None = None
     class_curvature: float = 2.0  # times p (1 - p), of each of several classes
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms for outputs (n,), or (n, classes), of the booster."""
-        standard, samples, task = self._standard(output), self.batch.samples, self.objective.task
+        standard = self._standard(output)
+        samples = self.batch.samples
+        task = self.objective.task
         share = self.total_weight / len(samples)
         weight = samples.weight.unsqueeze(1) if task.vector else samples.weight
         loss = loss_terms(task, standard, samples.y, self.spread, self.class_curvature)
         if not self._by_counting:
-            unfairness, slope = self._by_autograd(standard)
+            unfairness, slopes = self._by_autograd(standard)
         elif task.vector:
-            unfairness, slope = self._sliced(loss.prediction)
-            mean = (loss.prediction * slope).sum(1, keepdim=True)
-            slope = loss.prediction * (slope - mean)  # from probabilities to outputs
+            unfairness, slopes = self._sliced(loss.prediction)
+            mean = (loss.prediction * slopes).sum(-1, keepdim=True)
+            slopes = loss.prediction * (slopes - mean)  # from probabilities to outputs
         else:
-            unfairness, slope = self._count_distances(loss.prediction.numpy())
-            slope = slope * loss.curvature  # which is the slope of the link
+            unfairness, slopes = self._count_distances(loss.prediction.numpy())
+            slopes = slopes * loss.curvature  # which is the slope of the link
+        slopes_by_row = (slopes * (self.total_weight * loss.unit)).numpy()
         return Expansion(
             float(samples.weight @ task.loss(standard, samples.y)) / len(samples),
             unfairness,
             (loss.slope * (weight * share)).numpy(),
             (loss.curvature * weight * share).numpy(),
-            (slope * (self.total_weight * loss.unit)).numpy(),
+            slopes_by_row[0],
+            slopes_by_row[1] if self._needs_own_slopes else None,
         )
 
+    @property
+    def _needs_own_slopes(self) -> bool:
+        return self.shares is not None and self.label_noise is not None
+
     def _by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
-        """The unfairness and its slopes by outputs, for every metric and criterion."""
-        self.objective.generator.manual_seed(0)  # the same projections at each call
+        """The unfairness and its slopes by outputs, for every metric and criterion; then its slopes
+        by own groups, if they are needed.
+        """
         if self.shares is None:
-            moving = output.detach().requires_grad_()
-            unfairness = self.objective.unfairness(moving, self.batch)
-            return unfairness.item(), torch.autograd.grad(unfairness, moving)[0]
-        moving, objective = output.detach().double().requires_grad_(), self.objective
+            distance, slope = self._own_by_autograd(output)
+            return distance, slope.unsqueeze(0)
+        self.objective.generator.manual_seed(0)  # the same projections at each call
+        moving = output.detach().double().requires_grad_()
+        objective = self.objective
         y = self.batch.samples.y.double()
-        # Computed once: at another place in a vector the last digit may differ, and a row would not tie with its copy.
+        # Computed once: at another place in a vector the last digit may differ, and a row would not
+        # tie with its copy.
         score = scores(objective.criterion, objective.task, moving, y, penalize=objective.penalize)
         vector = objective.task.vector and score.ndim == moving.ndim
-        doubled, added = torch.cat([score.detach(), score]), self._with_added
-        unfairness = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
-        return unfairness.item(), torch.autograd.grad(unfairness, moving)[0] / _LIGHT
+        doubled = torch.cat([score.detach(), score])
+        added = self._with_added
+        unfairness = objective.unfairness_of_scores(
+            doubled, added.sides, added.samples.value, vector=vector
+        )
+        slopes = [torch.autograd.grad(unfairness, moving)[0] / _LIGHT]
+        if self._needs_own_slopes:
+            slopes.append(self._own_by_autograd(output)[1].double())
+        return unfairness.item(), torch.stack(slopes)
+
+    def _own_by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
+        """The unfairness and its slopes where every row counts for its own group."""
+        self.objective.generator.manual_seed(0)  # the same projections at each call
+        moving = output.detach().requires_grad_()
+        unfairness = self.objective.unfairness(moving, self.batch)
+        return unfairness.item(), torch.autograd.grad(unfairness, moving)[0]
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
-        """The unfairness of probabilities (n, classes), and its slopes by these, by counting along each direction."""
+        """The unfairness of probabilities (n, classes), and its slopes by these, by counting
+        along each direction.
+        """
         generator = torch.Generator().manual_seed(0)  # the same ones in every round
-        directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(prediction.dtype)
+        directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(
+            prediction.dtype
+        )
         along, shrinkage = projected(prediction, directions)
-        values, slopes = zip(*(self._count_distances(projection) for projection in along.numpy()), strict=True)
+        values, slopes = zip(
+            *(self._count_distances(projection) for projection in along.numpy()), strict=True
+        )
         total = len(directions) * shrinkage
-        return sum(values) / total, torch.stack(slopes, 1) @ directions / total
+        return sum(values) / total, torch.stack(slopes, -1) @ directions / total
 
     def _standard(self, output: ArrayLike) -> Tensor:
         shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
@@ -167,10 +228,15 @@ class PenalizedRisk:
     @property
     def _by_counting(self) -> bool:
         """True for the most frequent case: the energy distance of predictions without weights."""
-        objective, sides = self.objective, self.batch.sides
-        usual = objective.metric == "energy" and objective.criterion.score == objective.penalize == "prediction"
+        objective = self.objective
+        sides = self.batch.sides
+        usual = (
+            objective.metric == "energy"
+            and objective.criterion.score == objective.penalize == "prediction"
+        )
         return usual and all(
-            side.dependence is not None or (side.weights is None and min(side.counts) >= objective.fewest)
+            side.dependence is not None
+            or (side.weights is None and min(side.counts) >= objective.fewest)
             for side in sides
         )
 
@@ -178,51 +244,73 @@ class PenalizedRisk:
     def _with_added(self) -> Batch:
         """The rows, and copies with little weight on all sides where they are expected.
 
-        The distance is that of the former. Its derivative by a score of the latter, over their weight, is what adding a
-        row there changes: for every metric, criterion and weight, without a second definition of any.
+        The distance is that of the former. Its derivative by a score of the latter, over their
+        weight, is what adding a row there changes: for every metric, criterion and weight, without
+        a second definition of any.
         """
-        sides, count = [], len(self.batch.samples)
+        sides = []
+        count = len(self.batch.samples)
         for side, shares in zip(self.batch.sides, self.shares or (), strict=True):
             every = torch.arange(count)[side.rows]
-            weights = torch.ones(len(every)).double() if side.weights is None else side.weights.double()
-            rows, weight, sizes = [], [], []
-            for part, share in zip((slice(side.counts[0]), slice(side.counts[0], None)), shares, strict=True):
+            weights = (
+                torch.ones(len(every)).double() if side.weights is None else side.weights.double()
+            )
+            rows = []
+            weight = []
+            sizes = []
+            for part, share in zip(
+                (slice(side.counts[0]), slice(side.counts[0], None)), shares, strict=True
+            ):
                 added = torch.as_tensor(share.nonzero()[0])
                 rows += [every[part], count + added]
                 weight += [weights[part], _LIGHT * torch.as_tensor(share)[added]]
                 sizes.append((len(rows[-2]) + len(added),))
-            sides.append(Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), side.fraction))
+            sides.append(
+                Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), side.fraction)
+            )
         samples = replace(self.batch.samples, y=self.batch.samples.y.double())
         return Batch(join_samples([samples, samples]), tuple(sides))
 
     def _count_distances(self, prediction: Floats) -> tuple[float, Tensor]:
-        """The unfairness and its slopes by predictions, without autograd."""
-        value, slopes = 0.0, np.zeros_like(prediction)
+        """The unfairness and its slopes by predictions, without autograd; then its slopes by own
+        groups, if they are needed.
+        """
+        value = 0.0
+        slopes = np.zeros((1 + self._needs_own_slopes, len(prediction)), dtype=prediction.dtype)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are present
         places = self._places(prediction)
-        for number, (side, weight) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+        for number, (side, weight) in enumerate(
+            zip(self.batch.sides, self.objective.weights, strict=True)
+        ):
             if side.dependence is not None:
                 distance, slope = self._dependence(prediction, number)
-                slopes[side.rows] += slope * weight
+                slopes[:, side.rows] += slope * weight
                 value += distance * weight
                 continue
-            rows = np.arange(len(prediction))[side.rows] if isinstance(side.rows, slice) else side.rows.numpy()
-            left, right = rows[: side.counts[0]], rows[side.counts[0] :]
+            rows = (
+                np.arange(len(prediction))[side.rows]
+                if isinstance(side.rows, slice)
+                else side.rows.numpy()
+            )
+            left = rows[: side.counts[0]]
+            right = rows[side.counts[0] :]
             if places is None:
                 scores = prediction[rows]
-                coefficients, center = energy_coefficients(scores, len(left), fractions=(fraction, fraction))
-                slopes[rows] += coefficients * weight
+                coefficients, center = energy_coefficients(
+                    scores, len(left), fractions=(fraction, fraction)
+                )
+                slopes[:, rows] += coefficients * weight
                 value += float(coefficients @ (scores - center)) * weight
                 continue
             place, points = places
             distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
             value += distance * weight
-            if self.shares is None:
-                for table, group in zip(tables, (left, right), strict=True):
-                    slopes[group] += table.astype(prediction.dtype)[place[group]] * weight
-            else:
-                for table, share in zip(tables, self.shares[number], strict=True):
-                    slopes += (table * weight).astype(prediction.dtype)[place] * share
+            for number_of_side, group in enumerate((left, right)):
+                by_place = (tables[number_of_side] * weight).astype(prediction.dtype)
+                if self.shares is not None:
+                    slopes[0] += by_place[place] * self.shares[number][number_of_side]
+                if self.shares is None or self._needs_own_slopes:
+                    slopes[-1, group] += by_place[place[group]]
         return value, torch.from_numpy(slopes)
 
     def _places(self, prediction: Floats) -> tuple[NDArray[Any], AnyFloats] | None:
@@ -236,24 +324,31 @@ class PenalizedRisk:
 
     def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
         """The dependence of predictions on an attribute, and the slopes of its rows."""
-        side, estimate = self.batch.sides[place], self.objective.estimate
+        side = self.batch.sides[place]
+        estimate = self.objective.estimate
         leveled = self._leveled.get(place)
         if leveled is not None:
             return leveled.at(prediction[side.rows])
         scores = torch.as_tensor(prediction, dtype=torch.float64)
-        slopes = dependence_slopes(scores, side, values=self.batch.samples.value, estimate=estimate).numpy()
+        slopes = dependence_slopes(
+            scores, side, values=self.batch.samples.value, estimate=estimate
+        ).numpy()
         side_scores = scores.numpy()[side.rows]
         return float(slopes @ (side_scores - side_scores.mean())), slopes
 
     @cached_property
     def _leveled(self) -> dict[int, LeveledDependence]:
-        """The dependences, by their places, that are counted by levels of the attribute: those of many rows."""
+        """The dependences, by their places, that are counted by levels of the attribute: those
+        of many rows.
+        """
         samples = self.batch.samples
         if samples.value is None or self.objective.task is not BINARY or len(samples) < MANY_ROWS:
             return {}
         by_place = {}
         for place, side in enumerate(self.batch.sides):
-            if side.dependence is not None and (side.weights is None or self.objective.estimate != "population"):
+            if side.dependence is not None and (
+                side.weights is None or self.objective.estimate != "population"
+            ):
                 by_place[place] = leveled_dependence(side, samples.value, self.objective.estimate)
         return by_place
 
@@ -268,16 +363,20 @@ class PenalizedRisk:
 
 
 class Descent:
-    """The slopes and curvatures of successive rounds, such that boosting lowers the objective at any strength.
+    """The slopes and curvatures of successive rounds, such that boosting lowers the objective at
+    any strength.
 
-    Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically from 0.1 to the
-    requested value, by the learning rate each round, within half of the rounds: where all outputs are
-    equal, as in the beginning, the energy distance has a kink that a strong penalty never leaves. (2) The curvature is
-    that of the risk plus |slope of the penalty| / limit, so that the penalty moves no leaf by more than the limit.
-    After a round that raised the objective the limit is halved, otherwise it is widened again.
+    Two rules, explained in docs/results/boosting-notes.md. (1) The strength rises geometrically
+    from 0.1 to the requested value, by the learning rate each round, within half of the rounds:
+    where all outputs are equal, as in the beginning, the energy distance has a kink that a strong
+    penalty never leaves. (2) The curvature is that of the risk plus |slope of the penalty| / limit,
+    so that the penalty moves no leaf by more than the limit. After a round that raised the
+    objective the limit is halved, otherwise it is widened again.
     """
 
-    def __init__(self, training: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+    def __init__(
+        self, training: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float
+    ) -> None:
         self.training = training
         self.strength = strength
         self.round = 0
@@ -299,7 +398,8 @@ class Descent:
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
-        terms, strength = self.training.at(output), self.strength_at(self.round)
+        terms = self.training.at(output)
+        strength = self.strength_at(self.round)
         if not math.isfinite(terms.risk + terms.unfairness):
             problem = f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}"
             remedy = "lower learning_rate, or check the target, and the score of a user-defined criterion"
@@ -311,13 +411,17 @@ class Descent:
         self._before = strength, terms
         self.round += 1
         pull = strength * terms.unfairness_slope
+        if terms.own_slope is not None:
+            noise = strength * (terms.own_slope - terms.unfairness_slope)
+            pull += cancelling(noise, self.training.label_noise)
         curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.training.spread)
         return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
     def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
         """The penalized risk of other rows, for early stopping.
 
-        While the strength rises, no round can be the best: the value is larger than any risk, and falls every round.
+        While the strength rises, no round can be the best: the value is larger than any risk, and
+        falls every round.
         """
         rounds_left = self.warm_up - self.round
         return _NOT_YET * rounds_left if rounds_left > 0 else other.value(output, self.strength)
@@ -328,26 +432,38 @@ def energy_tables(
 ) -> tuple[float, AnyFloats, AnyFloats]:
     """The energy distance between two lists of rows, and the slope of either side at each point.
 
-    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted. ``fraction`` is the share of
-    the population in these rows: 1 is the plug-in, 0 the unbiased value.
+    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted.
+    ``fraction`` is the share of the population in these rows: 1 is the plug-in, 0 the unbiased
+    value.
 
     >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
     (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
     """
     counts = [np.bincount(place[rows], minlength=len(points)) for rows in (left, right)]
-    n, m = len(left), len(right)
-    a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
+    n = len(left)
+    m = len(right)
+    a, b = (
+        2 * np.cumsum(count) - count - float(size)
+        for count, size in zip(counts, (n, m), strict=True)
+    )
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
     # Slopes sum to 0 over all scores: any center gives the same value.
-    value = float((counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2]))
+    value = float(
+        (counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2])
+    )
     return value, of_left, of_right
 
 
 def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
-    """The place of each score on a grid between the smallest and the largest, and the scores at all places."""
-    lowest, highest = float(scores.min()), float(scores.max())
+    """The place of each score on a grid between the smallest and the largest, and the scores at
+    all places.
+    """
+    lowest = float(scores.min())
+    highest = float(scores.max())
     width = (highest - lowest) / (PLACES - 1) or 1.0
-    place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(np.int32)
+    place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(
+        np.int32
+    )
     np.minimum(place, PLACES - 1, out=place)
     return place, lowest + width * np.arange(PLACES)
 
@@ -358,7 +474,9 @@ _PLACES = 2**13  # of the grid: tables of places x levels
 
 
 class LeveledDependence(NamedTuple):
-    """A dependence counted by levels of the attribute: each value is the mean of its level (exact for names)."""
+    """A dependence counted by levels of the attribute: each value is the mean of its level
+    (exact for names).
+    """
 
     level: NDArray[np.int64]  # (n,) of each row
     distance: Floats  # (levels, levels)
@@ -368,12 +486,17 @@ class LeveledDependence(NamedTuple):
 
     def at(self, scores: NDArray[np.floating[Any]]) -> tuple[float, Floats]:
         """The dependence of scores (n,), moved to the nearest place of a grid, and its slopes."""
-        lowest, highest = float(scores.min()), float(scores.max())
+        lowest = float(scores.min())
+        highest = float(scores.max())
         width = (highest - lowest) / (_PLACES - 1) or 1.0
         place = np.minimum(((scores - lowest) / width + 0.5).astype(np.int64), _PLACES - 1)
         levels = len(self.distance)
         cell = place * levels + self.level
-        counts = np.bincount(cell, self.weight, minlength=_PLACES * levels).reshape(_PLACES, levels).astype(np.float64)
+        counts = (
+            np.bincount(cell, self.weight, minlength=_PLACES * levels)
+            .reshape(_PLACES, levels)
+            .astype(np.float64)
+        )
         total = counts.sum(0)
         signed = 2 * np.cumsum(counts, 0) - counts - total  # below less above each place, by level
         sums = self.distance @ total
@@ -388,7 +511,9 @@ class LeveledDependence(NamedTuple):
 
 
 def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> LeveledDependence:
-    """The dependence of a side; a number with too many distinct values is cut into levels, with a warning."""
+    """The dependence of a side; a number with too many distinct values is cut into levels, with
+    a warning.
+    """
     dependence = side.dependence
     if dependence is None or dependence.scale is None:
         raise ValueError("the side has no dependence, or its scale is not known")
@@ -397,13 +522,16 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
     levels, level = np.unique(attribute, return_inverse=True)
     if len(levels) > LEVELS:
         warnings.warn(
-            f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are {len(attribute):,} "
+            f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are "
+            f"{len(attribute):,} "
             f"rows and {len(levels):,} distinct values",
             MetrifairWarning,
             stacklevel=2,
         )
         upto = np.cumsum(np.bincount(level, weight))
-        level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[level]
+        level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[
+            level
+        ]
         level = np.unique(level, return_inverse=True)[1]
         sums = np.bincount(level, attribute if weight is None else weight * attribute)
         levels = sums / np.bincount(level, weight)

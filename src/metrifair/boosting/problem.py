@@ -1,9 +1,9 @@
 """Convert labels, groups and weights to a booster's objective; the features stay untouched.
 
-The slope of a row is a function of its score times its group. The part of the group that features do not explain
-is noise, and trees fit it as they fit the noise of labels: leaves move training rows together,
-but not test rows. The mean of the slope given the features has no such noise. It needs the probability of each group,
-from a model that was not trained on the row.
+The slope of a row is a function of its score times its group. The part of the group that features
+do not explain is noise, and trees fit it as they fit the noise of labels: leaves move training rows
+together, but not test rows. The mean of the slope given the features has no such noise. It needs
+the probability of each group, from a model that was not trained on the row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,36 +21,66 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.batches.samples import Batch, Samples, plug_in_sides, tensor_sides
+from metrifair.batches.samples import Batch, Samples, sides_by_row, tensor_sides
 from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
-from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, objective_for, trainable
-from metrifair.problem.cells import Comparison, Dependence
-from metrifair.problem.problem import Inputs, Problem, Scheme, problem_with_scheme_and_shares, problem_with_shares
-from metrifair.problem.tables import Table
+from metrifair.estimators.settings import (
+    Aim,
+    Trainable,
+    check_aim,
+    check_range,
+    objective_for,
+    trainable,
+)
+from metrifair.problem.cells import Comparison, Dependence, Sides
+from metrifair.problem.problem import (
+    Inputs,
+    Problem,
+    Scheme,
+    problem_with_probabilities,
+    problem_with_scheme_and_probabilities,
+)
+from metrifair.problem.tables import Table, as_labels
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
 
 FOLDS = 3
+MOST_ROWS = 10_000  # that train a model of groups; two folds of more rows hold as many
+_NOTABLE = 0.01  # share of the variation of labels, below which groups add nothing to features
+FEWEST_ROWS = 500  # of each kind, before it is thinned
 
-Chances = Callable[[Integers, Floats], Floats]
-"""From kinds (n,), numbered from 0, and weights (n,): the chances (n, kinds) that a model fitted to them gives rows."""
+
+class GroupSample(NamedTuple):
+    """Rows that train a model of groups."""
+
+    rows: Integers
+    kind: Integers  # of each row, numbered from 0
+    weight: Floats
+
+
+Chances = Callable[[GroupSample, Integers], Floats]
+"""The chances (n, kinds) that a model fitted to a sample gives other rows (n,)."""
 
 
 def expected_shares(
-    problem: Problem, comparisons: Sequence[Comparison], chances: Chances, random: np.random.RandomState
+    problem: Problem,
+    comparisons: Sequence[Comparison],
+    chances: Chances,
+    random: np.random.RandomState,
 ) -> tuple[Shares, ...] | None:
     """For each comparison, the fraction of every row that is expected on the left and on the right.
 
     Only the row's group is uncertain; its label and its stratum are known. Rows of unknown group
-    have no expectation. None if features determine the group of every row, such as when the group is a feature.
+    have no expectation. None if features determine the group of every row, such as when the group
+    is a feature.
     """
     shares: dict[int, Shares] = {}
     revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
-        group, cells = problem.groups[:, column], []
+        group = problem.groups[:, column]
+        cells = []
         for code in range(len(attribute.groups)):
             groups = problem.groups.copy()
             groups[:, column] = code
@@ -63,48 +93,88 @@ def expected_shares(
         }
         if not sides:
             continue
-        context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
+        context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(
+            np.float64
+        )
         counts = context.any(1) & (group >= 0)
-        if problem.scheme.criterion.score != "prediction":  # scores depend on labels, and the group depends on labels
+        # scores depend on labels, and the group depends on labels
+        if problem.scheme.criterion.score != "prediction":
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
         weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
         weight *= counts.sum() / weight.sum()  # boosters depend on the scale of weights
         context_code = context_code.reshape(-1)
         chance = _group_probabilities(
-            group, context_code, groups=len(attribute.groups), weight=weight, chances=chances, random=random
+            group,
+            context_code,
+            groups=len(attribute.groups),
+            weight=weight,
+            chances=chances,
+            random=random,
         )
         revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
-        shares |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
+        shares |= {
+            place: ((chance * left).sum(1), (chance * right).sum(1))
+            for place, (left, right) in sides.items()
+        }
     return None if revealed else tuple(shares[place] for place in range(len(comparisons)))
 
 
 def _group_probabilities(
-    group: Integers, context: Integers, *, groups: int, weight: Floats, chances: Chances, random: np.random.RandomState
+    group: Integers,
+    context: Integers,
+    *,
+    groups: int,
+    weight: Floats,
+    chances: Chances,
+    random: np.random.RandomState,
 ) -> Floats:
-    """The probability (n, groups) of each group among rows of the same context, by models of other rows."""
-    counts = weight > 0
-    kinds, kind = np.unique((context * groups + group)[counts], return_inverse=True)
+    """The probability (n, groups) of each group among rows of the same context, by models of
+    other rows.
+    """
+    rows = np.flatnonzero(weight > 0)
+    own = np.zeros((len(group), groups))
+    own[rows, group[rows]] = 1.0
+    kinds, kind = np.unique((context * groups + group)[rows], return_inverse=True)
     if len(kinds) == 1:
-        return np.eye(groups)[group] * counts[:, None]
-    target = np.zeros(len(group), dtype=np.int64)
-    target[counts] = kind
-    fold = np.full(len(group), -1)
-    fold[np.lexsort((random.random(len(group)), target, ~counts))] = np.arange(len(group)) % FOLDS
+        return own
+    order = np.lexsort((random.random(len(rows)), kind))
+    fold = np.empty(len(rows), dtype=np.int64)
+    folds = FOLDS if len(rows) < 2 * MOST_ROWS else 2
+    fold[order] = np.arange(len(rows)) % folds
     chance = np.zeros((len(group), groups))
-    for held_out in range(FOLDS):
-        fold_chances = chances(target, np.where(fold == held_out, 0.0, weight))
-        for number, place in enumerate(kinds):
-            rows = (fold == held_out) & (context == place // groups)
-            chance[rows, place % groups] = fold_chances[rows, number]
+    for held_out in range(folds):
+        learned, copies = _thinned(order[fold[order] != held_out], kind)
+        predicted = rows[fold == held_out]
+        present, code = np.unique(kind[learned], return_inverse=True)
+        sample = GroupSample(rows[learned], code, weight[rows[learned]] * copies)
+        fold_chances = chances(sample, predicted)
+        for column, place in enumerate(kinds[present]):
+            same_context = context[predicted] == place // groups
+            chance[predicted[same_context], place % groups] = fold_chances[same_context, column]
     total = chance.sum(1, keepdims=True)
-    chance = np.where(total > 0, chance / np.where(total > 0, total, 1.0), np.eye(groups)[group])
-    return chance * counts[:, None]
+    np.divide(chance, total, out=own, where=total > 0)
+    return own
+
+
+def _thinned(order: Integers, kind: Integers) -> tuple[Integers, Floats]:
+    """At most about ``MOST_ROWS`` of these rows, which are in order of their kinds, and how many
+    rows each stands for. Rare kinds keep more of their rows.
+    """
+    counts = np.bincount(kind[order])
+    step = np.ceil(len(order) / MOST_ROWS)
+    steps = np.clip(counts // FEWEST_ROWS, 1, step).astype(np.int64)[kind[order]]
+    firsts = np.cumsum(counts) - counts
+    place = np.arange(len(order)) - firsts[kind[order]]
+    kept = place % steps == 0
+    return order[kept], steps[kept].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class BoostingRows:
-    """The rows of a training or evaluation set: all of them, since a booster keeps those without weight too."""
+    """The rows of a training or evaluation set: all of them, since a booster keeps those
+    without weight too.
+    """
 
     problem: Problem  # the rows that count
     targets: Floats  # (n,): 1 at the later of two classes, or numbers; 0 in rows without weight
@@ -121,7 +191,8 @@ class BoostingRows:
     def cell(self) -> NDArray[np.int64]:
         """The cell of each row; rows without weight are in a cell that is not compared."""
         unnamed = 1 + max(
-            (max(comparison.left + comparison.right) for comparison in self.problem.comparisons), default=0
+            (max(comparison.left + comparison.right) for comparison in self.problem.comparisons),
+            default=0,
         )
         return expand_rows(self.problem, self.problem.cell, otherwise=unnamed)
 
@@ -131,15 +202,20 @@ class BoostingRows:
         numbers = self.problem.attribute_values
         return None if numbers is None else expand_rows(self.problem, numbers)
 
-    @property
-    def shares(self) -> Floats | None:
-        """The weight of each row in each cell by the probabilities of its groups; None: groups are known."""
-        shares = self.problem.shares
-        return None if shares is None else expand_rows(self.problem, shares)
+    def sides_by_probabilities(self, comparisons: Sequence[Comparison]) -> tuple[Sides, ...]:
+        """The rows of each comparison, each once for each group of positive probability."""
+        sides = sides_by_row(comparisons, self.problem)
+        every_row = torch.ones(2, dtype=torch.float64)
+        place = torch.arange(len(self.weight))
+        if self.problem.kept is not None:
+            place = place[torch.as_tensor(self.problem.kept)]
+        return tuple(replace(side, rows=place[side.rows], fraction=every_row) for side in sides)
 
 
 def expand_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -> NDArray[Any]:
-    """Values of the rows that count, in their places among all rows; ``otherwise`` in rows without weight."""
+    """Values of the rows that count, in their places among all rows; ``otherwise`` in rows
+    without weight.
+    """
     if problem.kept is None:
         return values.copy()  # torch may write to it
     full = np.full((len(problem.kept), *values.shape[1:]), otherwise, dtype=values.dtype)
@@ -157,7 +233,9 @@ def is_penalized(booster: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BoostingProblem:
-    """The comparisons, fixed by the training rows; makes the objective of these and of evaluation sets."""
+    """The comparisons, fixed by the training rows; makes the objective of these and of
+    evaluation sets.
+    """
 
     booster: Aim
     training: BoostingRows
@@ -177,46 +255,71 @@ class BoostingProblem:
 
     @property
     def start(self) -> float | Floats:
-        """The best constant output: the log-odds of the mean label, of several classes the logarithm of the share of
-        each, or the mean of the target."""
+        """The best constant output: the log-odds of the mean label, of several classes the
+        logarithm of the share of each, or the mean of the target.
+        """
         if not self.scheme.classes:
             return self.center
-        labels, weight = self.training.targets.astype(np.int64), self.training.weight
+        labels = self.training.targets.astype(np.int64)
+        weight = self.training.weight
         share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
         return np.log(share) if self.task.vector else math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
-        """The fraction of each training row that is expected on either side; None if the observed groups are used.
+        """The fraction of each training row that is expected on either side; None if the observed
+        groups are used.
 
-        They are used if the score needs a numeric target, if a user-defined metric might not accept weights, and if
-        scores should not depend on a number. Probabilities of the user are used as they are.
+        They are used if the score needs a numeric target, if a user-defined metric might not accept
+        weights, and if scores should not depend on a number. Probabilities of the user are used as
+        they are.
         """
         problem = self.training.problem
         uses_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
-        dependent = any(isinstance(comparison, Dependence) for comparison in self.trainable.comparisons)
-        if uses_numbers or callable(self.booster.metric) or dependent or problem.probabilities is not None:
+        dependent = any(
+            isinstance(comparison, Dependence) for comparison in self.trainable.comparisons
+        )
+        if (
+            uses_numbers
+            or callable(self.booster.metric)
+            or dependent
+            or problem.probabilities is not None
+        ):
             return None
 
-        def group_chances(kinds: Integers, weight: Floats) -> Floats:
-            return problem.kept_rows(chances(expand_rows(problem, kinds), expand_rows(problem, weight)))
+        places = np.arange(len(problem))
+        if problem.kept is not None:
+            places = np.flatnonzero(problem.kept)
 
-        shares = expected_shares(problem, self.trainable.comparisons, group_chances, random)
+        def chances_of_kept(sample: GroupSample, predicted: Integers) -> Floats:
+            return chances(sample._replace(rows=places[sample.rows]), places[predicted])
+
+        shares = expected_shares(problem, self.trainable.comparisons, chances_of_kept, random)
         if shares is None:
             return None
-        return tuple((expand_rows(problem, left), expand_rows(problem, right)) for left, right in shares)
+        return tuple(
+            (expand_rows(problem, left), expand_rows(problem, right)) for left, right in shares
+        )
 
     def objective(self) -> Objective:
         """The objective with the comparisons of the penalty."""
         return objective_for(self.booster, self.scheme, self.task, self.trainable.comparisons)
 
     def make_objective(
-        self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
+        self,
+        rows: BoostingRows,
+        risk_weight: Floats | None = None,
+        shares: tuple[Shares, ...] | None = None,
     ) -> PenalizedRisk:
         """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""
-        weight, total = rows.weight, float(rows.weight.sum())
+        weight = rows.weight
+        total = float(weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
-        # Places on a grid need single precision only. Other scores need more: in a standardized target with an outlier,
-        # all other values are so close together that single precision would tie them.
+        label_noise = None
+        if shares is not None:
+            label_noise = self._label_noise(rows, shares, in_risk)
+        # Places on a grid need single precision only. Other scores need more: in a standardized
+        # target with an outlier, all other values are so close together that single precision would
+        # tie them.
         precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
         samples = Samples(
             torch.zeros(len(weight), 0),
@@ -224,66 +327,142 @@ class BoostingProblem:
             torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
             None if rows.values is None else torch.as_tensor(rows.values),
-            None if rows.shares is None else torch.as_tensor(rows.shares),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
-        if shares is not None and uneven is not None:
-            shares = tuple((left * weight, right * weight) for left, right in shares)
-        if samples.shares is None:
-            sides = tensor_sides(self.trainable.comparisons, samples.cell, uneven, drawn_from=samples.cell)
-        else:
-            every_row = torch.ones(2, dtype=torch.float64)
-            sides = tuple(
-                replace(side, fraction=every_row) for side in plug_in_sides(self.trainable.comparisons, samples)
+        if shares is not None:
+            row_weight = np.ones(1) if uneven is None else weight
+            width = np.float32 if precision is torch.float32 else np.float64
+            shares = tuple(
+                ((left * row_weight).astype(width), (right * row_weight).astype(width))
+                for left, right in shares
             )
-        curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
-        return PenalizedRisk(
-            self.objective(), Batch(samples, sides), total, self.center, self.spread, shares, curvature
+        comparisons = self.trainable.comparisons
+        if rows.problem.probabilities is None:
+            sides = tensor_sides(comparisons, samples.cell, uneven, drawn_from=samples.cell)
+        else:
+            sides = rows.sides_by_probabilities(comparisons)
+        curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(
+            len(self.scheme.classes)
         )
+        return PenalizedRisk(
+            self.objective(),
+            Batch(samples, sides),
+            total,
+            self.center,
+            self.spread,
+            shares,
+            label_noise,
+            curvature,
+        )
+
+    def _label_noise(
+        self, rows: BoostingRows, shares: tuple[Shares, ...], in_risk: Floats
+    ) -> Floats | None:
+        """The part of each label, times its weight in the risk, that groups explain beyond their
+        expected shares; None if that is little.
+        """
+        targets = rows.targets
+        if self.task.vector:
+            targets = np.eye(len(self.scheme.classes))[targets.astype(np.int64)]
+        columns = []
+        for comparison, share in zip(self.trainable.comparisons, shares, strict=True):
+            for cells, expected in zip((comparison.left, comparison.right), share, strict=True):
+                columns.append(np.isin(rows.cell, cells) - expected)
+        surprise = np.stack(columns, axis=1)
+        return explained(surprise, targets, in_risk)
+
+
+def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | None:
+    """The weighted part of targets (n,) or (n, classes) that is linear in the columns of
+    ``surprise``, by least squares; None if it is little.
+
+    >>> explained(np.array([[0.5], [-0.5], [0.5], [-0.5]] * 9), np.array([1.0, 0, 1, 0] * 9), np.full(36, 2.0))[:4]
+    array([ 1., -1.,  1., -1.])
+    """
+    share = weight / weight.sum()
+    centered = targets - share @ targets
+    moments = surprise.T @ (share[:, None] * surprise)
+    slopes = np.linalg.pinv(moments, hermitian=True) @ (surprise.T @ (share * centered.T).T)
+    fitted = surprise @ slopes
+    if (share @ fitted**2).sum() <= _NOTABLE * (share @ centered**2).sum():
+        return None
+    part: Floats = (fitted.T * weight).T
+    return part
 
 
 def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
     """The problem of a classifier, or of a regressor, whose target the objective standardizes."""
-    settings = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
+    settings = {
+        name: getattr(booster, name)
+        for name in ("criterion", "contrast", "intersectional", "continuous")
+    }
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
-            raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
+            raise DataError(
+                "pos_label is for classifiers; leave it out of a regressor, got "
+                f"{booster.pos_label!r}"
+            )
         numeric = _with_outcome(inputs, labels=False)
-        rows = BoostingRows.of(problem_with_shares(numeric, target="numbers", **settings))
-        moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
+        rows = BoostingRows.of(problem_with_probabilities(numeric, target="numbers", **settings))
+        moments = weighted_moments(
+            torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight)
+        )
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
     labeled = _with_outcome(inputs, labels=True)
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
-        raise DataError(f"y must contain two classes or more if strength > 0, got one: {classes.tolist()}")
+        raise DataError(
+            f"y must contain two classes or more if strength > 0, got one: {classes.tolist()}"
+        )
     settings |= {"pos_label": booster.pos_label, "classes": classes.tolist()}
-    problem = problem_with_shares(labeled, target="labels", **settings)
+    problem = problem_with_probabilities(labeled, target="labels", **settings)
     rows_by_class = np.bincount(np.asarray(problem.labels), minlength=len(classes))
     if not rows_by_class.all():
         missing = classes[rows_by_class == 0].tolist()
-        raise DataError(f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows out of y")
-    return BoostingProblem(booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS)
+        raise DataError(
+            f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows "
+            "out of y"
+        )
+    return BoostingProblem(
+        booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS
+    )
 
 
 def evaluation_rows(problem: BoostingProblem, inputs: Inputs) -> BoostingRows:
     """An evaluation set, whose values have the meaning of the training rows."""
     prepared = _with_outcome(inputs, labels=bool(problem.scheme.classes))
-    return BoostingRows.of(problem_with_scheme_and_shares(prepared, problem.scheme))
+    return BoostingRows.of(problem_with_scheme_and_probabilities(prepared, problem.scheme))
 
 
-def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[Inputs]:
-    """Evaluation sets with their groups, strata and weights: three lists with one entry for each set."""
+def evaluation_sets(
+    eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None
+) -> list[Inputs]:
+    """Evaluation sets with their groups, strata and weights: three lists with one entry for
+    each set.
+    """
     for name, entries in lists.items():
-        if entries is not None and (not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)):
-            count = f"{len(entries)}" if isinstance(entries, (list, tuple)) else f"a {type(entries).__name__}"
-            raise DataError(f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got {count}")
+        if entries is not None and (
+            not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)
+        ):
+            count = (
+                f"{len(entries)}"
+                if isinstance(entries, (list, tuple))
+                else f"a {type(entries).__name__}"
+            )
+            raise DataError(
+                f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got "
+                f"{count}"
+            )
     if lists["eval_sensitive_features"] is None:
         raise DataError(
-            "eval_set is evaluated by risk + strength x unfairness; pass eval_sensitive_features, a list with the "
+            "eval_set is evaluated by risk + strength x unfairness; pass eval_sensitive_features, "
+            "a list with the "
             "groups of each eval set"
         )
-    columns = [[None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()]
+    columns = [
+        [None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()
+    ]
     return [
         Inputs(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
@@ -292,7 +471,7 @@ def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
 
 def _with_outcome(inputs: Inputs, *, labels: bool) -> Inputs:
     """The same with labels, or numbers, that scikit-learn has checked."""
-    y: NDArray[Any] = column_or_1d(inputs.y, dtype=None if labels else np.float64)
+    y: NDArray[Any] = column_or_1d(as_labels(inputs.y), dtype=None if labels else np.float64)
     assert_all_finite(y, input_name="y")
     if labels:
         check_classification_targets(y)

@@ -7,13 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
+from metrifair.boosting.booster import (
+    GROUP_BINS,
+    GROUP_LEAVES,
+    GROUP_RATE,
+    GROUP_ROUNDS,
+    OWN_PARAMETERS,
+    FairBooster,
+    FitPlan,
+)
 from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table, levels, one_column
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 
@@ -23,7 +31,15 @@ _LEARNING_RATE = 0.3  # XGBoost's own, if none is given
 _FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
 """Takes a constant to start from for each class, and names of metrics beside a function."""
 # Parameters for reading rows and for the device.
-_OF_DATA = ("n_jobs", "device", "tree_method", "missing", "enable_categorical", "feature_types", "max_cat_to_onehot")
+_OF_DATA = (
+    "n_jobs",
+    "device",
+    "tree_method",
+    "missing",
+    "enable_categorical",
+    "feature_types",
+    "max_cat_to_onehot",
+)
 _OF_CLASSES = "multi:softprob"  # XGBoost's default for more than two classes
 
 
@@ -37,8 +53,15 @@ class _FairXGB(FairBooster):
     base_score: Any
 
     def _check_names(self) -> None:
-        """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
-        check_names(self.get_params(), {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS}, "XGBoost", all_known=False)
+        """XGBoost itself warns of other names that it does not use: which these are depends on
+        its settings.
+        """
+        check_names(
+            self.get_params(),
+            {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS},
+            "XGBoost",
+            all_known=False,
+        )
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
@@ -52,7 +75,7 @@ class _FairXGB(FairBooster):
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
         **named
-            Further arguments of XGBoost's own.
+            Further arguments of the booster's own.
 
         Returns
         -------
@@ -60,7 +83,8 @@ class _FairXGB(FairBooster):
             Labels, or numbers.
         """
         labels = hasattr(self, "predict_proba") and not named.get("output_margin")
-        return map_rows(super().predict, X, like=np.zeros(0, dtype=int if labels else np.float32), **named)  # type: ignore[misc]
+        like = np.zeros(0, dtype=int if labels else np.float32)
+        return map_rows(super().predict, X, like=like, **named)  # type: ignore[misc]
 
     def _fit_on_cluster(self, *inputs: Any) -> None:
         self._check_objective()
@@ -69,18 +93,20 @@ class _FairXGB(FairBooster):
     def _check_objective(self, *, several: bool = False) -> None:
         if self.objective != self._objective and not (several and self.objective == _OF_CLASSES):
             required = repr(_OF_CLASSES if several else self._objective)
-            raise DataError(f"objective must be {required} where strength > 0, got {self.objective!r}")
+            raise DataError(
+                f"objective must be {required} where strength > 0, got {self.objective!r}"
+            )
 
-    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
+    def _group_model(self, rows: int) -> Any:  # noqa: ARG002
         of_data = {name: value for name, value in self.get_params().items() if name in _OF_DATA}
-        model = xgboost.XGBClassifier(
+        return xgboost.XGBClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
             grow_policy="lossguide",
             max_leaves=GROUP_LEAVES,
+            max_bin=GROUP_BINS,
             **of_data,
         )
-        return np.asarray(model.fit(X, kinds, sample_weight=weight).predict_proba(X))
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
@@ -88,13 +114,15 @@ class _FairXGB(FairBooster):
         return int(self.get_num_boosting_rounds()), float([*rates, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
-        of_positives = getattr(self, "scale_pos_weight", None)  # ignored if there are several classes
+        # ignored if there are several classes
+        of_positives = getattr(self, "scale_pos_weight", None)
         if of_positives is None or problem.task.vector:
             return None
         return np.where(problem.training.targets == 1, float(of_positives), 1.0)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        several, classes = plan.problem.task.vector, plan.problem.scheme.classes
+        several = plan.problem.task.vector
+        classes = plan.problem.scheme.classes
         self._check_objective(several=several)
         saved = {name: getattr(self, name) for name in ("objective", "eval_metric", "base_score")}
 
@@ -121,14 +149,16 @@ class _FairXGB(FairBooster):
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier with similar score distributions in all groups.
 
-    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    with the same strength as in FairClassifier. Predicting needs no groups. Any number of classes, labeled
-    from 0 on, as XGBoost requires; docs/boosting.md explains how large strengths are kept stable.
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score
+    distributions, and with the same strength as in FairClassifier. Predicting needs no groups. Any
+    number of classes, labeled from 0 on, as XGBoost requires; docs/boosting.md explains how large
+    strengths are kept stable.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and
+        needs no groups.
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
@@ -158,12 +188,17 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         classes = levels("y", one_column("y", y)) if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
-        required, remedy, others = "0 and 1", "(y == positive).astype(int)", ""
+        required = "0 and 1"
+        codes = "(y == positive).astype(int)"
+        others = ""
         if len(classes) > 2:
-            required, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+            required = f"0 to {len(classes) - 1}"
+            codes = "np.unique(y, return_inverse=True)[1]"
+            others = " and others"
         raise DataError(
-            f"y must contain the labels {required}, as XGBoost requires, got {classes[0]!r} and {classes[1]!r}{others}"
-            f"; pass {remedy}, or use FairLGBMClassifier, which takes any labels"
+            f"y must contain the labels {required}, as XGBoost requires, got {classes[0]!r} and "
+            f"{classes[1]!r}{others}"
+            f"; pass {codes}, or use FairLGBMClassifier, which takes any labels"
         )
 
     def predict_proba(self, X: Table, **named: Any) -> Any:
@@ -174,7 +209,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
         **named
-            Further arguments of XGBoost's own.
+            Further arguments of the booster's own.
 
         Returns
         -------
@@ -188,13 +223,14 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """An XGBoost regressor with similar distributions of predictions in all groups.
 
-    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale
-    and in FairRegressor.
+    The loss is the squared error; inside, the target is standardized, so that a strength means the
+    same on every scale and in FairRegressor.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and
+        needs no groups.
     criterion, metric, estimate, combine, penalize : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
@@ -218,17 +254,25 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
 
 
 def _metrics(eval_metric: Any, plan: FitPlan) -> Any:
-    """The requested metrics, and the penalized risk last, because the last one decides early stopping."""
-    metrics = eval_metric if isinstance(eval_metric, (list, tuple)) else [] if eval_metric is None else [eval_metric]
+    """The requested metrics, and the penalized risk last, because the last one decides early
+    stopping.
+    """
+    metrics: list[Any] = []
+    if isinstance(eval_metric, (list, tuple)):
+        metrics = list(eval_metric)
+    elif eval_metric is not None:
+        metrics = [eval_metric]
     for metric in metrics:
         if not isinstance(metric, str):
             raise DataError(
-                f"eval_metric must be names where strength > 0, since XGBoost accepts one function only, which is "
+                "eval_metric must be names where strength > 0, since XGBoost accepts one function "
+                "only, which is "
                 f"{METRIC_NAME}, got {metric!r}"
             )
     if metrics and not _FROM_3_1:
         raise DataError(
-            f"eval_metric={eval_metric!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and "
+            f"eval_metric={eval_metric!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost "
+            "3.1 or later, and "
             f"this is {xgboost.__version__}: leave it out, or install a later one"
         )
     penalized = plan.metric()

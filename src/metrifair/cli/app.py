@@ -1,4 +1,6 @@
-"""All commands together: each is loaded when it is called, and its typed errors print as one line."""
+"""All commands together: each is loaded when it is called, and its typed errors print as one
+line.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +36,7 @@ _COMMANDS = {  # and the module of each
 }
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same
+_OF_COUNTS = ("count", "merge", "evidence")  # commands whose figures come from counts of scores
 _SIMILAR = 0.75  # of two spellings: --sensitive does not mean --positive
 
 
@@ -56,6 +59,19 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = args[0] in _COMMANDS or args[0].startswith("-")
+        near = (
+            []
+            if known or ctx.resilient_parsing
+            else nearest_names(args[0], list(_COMMANDS), cutoff=_SIMILAR)
+        )
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
@@ -68,12 +84,15 @@ class _Commands(click.Group):
             raise _Refusal(str(missing)) from error
         except BrokenPipeError:  # the reader of the output has closed it
             discard_output(ctx)
-        # OSError: of standard output; files have their own errors. EOFError: click would exit with 1, as if unfair.
+        # OSError: of standard output; files have their own errors. EOFError: click would exit with
+        # 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
             message = error.text(OPTION_NAMES) if isinstance(error, DataError) else str(error)
             words = " ".join([message, *getattr(error, "__notes__", [])]).split()
             # On one line, without characters that could steer a terminal.
-            raise _Refusal("".join(sign if sign.isprintable() else "?" for sign in " ".join(words))) from error
+            raise _Refusal(
+                "".join(sign if sign.isprintable() else "?" for sign in " ".join(words))
+            ) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
@@ -83,20 +102,33 @@ class _Commands(click.Group):
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
-    """The error with the nearest option of the command. Click would sort by the alphabet, and list distant ones."""
+    """The error with the nearest option of the command.
+
+    Click would sort by the alphabet, and list distant ones.
+    """
     parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
-    options = [name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)]
+    options = [
+        name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)
+    ]
     known = [name.removeprefix("--") for name in options if name.startswith("--")]
     names = nearest_names(error.option_name.removeprefix("--"), known, cutoff=_SIMILAR)
     near = " or ".join(f"--{name}" for name in names)
     hint = f" Did you mean {near}?" if near else ""
+    command = None if error.ctx is None else error.ctx.info_name
+    if error.option_name == "--cluster" and command in _OF_COUNTS:
+        hint = (
+            " Counts of scores contain no clusters. Audit the rows with metrifair audit --cluster."
+        )
     return click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="metrifair")
 def main() -> None:
     """Train and audit predictors whose score distributions are close across demographic groups.
 
-    Exit codes: 0 success, 1 a limit such as --fail-above is broken or evidence differs, 2 invalid input.
+    Exit codes: 0 success, 1 a limit such as --fail-above is broken or evidence differs, 2 invalid
+    input.
     """

@@ -1,4 +1,7 @@
-"""A closed pipe, as in ``metrifair audit ... | head``: nothing more is printed, and the command writes its files."""
+"""A closed pipe, as in ``metrifair audit ...
+
+| head``: nothing more is printed, and the command writes its files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ _DISCARDING = "metrifair: output is discarded"  # a key of the context
 
 
 def discard_output(ctx: click.Context) -> None:
-    """Discard all further output, also what is buffered, so that Python's last flush does not fail either."""
+    """Discard all further output, also what is buffered, so that Python's last flush does not
+    fail either.
+    """
     ctx.meta[_DISCARDING] = True
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

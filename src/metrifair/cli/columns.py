@@ -18,7 +18,7 @@ from metrifair.figures.intervals import FEW
 if TYPE_CHECKING:
     import polars as pl
 
-    from metrifair.auditing.formats import ReadOptions
+    from metrifair.auditing.sources.file_formats import ReadOptions
 
 _SHOWN_ROWS = 8
 _SHOWN_VALUES = 20
@@ -26,20 +26,69 @@ _LONGEST = 120  # characters of a value
 # Words in names of columns. The first role that fits both the name and the values is suggested.
 _NAMES = {
     "weight": {"weight", "weights", "wt"},
-    "group": {"sex", "gender", "race", "ethnicity", "age", "religion", "disability", "nationality", "marital", "group"},
-    "score": {"score", "scores", "probability", "prob", "proba", "p", "risk", "pd", "prediction", "pred", "yhat"},
+    "group": {
+        "sex",
+        "gender",
+        "race",
+        "ethnicity",
+        "age",
+        "religion",
+        "disability",
+        "nationality",
+        "marital",
+        "group",
+    },
+    "score": {
+        "score",
+        "scores",
+        "probability",
+        "prob",
+        "proba",
+        "p",
+        "risk",
+        "pd",
+        "prediction",
+        "pred",
+        "yhat",
+    },
     "decision": {"decision", "decisions", "prediction", "predicted", "selected", "advanced"},
-    "label": {"label", "outcome", "target", "y", "repaid", "paid", "default", "defaulted", "actual", "truth"},
+    "label": {
+        "label",
+        "outcome",
+        "target",
+        "y",
+        "repaid",
+        "paid",
+        "default",
+        "defaulted",
+        "actual",
+        "truth",
+    },
 }
-# Words for groups. Together with a word for a score, they name the probability of a group (--group-probabilities).
-_GROUPS = {"white", "black", "hispanic", "latino", "asian", "api", "pacific", "native", "aian", "multiracial", "other"}
+# Words for groups. Together with a word for a score, they name the probability of a group
+# (--group-probabilities).
+_GROUPS = {
+    "white",
+    "black",
+    "hispanic",
+    "latino",
+    "asian",
+    "api",
+    "pacific",
+    "native",
+    "aian",
+    "multiracial",
+    "other",
+}
 _GROUPS |= {"whi", "bla", "his", "asi", "oth"}  # as the R package wru writes them
 _GROUPS |= {"female", "male", "woman", "women", "man", "men", "nonbinary"}
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Facts about one column; ``role`` is a suggestion, and ``word`` the part of the name that led to it."""
+    """Facts about one column; ``role`` is a suggestion, and ``word`` the part of the name that
+    led to it.
+    """
 
     name: str
     kind: str  # number, boolean, date, text or list
@@ -50,7 +99,8 @@ class ColumnFacts:
     high: float | None
     role: str | None
     word: str | None
-    target: str | None  # what a model would predict if this column were the label: classes or number
+    # what a model would predict if this column were the label: classes or number
+    target: str | None
     positive: str | None  # the positive one of two labels, as far as the values show it
 
     @property
@@ -63,7 +113,9 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Spelling:
-    """Values that may mark a missing value, or be one value in several spellings; and the reading option for it."""
+    """Values that may mark a missing value, or be one value in several spellings; and the
+    reading option for it.
+    """
 
     text: str
     offer: str
@@ -81,10 +133,12 @@ class Spelling:
 @command_options("columns")
 @READING
 def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) -> None:
-    """List the columns of FILE with their types, missing values and number of distinct values, and suggest roles.
+    """List the columns of FILE with their types, missing values and number of distinct values, and
+    suggest roles.
 
-    FILE is csv, tsv, parquet, arrow, ndjson or Excel. The suggestions use only names and values, and can be wrong. No
-    other command uses them: name the columns with --score, --label, --group, --id and --weight.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel. The suggestions use only names and values,
+    and can be wrong. No other command uses them: name the columns with --score, --label, --group,
+    --id and --weight.
 
     \b
     Example:
@@ -93,6 +147,7 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     check_paths([file], [json_to])
     from metrifair.cli.console import console, say, show_table, write_json
     from metrifair.cli.tables import read
+    from metrifair.wording.numbers import count_text
 
     table, _ = read(file, reading, texts=(), roles={}, allow_commas=True)
     with ThreadPoolExecutor() as pool:
@@ -109,9 +164,12 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
         }
         write_json(content, json_to)
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    say(out, f"{len(table):,} rows, {len(facts):,} columns.")
+    say(out, f"{count_text(len(table), 'row')}, {count_text(len(facts), 'column')}.")
     headings = ["column", "type", "missing", "distinct", "suggested role", "because"]
-    rows = [[it.name, it.kind, f"{it.missing:,}", f"{it.distinct:,}", it.role or "", it.reason] for it in facts]
+    rows = [
+        [it.name, it.kind, f"{it.missing:,}", f"{it.distinct:,}", it.role or "", it.reason]
+        for it in facts
+    ]
     show_table(out, headings, rows, left=2)
     say(out, *(f"Note: {note}" for note in (*(spelling.note for spelling in spellings), *notes)))
 
@@ -121,7 +179,8 @@ def _facts(column: pl.Series) -> ColumnFacts:
     present, kind = column.drop_nulls(), _kind(column.dtype)
     if kind == "list":
         return ColumnFacts(column.name, kind, column.null_count(), 0, [], *[None] * 6)
-    counts = present.sort().rle().struct.unnest()  # faster than value_counts where most values differ
+    # faster than value_counts where most values differ
+    counts = present.sort().rle().struct.unnest()
     frequent = counts.top_k(_SHOWN_VALUES, by=["len", "value"], reverse=[False, True])
     ordered = frequent.sort("len", "value", descending=[True, False]).rows()
     values = [(_text(value), int(count)) for count, value in ordered]
@@ -130,7 +189,9 @@ def _facts(column: pl.Series) -> ColumnFacts:
     role, word = _role(column, kind, len(counts))
     target = "number" if kind == "number" and not _is_classes(present, len(counts)) else "classes"
     facts = column.name, kind, column.null_count(), len(counts), values, low, high, role, word
-    return ColumnFacts(*facts, None if kind == "date" else target, _positive(counts.get_column("value")))
+    return ColumnFacts(
+        *facts, None if kind == "date" else target, _positive(counts.get_column("value"))
+    )
 
 
 def _positive(values: pl.Series) -> str | None:
@@ -207,28 +268,33 @@ def _text_notes(table: pl.DataFrame) -> Iterator[str]:
     """Columns of numbers that are read as text, because of decimal commas or a few other cells."""
     import polars as pl
 
-    from metrifair.auditing.typed_tables import CODE, comma_number
+    from metrifair.auditing.sources.typed_tables import comma_number
     from metrifair.cli.tables import with_plain_words
     from metrifair.encoding.coders import FEW_STRAYS
+    from metrifair.problem.spelling import CODE
 
     for name in table.select(pl.selectors.string()).columns:
         words = with_plain_words(table, name)[name].drop_nulls()
         if (number := comma_number(words)) is not None:
             yield (
-                f"Column {name!r} contains numbers with a decimal comma, such as {number!r}, and is read as text. Use "
+                f"Column {name!r} contains numbers with a decimal comma, such as {number!r}, and "
+                "is read as text. Use "
                 "--decimal , to read numbers."
             )
             continue
         strays = words.filter(words.cast(pl.Float64, strict=False).is_null())
         if 0 < len(strays) <= FEW_STRAYS * len(words) and not words.str.contains(CODE).any():
             yield (
-                f"Column {name!r} is read as text because of {len(strays):,} of its {len(words):,} values, such as "
+                f"Column {name!r} is read as text because of {len(strays):,} of its {len(words):,} "
+                "values, such as "
                 f"{_text(strays[0])!r}. Correct them, or use --missing if they mark missing values."
             )
 
 
 def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
-    """Caveats about duplicate rows, small groups, numbers read as text, and columns that encode the suggested label."""
+    """Caveats about duplicate rows, small groups, numbers read as text, and columns that encode
+    the suggested label.
+    """
     flat = table.select(fact.name for fact in facts if fact.kind != "list")
     distinct = any(fact.distinct == len(table) for fact in facts)  # and so are all rows
     duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
@@ -240,34 +306,36 @@ def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
             if small:
                 yield f"Column {fact.name!r} has groups with fewer than {FEW} rows: {', '.join(small)}."
     yield from _text_notes(flat)
-    label = next((fact for fact in facts if fact.role == "label" and fact.distinct <= _SHOWN_VALUES), None)
+    label = next(
+        (fact for fact in facts if fact.role == "label" and fact.distinct <= _SHOWN_VALUES), None
+    )
     if label is not None:
         yield from _leakage_notes(flat, label.name)
 
 
 def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
-    """Names of missing values, and values that differ only in spelling, in columns with few values."""
+    """Names of missing values, and values that differ only in spelling, in columns with few
+    values.
+    """
     from metrifair.auditing.notes import naming_notes
+    from metrifair.problem.unknown_names import are_unknown
     from metrifair.wording.numbers import quoted
 
     for fact in facts:
         if fact.kind != "text" or fact.distinct > _SHOWN_VALUES:
             continue
-        names = [value for value, _ in fact.values if "=" not in value]  # which joins the two values of an option
+        # which joins the two values of an option
+        names = [value for value, _ in fact.values if "=" not in value]
+        for name, is_unknown in zip(names, are_unknown(names).tolist(), strict=True):
+            if is_unknown:
+                text = f"Column {fact.name!r}: {quoted(name)} may mark missing values."
+                yield Spelling(text, f"Read {quoted(name)} as missing", "missing", [name])
         for note in naming_notes(fact.name, names):
-            if note.kind == "name_like_missing":
-                name, option = note.facts["group"], "missing"
-                text, values = f"{quoted(name)} may mark missing values", [name]
-                offer = f"Read {quoted(name)} as missing"
-            else:
-                name, *others = note.facts["groups"]  # the most frequent is the first
-                option, values = "replace", [f"{other}={name}" for other in others]
-                quotes = " and ".join(map(quoted, others))
-                text, offer = (
-                    f"{quotes} may mean the same as {quoted(name)}",
-                    f"Read {quotes} as {quoted(name)}",
-                )
-            yield Spelling(f"Column {fact.name!r}: {text}.", offer, option, values)
+            name, *others = note.facts["groups"]  # the most frequent is the first
+            values = [f"{other}={name}" for other in others]
+            quotes = " and ".join(map(quoted, others))
+            text = f"Column {fact.name!r}: {quotes} may mean the same as {quoted(name)}."
+            yield Spelling(text, f"Read {quotes} as {quoted(name)}", "replace", values)
 
 
 def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:

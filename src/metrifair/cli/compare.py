@@ -38,18 +38,24 @@ def compare_command(
     written: Written,
     fail_worse: bool,
     seed: int,
+    clusters: str | None,
 ) -> None:
-    """Compare audits with the first of them. The files come from metrifair audit --json or metrifair count.
+    """Compare audits with the first of them. The files come from metrifair audit --json or
+    metrifair count.
 
-    These files contain no rows. The comparison treats the rows of two files as different, as in two periods. To compare
-    two models on the same rows, audit them together: metrifair audit FILE --score a --score b.
+    These files contain no rows. The comparison treats the rows of two files as different, as in two
+    periods. To compare two models on the same rows, audit them together: metrifair audit FILE
+    --score a --score b. If the audits have clusters, such as persons, a cluster may have rows in
+    both.
 
     \b
     Example:
       metrifair compare january.json february.json --html changes.html --fail-worse
     """
     if len(files) < 2:
-        raise click.UsageError("compare takes two files or more: the baseline, and the files to compare with it")
+        raise click.UsageError(
+            "compare takes two files or more: the baseline, and the files to compare with it"
+        )
     options.check_paths(files, written)
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import compare_named
@@ -63,7 +69,7 @@ def compare_command(
             for name, audit in audits_in("compare", files).items()
         }
         origin = Provenance(seed=seed, **made_now())
-        compared = compare_named(audits, origin=origin)
+        compared = compare_named(audits, clusters=clusters, origin=origin)
     report_audit(ctx, out, compared, written, about=about, files=files)
     if fail_worse:
         verdicts = [(difference.model, difference.verdict) for difference in compared.differences]
@@ -71,10 +77,12 @@ def compare_command(
 
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
-    """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
+    """The audits that were written as JSON, and the counts, by the names that counts have or
+    those of their files.
+    """
     from metrifair.api.compare import read_audit
     from metrifair.api.state import AuditState
-    from metrifair.auditing.formats import SUFFIXES
+    from metrifair.auditing.sources.file_formats import SUFFIXES
     from metrifair.errors import DataError, ModelFileError
     from metrifair.saving.modelfile import NotAModelFile
     from metrifair.support.provenance import names_of_files
@@ -83,7 +91,11 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     audits: list[Any] = []
     for file in files:
         try:
-            audits.append(read_audit(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
+            audits.append(
+                read_audit(file)
+                if file.endswith(".json") and not counts_only
+                else AuditState.load(file)
+            )
         except ModelFileError as error:
             is_table = file.lower().endswith((*SUFFIXES, ".gz", ".zst"))
             if is_table or isinstance(error, NotAModelFile):
@@ -92,16 +104,21 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
                 example = f"metrifair {'count' if counts_only else 'audit'} {rows} ..."
                 example += " --output FILE.state" if counts_only else " --json FILE.json"
                 raise DataError(
-                    f"{command} takes {also_json}counts of metrifair count, got {file!r}{other}; first {example}"
+                    f"{command} takes {also_json}counts of metrifair count, got {file!r}{other}; "
+                    f"first {example}"
                 ) from None
-            raise DataError(f"{command} takes {also_json}counts of metrifair count; {error}") from None
+            raise DataError(
+                f"{command} takes {also_json}counts of metrifair count; {error}"
+            ) from None
     first_files: dict[str, int] = {}  # the first file of each name
     for place, audit in enumerate(audits):
         if isinstance(audit, AuditState) and audit.names:
             first_files.setdefault(", ".join(audit.names), place)
     nameless = [place for place in range(len(files)) if place not in first_files.values()]
     stems = names_of_files([files[place] for place in nameless], taken=first_files)
-    names = {place: name for name, place in first_files.items()} | dict(zip(nameless, stems, strict=True))
+    names = {place: name for name, place in first_files.items()} | dict(
+        zip(nameless, stems, strict=True)
+    )
     return {names[place]: audit for place, audit in enumerate(audits)}
 
 
@@ -121,11 +138,12 @@ def monitor_command(
     fail_worse: bool,
     **arguments: Any,
 ) -> None:
-    """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of time.
+    """Compare each of FILES with the first. FILES are counts of metrifair count, in the order of
+    time.
 
-    The test allows for repeated looks. If no scores change, the probability of any alarm is at most 5% (1 -
-    confidence), for any number of files. FILES can also be JSON files of metrifair audit, or have weights: the
-    probability is then approximate.
+    The test allows for repeated looks. If no scores change, the probability of any alarm is at most
+    5% (1 - confidence), for any number of files. FILES can also be JSON files of metrifair audit,
+    or have weights: the probability is then approximate.
 
     \b
     Example:
@@ -148,13 +166,17 @@ def monitor_command(
 
 
 def _exit_if_worse(ctx: click.Context, verdicts: Sequence[tuple[str, str]], *, last: str) -> None:
-    """Exit with code 1 if a figure got worse. If no figure of the last audit was tested, raise an error."""
+    """Exit with code 1 if a figure got worse.
+
+    If no figure of the last audit was tested, raise an error.
+    """
     from metrifair.errors import DataError
 
     if any(verdict == "worse" for _, verdict in verdicts):
         ctx.exit(_CHANGED)
     if all(verdict == "not_tested" for name, verdict in verdicts if name == last):
         raise DataError(
-            "--fail-worse: no figure of the last file could be tested: its groups differ, are too small, or have no "
+            "--fail-worse: no figure of the last file could be tested: its groups differ, are too "
+            "small, or have no "
             "interval"
         )

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.auditing.connections import is_address
+from metrifair.auditing.sources.connections import is_address
 from metrifair.cli.closed_pipe import discard_output
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
@@ -31,7 +31,9 @@ _LONGEST_CELL = 200  # characters
 
 
 class _Console(Console):
-    """Lets a command write its files where a pipe is closed; rich would exit with 1, which reads as "unfair"."""
+    """Lets a command write its files where a pipe is closed; rich would exit with 1, which
+    reads as "unfair".
+    """
 
     def on_broken_pipe(self) -> None:
         discard_output(click.get_current_context())
@@ -51,7 +53,9 @@ def printable(text: object) -> str:
     >>> printable("a\x1b[31mb\nc")
     'a�[31mb�c'
     """
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(text))
+    return "".join(
+        sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(text)
+    )
 
 
 def shorten(text: str, most: int = _LONGEST_CELL) -> str:
@@ -63,27 +67,59 @@ def shorten(text: str, most: int = _LONGEST_CELL) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
+T = TypeVar("T")
+
+
+def rows_to_show(rows: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
+    """All rows in their order; of more than ``most``, those with the lowest ranks, in the order of
+    the ranks.
+
+    >>> rows_to_show([3, 1, 2], 3, rank=abs), rows_to_show([3, 1, 2], 2, rank=abs)
+    ([3, 1, 2], [1, 2])
+    """
+    return list(rows) if len(rows) <= most else sorted(rows, key=rank)[:most]
+
+
+def say_hidden(out: Console, hidden: int, what: str, options: str = "--json or --html") -> None:
+    """Print how many rows a table does not show, and the options that show all; nothing if it
+    shows all.
+    """
+    if hidden > 0:
+        out.print(f"... and {hidden:,} more {what}: {options}", soft_wrap=True)
+
+
+def show_table(
+    out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1
+) -> None:
     """Print a table, whose first ``left`` columns contain text and whose others contain numbers."""
-    table, cells = Table(box=SIMPLE_HEAD), [[shorten(printable(cell)) for cell in row] for row in rows]
+    table, cells = (
+        Table(box=SIMPLE_HEAD),
+        [[shorten(printable(cell)) for cell in row] for row in rows],
+    )
     heads = [printable(heading) for heading in headings]
-    longest = [max((cell_len(row[place]) for row in cells), default=1) for place in range(len(heads))]
+    longest = [
+        max((cell_len(row[place]) for row in cells), default=1) for place in range(len(heads))
+    ]
     natural = [max(cell_len(head), length) for head, length in zip(heads, longest, strict=True)]
     room = out.width - 3 * len(heads) - 1  # blanks between columns
-    # Where it is narrow, headings of numbers fold between words first, then texts fold; numbers never do.
+    # Where it is narrow, headings of numbers fold between words first, then texts fold; numbers
+    # never do.
     if sum(natural) > room:
         words = [max(map(cell_len, head.split()), default=1) for head in heads]
         natural[left:] = map(max, words[left:], longest[left:])
     widths = column_widths(natural, [1] * left + longest[left:], room)
     for place, (head, width) in enumerate(zip(heads, widths, strict=True)):
-        table.add_column(Text(head), justify="left" if place < left else "right", width=width, overflow="fold")
+        table.add_column(
+            Text(head), justify="left" if place < left else "right", width=width, overflow="fold"
+        )
     for row in cells:
         table.add_row(*map(Text, row))
     out.print(table)
 
 
 def column_widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widths of columns that fit into the room: the widest shrink first, none below its ``least``.
+    """The widths of columns that fit into the room: the widest shrink first, none below its
+    ``least``.
 
     >>> column_widths([30, 14, 16, 7], [1, 1, 16, 5], 50), column_widths([30, 16], [1, 16], 10)
     ([13, 14, 16, 7], [1, 16])
@@ -111,7 +147,9 @@ def working(text: str) -> AbstractContextManager[Any]:
 
 @contextmanager
 def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
-    """Collect the warnings of these kinds by their texts, which name options; emit others again at the end."""
+    """Collect the warnings of these kinds by their texts, which name options; emit others again
+    at the end.
+    """
     by_text: dict[str, Warning] = {}
     with warnings.catch_warnings(record=True) as caught:
         for kind in kinds:
@@ -122,7 +160,11 @@ def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
         if not isinstance(message, kinds):
             warnings.warn_explicit(message, record.category, record.filename, record.lineno)
         elif isinstance(message, Warning):
-            text = message.text(OPTION_NAMES) if isinstance(message, MetrifairWarning) else str(message)
+            text = (
+                message.text(OPTION_NAMES)
+                if isinstance(message, MetrifairWarning)
+                else str(message)
+            )
             by_text[f"{text.rstrip('.')}."] = message
 
 
@@ -135,26 +177,43 @@ def working_with_notes(out: Console, text: str) -> Iterator[None]:
 
 
 def command_text(ctx: click.Context) -> str:
-    """The command as it was typed, with the names of files but not their folders, and no address of a database."""
+    """The command as it was typed, with the names of files but not their folders, and no
+    address of a database.
+    """
     words = ["metrifair", str(ctx.info_name)]
     for param in ctx.command.params:
         name, is_option = str(param.name), isinstance(param, click.Option)
-        if name not in ctx.params or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        if (
+            name not in ctx.params
+            or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE
+        ):
             continue
         value = ctx.params[name]
         for item in value if param.multiple or param.nargs == -1 else (value,):
-            words += (param.secondary_opts if item is False and param.secondary_opts else param.opts)[:is_option]
+            words += (
+                param.secondary_opts if item is False and param.secondary_opts else param.opts
+            )[:is_option]
             if not getattr(param, "is_flag", False):
-                words += [_shown(part, is_file=not is_option) for part in (item if param.nargs > 1 else (item,))]
-    words += [part for limit in typed_limits(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
+                words += [
+                    _shown(part, is_file=not is_option)
+                    for part in (item if param.nargs > 1 else (item,))
+                ]
+    words += [
+        part
+        for limit in typed_limits(ctx)
+        for part in (limit.option, f"{limit.metric}={limit.value:g}")
+    ]
     return shlex.join(words)
 
 
 def _shown(value: object, *, is_file: bool) -> str:
     """One value of an option, or the name of a file; of a database its kind."""
-    if isinstance(value, list):  # names or numbers between commas, rows of numbers between semicolons
+    # names or numbers between commas, rows of numbers between semicolons
+    if isinstance(value, list):
         rows = value if isinstance(value[0], list) else [value]
-        return ";".join(",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows)
+        return ";".join(
+            ",".join(row) if isinstance(row[0], str) else cuts_text("", row) for row in rows
+        )
     if isinstance(value, tuple):
         name, values = value
         if isinstance(values, dict):
@@ -166,7 +225,9 @@ def _shown(value: object, *, is_file: bool) -> str:
     return Path(str(value)).name if is_file or isinstance(value, Path) else str(value)
 
 
-def write_pages(out: Console, to_html: Callable[[Path], None], html: Path | None, pdf: Path | None) -> None:
+def write_pages(
+    out: Console, to_html: Callable[[Path], None], html: Path | None, pdf: Path | None
+) -> None:
     """Write a report, as a page and as a PDF file, and print where each is."""
     if html is not None:
         to_html(html)

@@ -1,4 +1,6 @@
-"""`metrifair count` and `merge`: the counts of a file's scores, and the audit of the counts of many files together."""
+"""`metrifair count` and `merge`: the counts of a file's scores, and the audit of the counts of
+many files together.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.audit import (
     WRITTEN,
@@ -22,7 +24,9 @@ from metrifair.cli.proxies import take_probabilities
 from metrifair.cli.rules import LIMITS, RATES, Rates, with_rates
 
 
-@click.command(cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together.")
+@click.command(
+    cls=SectionedCommand, short_help="Count the scores in a file, to audit many files together."
+)
 @click.argument("file")
 @options.command_options("count")
 @options.READING
@@ -41,10 +45,11 @@ def count_command(
     query: str | None,
     **columns: Any,
 ) -> None:
-    """Count the scores in FILE by group, label and bin. The output contains no rows; counts of many files add up.
+    """Count the scores in FILE by group, label and bin. The output contains no rows; counts of many
+    files add up.
 
-    FILE is a file or a database, as for audit. The output has the number of rows in each cell, and the smallest and
-    largest score in each bin. Up to 4,096 distinct scores are written one by one.
+    FILE is a file or a database, as for audit. The output has the number of rows in each cell, and
+    the smallest and largest score in each bin. Up to 4,096 distinct scores are written one by one.
 
     \b
     Example:
@@ -54,12 +59,16 @@ def count_command(
     place = table_at(file, table, query, reading, [output])
     check_columns(file, reading, **columns | {**proxy.columns})
     from metrifair.api.state import AuditState
-    from metrifair.auditing.columns import Roles
-    from metrifair.auditing.state_rows import count_file, count_table
+    from metrifair.auditing.sources.column_roles import Roles
+    from metrifair.auditing.sources.state_rows import count_file, count_table
     from metrifair.cli.console import console, say, working_with_notes
+    from metrifair.wording.numbers import count_text
 
     state = AuditState(
-        list(criteria) or None, score_range=score_range, threshold="auto" if threshold is None else threshold, name=name
+        list(criteria) or None,
+        score_range=score_range,
+        threshold="auto" if threshold is None else threshold,
+        name=name,
     )
     roles = Roles.from_names(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
     out = console()
@@ -70,10 +79,12 @@ def count_command(
             count_table(state, place, roles, missing=reading.missing)
     released = state.without(min_group_size)
     released.save(output)
-    say(out, f"{released!r}; {released.left_out:,} rows left out.", f"Counts: {output}")
+    say(out, f"{released!r}; {count_text(released.left_out, 'row')} left out.", f"Counts: {output}")
 
 
-@click.command(cls=SectionedCommand, short_help="Merge the counts of several files and audit them together.")
+@click.command(
+    cls=SectionedCommand, short_help="Merge the counts of several files and audit them together."
+)
 @click.argument("files", nargs=-1, required=True)
 @options.command_options("merge")
 @LIMITS
@@ -103,13 +114,16 @@ def merge_command(
     from metrifair.cli.compare import audits_in
     from metrifair.cli.console import console, say, working_with_notes
     from metrifair.cli.show import write_rates
+    from metrifair.wording.numbers import count_text
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
-    with working_with_notes(out, f"Adding up {len(files)} files"):
+    with working_with_notes(out, f"Adding up {count_text(len(files), 'file')}"):
         first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
-        result = with_rates(state.audit(**audit_arguments(ctx, arguments, columns)), standard, columns)
+        result = with_rates(
+            state.audit(**audit_arguments(ctx, arguments, columns)), standard, columns
+        )
     if save_to is not None:
         state.save(save_to)
         say(out, f"Counts: {save_to}")

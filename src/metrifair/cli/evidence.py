@@ -1,4 +1,6 @@
-"""`metrifair evidence`, `verify` and `plan`: audits that others can check, and the rows that an audit needs."""
+"""`metrifair evidence`, `verify` and `plan`: audits that others can check, and the rows that an
+audit needs.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 
 import click
 
-from metrifair.auditing.files import matching_files
-from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.sources.file_formats import ReadOptions
+from metrifair.auditing.sources.file_tables import matching_files
 from metrifair.cli import options, rules
 from metrifair.cli.audit import audit_arguments, check_columns, with_provenance
 from metrifair.cli.help_sections import SectionedCommand
@@ -19,7 +21,9 @@ from metrifair.support.provenance import source_files
 _DIFFERS, _NOT_CHECKED = 1, 2  # exit codes
 
 
-@click.command(cls=SectionedCommand, short_help="Write an audit as evidence that others can verify.")
+@click.command(
+    cls=SectionedCommand, short_help="Write an audit as evidence that others can verify."
+)
 @click.argument("file")
 @options.command_options("evidence")
 @options.REPORT_ABOUT
@@ -42,35 +46,47 @@ def evidence_command(
     out: Path,
     sign: str | None,
     no_pdf: bool,
+    again: bool,
     **arguments: Any,
 ) -> None:
-    """Audit the scores in FILE and write evidence: report, tables, all figures, counts and a manifest.
+    """Audit the scores in FILE and write evidence: report, tables, all figures, counts and a
+    manifest.
 
-    FILE is a file as for audit, of any size. The command counts its rows by group, stratum, label and score. All
-    figures are computed from these counts, so that metrifair verify can recompute them. The evidence contains no other
-    column.
+    FILE is a file as for audit, of any size. The command counts its rows by group, stratum, label
+    and score. All figures are computed from these counts, so that metrifair verify can recompute
+    them. The evidence contains no other column.
 
     \b
     Example:
-      metrifair evidence scores.csv --score p --group sex --label y --about who=me --about why=review --out evidence/
+      metrifair evidence scores.csv --score p --group sex --label y --about who=me \\
+        --about why=review --out evidence/
     """
     options.check_paths([file], [out])
     if not matching_files(file):
-        raise DataError("evidence records the sha256 of its input, so FILE must be a file or a pattern of files")
-    columns = {name: arguments.pop(name) for name in ("score", "group", "label", "control", "weight")}
+        raise DataError(
+            "evidence records the sha256 of its input, so FILE must be a file or a pattern of files"
+        )
+    columns = {
+        name: arguments.pop(name) for name in ("score", "group", "label", "control", "weight")
+    }
     check_columns(file, reading, **columns)
     from metrifair.api.evidence_writer import write_evidence
     from metrifair.api.state import AuditState
-    from metrifair.auditing.columns import Roles
-    from metrifair.auditing.state_rows import count_file
+    from metrifair.auditing.sources.column_roles import Roles
+    from metrifair.auditing.sources.state_rows import count_file
     from metrifair.cli.console import console, say, working_with_notes
     from metrifair.cli.show import show_audit
 
     released = {name: arguments.pop(name) for name in ("min_cell", "score_digits", "crosswalks")}
-    of_rows: dict[str, Any] = {"cuts": options.cuts_argument(cuts), "favorable_decision": favorable_decision}
+    of_rows: dict[str, Any] = {
+        "cuts": options.cuts_argument(cuts),
+        "favorable_decision": favorable_decision,
+    }
     screen = console()
     with working_with_notes(screen, f"Auditing {file}"):
-        state = AuditState(score_range=score_range, threshold="auto" if threshold is None else threshold)
+        state = AuditState(
+            score_range=score_range, threshold="auto" if threshold is None else threshold
+        )
         roles = Roles.from_names(**columns, **of_rows)
         count_file(state, file, roles, reading)
         result = state.audit(**audit_arguments(ctx, arguments, columns["group"]))
@@ -78,8 +94,17 @@ def evidence_command(
         result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
         sources = {"files": source_files(matching_files(file)), "columns": roles.by_role}
         result = with_provenance(ctx, result, about, reading=reading.changed, **sources)
-        published = write_evidence(result, out, **released, sign_with=sign, pdf=not no_pdf, counted_by=of_rows)
-    show_audit(screen, published.record, details=True)
+        published = write_evidence(
+            result.record,
+            result.rows,
+            out,
+            **released,
+            sign_with=sign,
+            pdf=not no_pdf,
+            again=again,
+            counted_by=of_rows,
+        )
+    show_audit(screen, published, details=True)
     say(screen, f"Evidence: {out}")
 
 
@@ -88,14 +113,22 @@ def evidence_command(
 @options.command_options("verify")
 @click.pass_context
 def verify_command(
-    ctx: click.Context, /, *, evidence: str, data: str | None, verify_key: str | None, json_to: Path | None
+    ctx: click.Context,
+    /,
+    *,
+    evidence: str,
+    data: str | None,
+    verify_key: str | None,
+    json_to: Path | None,
 ) -> None:
-    """Verify EVIDENCE, a folder or .zip file of metrifair evidence: recompute every figure and compare every file.
+    """Verify EVIDENCE, a folder or .zip file of metrifair evidence: recompute every figure and
+    compare every file.
 
-    Without a signature, this detects accidents and careless edits. Only --data or --verify-key detects counts and files
-    that were rewritten consistently.
+    Without a signature, this detects accidents and careless edits. Only --data or --verify-key
+    detects counts and files that were rewritten consistently.
 
-    The exit code is 0 if all checks agree, 1 if a check found a difference, and 2 if a check could not be completed.
+    The exit code is 0 if all checks agree, 1 if a check found a difference, and 2 if a check could
+    not be completed.
 
     \b
     Example:
@@ -109,15 +142,24 @@ def verify_command(
         verification = verify(evidence, data=data, key=verify_key)
     say(screen, *verification.summary)
     if json_to is not None:
-        write_json({"agrees": verification.agrees, "checks": [asdict(check) for check in verification.checks]}, json_to)
+        write_json(
+            {
+                "agrees": verification.agrees,
+                "checks": [asdict(check) for check in verification.checks],
+            },
+            json_to,
+        )
     if not verification.agrees:
         ctx.exit(_DIFFERS if verification.agrees is False else _NOT_CHECKED)
 
 
 @click.command(short_help="Plan how many rows an audit needs.")
 @options.command_options("plan")
-def plan_command(*, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **test: Any) -> None:
-    """Print how many rows of two groups detect a gap of --gap, or the smallest gap that --rows of two groups detect.
+def plan_command(
+    *, gap: float | None, rows: tuple[int, ...], ratio: float, json_to: Path | None, **test: Any
+) -> None:
+    """Print how many rows of two groups detect a gap of --gap, or the smallest gap that --rows of
+    two groups detect.
 
     \b
     Examples:

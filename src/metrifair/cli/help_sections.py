@@ -1,4 +1,6 @@
-"""Options in named sections: how ``--help`` lists them, the most important ones of each command first."""
+"""Options in named sections: how ``--help`` lists them, the most important ones of each command
+first.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,25 @@ class SectionedCommand(click.Command):
         return super().get_help(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections that have options of this command. Those in no section are advanced."""
-        options = {option_name(option): option for option in self.get_params(ctx) if isinstance(option, click.Option)}
+        """Write the sections that have options of this command.
+
+        Those in no section are advanced.
+        """
+        options = {
+            option_name(option): option
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option)
+        }
         main = MAIN_OPTIONS.get(ctx.info_name or "", "")
         listed = {MAIN: f"{main} help", **SECTIONS}
-        listed[ADVANCED] += " " + " ".join(sorted(options.keys() - set(" ".join(listed.values()).split())))
+        listed[ADVANCED] += " " + " ".join(
+            sorted(options.keys() - set(" ".join(listed.values()).split()))
+        )
         for section, names in listed.items():
             shown = [options.pop(name) for name in names.split() if name in options]
-            records = [record for option in shown if (record := option.get_help_record(ctx)) is not None]
+            records = [
+                record for option in shown if (record := option.get_help_record(ctx)) is not None
+            ]
             if records:
                 with formatter.section(section):
                     formatter.write_dl([(name, unbroken(text)) for name, text in records])

@@ -1,4 +1,6 @@
-"""`metrifair predict`, `export` and `card`: predictions, an ONNX graph and a model card of a saved model."""
+"""`metrifair predict`, `export` and `card`: predictions, an ONNX graph and a model card of a
+saved model.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    from metrifair.auditing.formats import ReadOptions
+    from metrifair.auditing.sources.file_formats import ReadOptions
     from metrifair.cli.tables import PredictionTable
     from metrifair.saving.scoring import TableScorer
     from metrifair.support.provenance import ScoredRows, SourceFile
@@ -25,20 +27,29 @@ if TYPE_CHECKING:
 @command_options("predict")
 @READING
 def predict_command(
-    *, model: Path, file: str, output: Path, ids: tuple[str, ...], keep: tuple[str, ...], reading: ReadOptions
+    *,
+    model: Path,
+    file: str,
+    output: Path,
+    ids: tuple[str, ...],
+    keep: tuple[str, ...],
+    reading: ReadOptions,
 ) -> None:
     """Predict the rows of FILE with MODEL, a file written by train, by frontier or from Python.
 
-    FILE must have the columns that the model was trained on, in any order. The output has one row for each row of FILE:
-    ids, the columns of --keep, the prediction and, for classes, the probability. With two classes it is the probability
-    of the positive label. A threshold that train chose is part of the model and applies here too.
+    FILE must have the columns that the model was trained on, in any order. The output has one row
+    for each row of FILE: ids, the columns of --keep, the prediction and, for classes, the
+    probability. With two classes it is the probability of the positive label. A threshold that
+    train chose is part of the model and applies here too.
 
-    Do not audit predictions of the training rows: they look better than those of new rows. Audit the output of train
-    --held-out, or new rows. A second file, OUTPUT.origin.json, records the model and the rows; audit and card read it.
+    Do not audit predictions of the training rows: they look better than those of new rows. Audit
+    the output of train --held-out, or new rows. A second file, OUTPUT.origin.json, records the
+    model and the rows; audit and card read it.
 
     \b
     Example:
-      metrifair predict model.metrifair people.csv --id number --keep sex,outcome --output predictions.csv
+      metrifair predict model.metrifair people.csv --id number --keep sex,outcome \\
+        --output predictions.csv
       metrifair audit predictions.csv --score probability --group sex --label outcome
     """
     check_paths([model, file], [output])
@@ -51,12 +62,14 @@ def predict_command(
     scorer = _scorer(model)
     if isinstance(scorer, TableScorer) and scorer.needs_group and not scorer.sensitive:
         raise DataError(
-            f"{str(model)!r} contains a pipeline that needs groups but does not name their columns; make a "
+            f"{str(model)!r} contains a pipeline that needs groups but does not name their "
+            "columns; make a "
             "model with metrifair train, or predict in Python"
         )
     if not isinstance(scorer, TableScorer):
         raise DataError(
-            f"{str(model)!r} contains a {type(scorer).__name__}, which takes numbers, not raw columns; train a model "
+            f"{str(model)!r} contains a {type(scorer).__name__}, which takes numbers, not raw "
+            "columns; train a model "
             "with metrifair train or metrifair frontier"
         )
     names = [name for listed in keep for name in listed.split(",")]
@@ -67,16 +80,23 @@ def predict_command(
     if scorer.classes is not None and len(scorer.classes) == 2 and scorer.has_probabilities:
         place = scorer.positive
         label = scorer.classes[place]
-        probability = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
+        probability = f", with the probability of {label}" + (
+            "" if place else f" (audit them with --positive {label})"
+        )
         if scorer.threshold is not None:
-            probability += (
-                f", which is the prediction from {scorer.threshold:.4g} on (audit: --threshold {scorer.threshold!r})"
-            )
+            probability += f", which is the prediction from {scorer.threshold:.4g} on (audit: --threshold {scorer.threshold!r})"  # noqa: E501
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    say(out, f"{len(predicted_table.table):,} predictions of {scorer.target!r}{probability}: {where}")
+    say(
+        out,
+        f"{len(predicted_table.table):,} predictions of {scorer.target!r}{probability}: {where}",
+    )
     if rows == "training_file":
-        say(out, f"Warning: {file} holds the training rows. Do not audit these predictions as those of new rows.")
+        say(
+            out,
+            f"Warning: {file} holds the training rows. Do not audit these predictions as those of "
+            "new rows.",
+        )
     predicted = predicted_table.table.get_column(predicted_table.columns[0])
     if len(predicted) > 1 and predicted.n_unique() == 1:
         alike = f"all {len(predicted):,} predictions are {predicted[0]}"
@@ -86,14 +106,18 @@ def predict_command(
 def predictions(
     model: TableScorer, file: str, ids: tuple[str, ...], keep: Sequence[str], reading: ReadOptions
 ) -> tuple[PredictionTable, list[SourceFile]]:
-    """Ids, kept columns, predictions and probabilities of the rows of a file, and the files that were read."""
+    """Ids, kept columns, predictions and probabilities of the rows of a file, and the files
+    that were read.
+    """
     import polars as pl
 
     from metrifair.cli.tables import free_name, read, strip_texts, with_predictions
     from metrifair.encoding.coders import Levels
 
     coders = model.encoder.coders_
-    texts = [name for name, coder in coders.items() if isinstance(coder, Levels) and coder.kind == "text"]
+    texts = [
+        name for name, coder in coders.items() if isinstance(coder, Levels) and coder.kind == "text"
+    ]
     as_written = [name for name in (*ids, *model.ids, *keep) if name not in coders]
     groups = model.sensitive if model.needs_group else ()
     roles = {"id": ids, "keep": keep, "feature": tuple(coders), "group": groups}
@@ -101,7 +125,9 @@ def predictions(
     names = ids or tuple(name for name in model.ids if name in frame.columns)
     copied = frame.select(list(dict.fromkeys([*names, *keep])))
     if not names:
-        copied = copied.select(pl.Series(free_name("row", copied.columns), range(1, len(frame) + 1)), pl.all())
+        copied = copied.select(
+            pl.Series(free_name("row", copied.columns), range(1, len(frame) + 1)), pl.all()
+        )
     return with_predictions(copied, model, strip_texts(frame, model.sensitive)), files
 
 
@@ -109,11 +135,17 @@ def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:
     """Whether the files are those with the training rows, as far as the model records them."""
     if not model.training_files:
         return "file"
-    return "training_file" if {file.sha256 for file in files} & set(model.training_files) else "other_file"
+    return (
+        "training_file"
+        if {file.sha256 for file in files} & set(model.training_files)
+        else "other_file"
+    )
 
 
 def _scorer(model: Path) -> Any:
-    """The model in a file; where NumPy or a booster's library can predict with it, PyTorch is not imported."""
+    """The model in a file; where NumPy or a booster's library can predict with it, PyTorch is
+    not imported.
+    """
     from metrifair.errors import ModelFileError
     from metrifair.saving.modelfile import read
     from metrifair.saving.scoring import table_scorer
@@ -127,7 +159,9 @@ def _scorer(model: Path) -> Any:
 
 
 def _loaded(model: Path) -> Any:
-    """The model in a file; a pipeline that begins with our encoder as the table model that it is."""
+    """The model in a file; a pipeline that begins with our encoder as the table model that it
+    is.
+    """
     from metrifair.api.loading import load
 
     loaded = load(model)
@@ -147,12 +181,13 @@ def _loaded(model: Path) -> Any:
 def export_command(*, model: Path, output: Path) -> None:
     """Export MODEL, a file written by train, by frontier or from Python, as an ONNX graph.
 
-    The graph has one input for each feature column. The input has the column's name and the shape (n, 1) for n rows.
-    Numbers are doubles, and NaN if missing. Booleans are doubles, 1 or 0. Text is a string, and empty if missing. A
-    model that was fitted on an array has one input X with the shape (n, number of features).
+    The graph has one input for each feature column. The input has the column's name and the shape
+    (n, 1) for n rows. Numbers are doubles, and NaN if missing. Booleans are doubles, 1 or 0. Text
+    is a string, and empty if missing. A model that was fitted on an array has one input X with the
+    shape (n, number of features).
 
-    The outputs are label and probabilities, or prediction for a numeric label. The graph includes a threshold that
-    train chose. Models with date columns and post-processors cannot be exported.
+    The outputs are label and probabilities, or prediction for a numeric label. The graph includes a
+    threshold that train chose. Models with date columns and post-processors cannot be exported.
 
     \b
     Example:
@@ -166,7 +201,8 @@ def export_command(*, model: Path, output: Path) -> None:
     fitted = _loaded(model)
     if not isinstance(fitted, Saved):
         raise DataError(
-            f"{str(model)!r} contains a {type(fitted).__name__}, which cannot be exported; pass a model, such as "
+            f"{str(model)!r} contains a {type(fitted).__name__}, which cannot be exported; pass a "
+            "model, such as "
             "metrifair train writes"
         )
     fitted.to_onnx(output)
@@ -181,18 +217,21 @@ def export_command(*, model: Path, output: Path) -> None:
 @click.command(short_help="Write a model card in Markdown.")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @command_options("card")
-def card_command(*, model: Path, audited: str | None, swept: str | None, output: Path, **stated: Any) -> None:
+def card_command(
+    *, model: Path, audited: str | None, swept: str | None, output: Path, **stated: Any
+) -> None:
     """Write the model card of MODEL in Markdown, with the header that model hubs read.
 
-    The card reads the settings from MODEL, the figures by group from the audit, and the cost of fairness from the
-    frontier. It reports an audit as the model's only if the audit records that this model computed the scores. It then
-    states which rows were scored. Any other audit is shown under "An audit of other scores".
+    The card reads the settings from MODEL, the figures by group from the audit, and the cost of
+    fairness from the frontier. It reports an audit as the model's only if the audit records that
+    this model computed the scores. It then states which rows were scored. Any other audit is shown
+    under "An audit of other scores".
 
     \b
     Example: train, audit the held-out rows, and write the card
-      metrifair train loans.csv --label paid --group sex --output loans.metrifair --held-out held-out.csv
-      metrifair audit held-out.csv --score probability --group sex --label paid --json audit.json
-      metrifair card loans.metrifair --audit audit.json --license mit --output README.md
+      metrifair train loans.csv --label paid --group sex --output loans.metrifair --held-out
+      held-out.csv metrifair audit held-out.csv --score probability --group sex --label paid --json
+      audit.json metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
     from metrifair.api.compare import read_audit
@@ -203,10 +242,17 @@ def card_command(*, model: Path, audited: str | None, swept: str | None, output:
 
     fitted, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):
-        raise DataError(f"{swept!r} contains a {type(front).__name__}, not a frontier; pass a file of Frontier.save")
+        raise DataError(
+            f"{swept!r} contains a {type(front).__name__}, not a frontier; pass a file of "
+            "Frontier.save"
+        )
     audit = None if audited is None else read_audit(audited)
     card = to_card(fitted, audit, front, None if output == STANDARD_OUTPUT else output, **stated)
     if audit is not None and not is_audit_of(fitted, audit):
-        click.echo(f"Warning: {audited} does not record that this model computed its scores.", err=True)
+        click.echo(
+            f"Warning: {audited} does not record that this model computed its scores.", err=True
+        )
     text = "\n".join(map(printable, card.split("\n")))
-    click.echo(text if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT)
+    click.echo(
+        text if output == STANDARD_OUTPUT else f"Model card: {output}", nl=output != STANDARD_OUTPUT
+    )

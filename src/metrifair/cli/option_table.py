@@ -1,4 +1,6 @@
-"""The table of all options in ``options.ini``: by command, in sections of the help, with placeholders."""
+"""The table of all options in ``options.ini``: by command, in sections of the help, with
+placeholders.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,19 @@ _TABLE = ConfigParser(interpolation=None, delimiters="=", comment_prefixes=";")
 _TABLE.read(Path(__file__).with_name("options.ini"), encoding="utf-8")
 _LISTS = ("commands", "bundles", "main options")
 
-MAIN_OPTIONS = {command: " ".join(names.split()) for command, names in _TABLE["main options"].items()}
+MAIN_OPTIONS = {
+    command: " ".join(names.split()) for command, names in _TABLE["main options"].items()
+}
 """The options of each command that its help lists first, at most eight."""
-PLACEHOLDERS = {name: entry["placeholder"] for name, entry in _TABLE.items() if "placeholder" in entry}
+PLACEHOLDERS = {
+    name: entry["placeholder"] for name, entry in _TABLE.items() if "placeholder" in entry
+}
 """The placeholders of options that have an argument of a Python function."""
-RENAMED = {argument: name for name, entry in _TABLE.items() for argument in entry.get("arguments", "").split()}
+RENAMED = {
+    argument: name
+    for name, entry in _TABLE.items()
+    for argument in entry.get("arguments", "").split()
+}
 """The options of arguments that have another name; any other option is spelled as its argument."""
 SECTIONS: dict[str, str] = {}
 """The options of each section of the help, in their order."""
@@ -27,7 +37,7 @@ def command_entries(command: str) -> dict[str, Mapping[str, str]]:
     """The entry of each option of a command.
 
     >>> list(command_entries("compare"))[:3], command_entries("count")["score"]["metavar"]
-    (['title', 'about', 'html'], 'COLUMN')
+    (['cluster', 'title', 'about'], 'COLUMN')
     """
     replaced = {
         name: entry
@@ -35,7 +45,9 @@ def command_entries(command: str) -> dict[str, Mapping[str, str]]:
         for name, _, commands in [heading.partition(":")]
         if command in commands.split()
     }
-    return {name: replaced.get(name, _TABLE[name]) for name in _expanded(_TABLE["commands"][command])}
+    return {
+        name: replaced.get(name, _TABLE[name]) for name in _expanded(_TABLE["commands"][command])
+    }
 
 
 def _expanded(names: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""The options of the commands, from ``options.ini``: checked before any work is done and anything heavy is imported."""
+"""The options of the commands, from ``options.ini``: checked before any work is done and
+anything heavy is imported.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,27 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from metrifair.auditing.files import matching_files
-from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.sources.file_formats import ReadOptions
+from metrifair.auditing.sources.file_tables import matching_files
 from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
-from metrifair.support.checks import check_known, share_hint
+from metrifair.support.checks import check_known, did_you_mean, share_hint
+
+
+class NearChoice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on only
+    """A choice whose error names the nearest value, as errors of Python do."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The chosen value, or a usage error."""
+        try:
+            chosen: str = super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            hint = did_you_mean(value, self.choices)
+            if not hint:
+                raise
+            message = f"{error.message.rstrip('.')}; {hint}"
+            raise click.BadParameter(message, ctx=ctx, param=param) from error
+        return chosen
 
 
 def finite_numbers(text: str) -> list[float]:
@@ -38,7 +56,9 @@ def parse_cuts(text: str) -> tuple[str, list[float]]:
     try:
         return column, finite_numbers(numbers)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list of numbers, such as 25,40,60 or age=25,40,60") from None
+        raise click.BadParameter(
+            f"{text!r} is not a list of numbers, such as 25,40,60 or age=25,40,60"
+        ) from None
 
 
 def cuts_text(column: str, cuts: Sequence[float]) -> str:
@@ -51,7 +71,9 @@ def cuts_text(column: str, cuts: Sequence[float]) -> str:
     return f"{column}={numbers}" if column else numbers
 
 
-def cuts_argument(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[str, list[float]] | None:
+def cuts_argument(
+    cuts: Sequence[tuple[str, list[float]]],
+) -> list[float] | dict[str, list[float]] | None:
     """The cuts, by column where it is named; None: nothing is cut.
 
     >>> cuts_argument([("", [25.0, 60.0])]), cuts_argument([("age", [25.0])]), cuts_argument([])
@@ -70,7 +92,9 @@ def parse_probabilities(text: str) -> tuple[str, dict[str, str]]:
     parts = [(part.partition(":"), part) for part in columns_text.split(",") if part]
     columns = {group: column or part for (group, _, column), part in parts}
     if not attribute or len(columns) < 2 or len(columns) < len(parts):
-        raise click.BadParameter(f"must be NAME=COLUMNS, such as race=p_white,p_black, got {text!r}")
+        raise click.BadParameter(
+            f"must be NAME=COLUMNS, such as race=p_white,p_black, got {text!r}"
+        )
     return attribute, columns
 
 
@@ -80,7 +104,9 @@ def probabilities_text(attribute: str, columns: Mapping[str, str]) -> str:
     >>> probabilities_text("race", {"white": "p_white", "p_black": "p_black"})
     'race=white:p_white,p_black'
     """
-    parts = (column if group == column else f"{group}:{column}" for group, column in columns.items())
+    parts = (
+        column if group == column else f"{group}:{column}" for group, column in columns.items()
+    )
     return f"{attribute}={','.join(parts)}"
 
 
@@ -100,12 +126,17 @@ def parse_strengths(text: str) -> list[float] | str:
     except ValueError:
         numbers = [-1.0]
     if numbers[0] < 0:
-        raise click.BadParameter(f"{text!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10")
+        raise click.BadParameter(
+            f"{text!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10"
+        )
     return numbers
 
 
 def parse_families(text: str) -> list[str]:
-    """Names of families between commas, each once; or an error. The portfolio checks the text after ``auto``."""
+    """Names of families between commas, each once; or an error.
+
+    The portfolio checks the text after ``auto``.
+    """
     names = list(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names if names[0] != "auto" else ():
         check_known("families", name, FAMILIES)
@@ -113,14 +144,17 @@ def parse_families(text: str) -> list[str]:
 
 
 def parse_costs(text: str) -> list[list[float]]:
-    """Rows of numbers, between semicolons: the cost of each decision (column) at each label (row); or a usage error."""
+    """Rows of numbers, between semicolons: the cost of each decision (column) at each label
+    (row); or a usage error.
+    """
     try:
         rows = [finite_numbers(row) for row in text.split(";")]
     except ValueError:
         rows = []
     if {len(row) for row in rows} != {len(rows)}:
         raise click.BadParameter(
-            f"{text!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, and "
+            f"{text!r} is not a square of numbers such as '0,1;5,0': one row for each label, "
+            "between semicolons, and "
             "in it the cost of each decision, both in ascending order of the classes"
         )
     return rows
@@ -131,7 +165,8 @@ Option: TypeAlias = Callable[[Any], Any]
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
-# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, listed here without importing them.
+# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, listed here without
+# importing them.
 METRIC_NAMES = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
 CRITERION_NAMES = (
     "statistical_parity",
@@ -148,7 +183,8 @@ OTHER_CRITERION_NAMES = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
-FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+# the first two around --model
+FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")
 _LISTS = {
     "metrics": f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}",
     "criteria": f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)",
@@ -160,24 +196,32 @@ _LISTS = {
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
-    """Raise an error if a command reads or writes a file twice, would write over one that it reads, or lacks one."""
+    """Raise an error if a command reads or writes a file twice, would write over one that it reads,
+    or lacks one.
+
+    A PDF file lacks its browser if none is installed: better said now than after the work.
+    """
     names = list(map(str, inputs))
+    targets = [path for path in outputs if path is not None and path != STANDARD_OUTPUT]
     if len(set(map(os.path.realpath, names))) < len(names):
         raise click.UsageError("one of these files is named twice; name different ones")
     matches = {name: matching_files(name) for name in names}
     uses = {os.path.realpath(name): "read" for files in matches.values() for name in files}
-    for path in outputs:
-        if path is not None and path != STANDARD_OUTPUT:
-            target = os.path.realpath(path)  # unlike Path.resolve, also of a link to itself
-            if target in uses:
-                raise click.UsageError(
-                    f"{str(path)!r} cannot be written, as it is {uses[target]} too; name another file"
-                )
-            uses[target] = "written"
+    for path in targets:
+        target = os.path.realpath(path)  # unlike Path.resolve, also of a link to itself
+        if target in uses:
+            raise click.UsageError(
+                f"{str(path)!r} cannot be written, as it is {uses[target]} too; name another file"
+            )
+        uses[target] = "written"
     for name, files in matches.items():
         # Other paths have their own errors.
         if not files and name != "-" and not (Path(name).exists() or has_magic(name)):
             raise DataError(f"there is no file {name}")
+    if any(path.suffix.lower() == ".pdf" for path in targets):
+        from metrifair.report.pdf import find_browser
+
+        find_browser()
 
 
 def check_names(names: Sequence[str], others: Sequence[str] = ()) -> Callable[..., Any]:
@@ -223,7 +267,9 @@ class NumberOrMedian(Number):
 
 
 class Output(click.Path):
-    """A file to write: its folder exists, its ending is valid, and only a plain file may be overwritten."""
+    """A file to write: its folder exists, its ending is valid, and only a plain file may be
+    overwritten.
+    """
 
     def __init__(self, *endings: str, stdout: bool = False) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -245,7 +291,9 @@ class Output(click.Path):
         return path
 
 
-def pair(metavar: str, example: str, split: Callable[[str, str], Any]) -> Callable[[str], tuple[str, str]]:
+def pair(
+    metavar: str, example: str, split: Callable[[str, str], Any]
+) -> Callable[[str], tuple[str, str]]:
     """A parser of two texts around the "=" at which ``split`` separates them; or a usage error."""
 
     def parse(text: str) -> tuple[str, str]:
@@ -265,7 +313,8 @@ def _problem(path: Path) -> str:
         if not path.parent.is_dir():
             return f"the folder {str(path.parent)!r} does not exist"
         if path.exists() and not path.is_file():
-            return "it is not a plain file"  # a device that is replaced by a file is lost for the whole machine
+            # a device that is replaced by a file is lost for the whole machine
+            return "it is not a plain file"
         if not os.access(path.parent, os.W_OK | os.X_OK):
             return f"no permission to write in the folder {str(path.parent)!r}"
     except (OSError, ValueError) as error:
@@ -285,7 +334,9 @@ def combine_options(*options: Option) -> Option:
 
 
 def gather_options(name: str, kind: Callable[..., Any], options: Iterable[str]) -> Option:
-    """A decorator that passes these options to a command as one argument, the record that ``kind`` makes of them."""
+    """A decorator that passes these options to a command as one argument, the record that
+    ``kind`` makes of them.
+    """
 
     def decorate(function: Any) -> Any:
         @wraps(function)
@@ -296,15 +347,6 @@ def gather_options(name: str, kind: Callable[..., Any], options: Iterable[str]) 
         return command
 
     return decorate
-
-
-def _with_browser(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
-    """The path of a PDF file; an error before anything is computed where no browser can print it."""
-    if path is not None:
-        from metrifair.report.pdf import find_browser
-
-        find_browser()
-    return path
 
 
 class About(NamedTuple):
@@ -333,7 +375,9 @@ def _reading(
 
 
 READING = gather_options(
-    "reading", _reading, ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")]
+    "reading",
+    _reading,
+    ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")],
 )
 """A command gets the reading options of FILE as ``reading``."""
 
@@ -349,22 +393,23 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
 _CALLBACKS = {
     "criterion": check_names(CRITERION_NAMES, OTHER_CRITERION_NAMES),
     "metric": check_names(METRIC_NAMES),
-    "pdf": _with_browser,
 }
 
 
 def _type(entry: Mapping[str, str]) -> Any:
     """The type of an option by its entry in the table; None: text."""
     kind, span = entry.get("type", "text"), entry.get("range", "")
-    ends: dict[str, Any] = dict(zip(("min", "max"), map(int, span.strip("()").split()), strict=False))
+    ends: dict[str, Any] = dict(
+        zip(("min", "max"), map(int, span.strip("()").split()), strict=False)
+    )
     if "choices" in entry:
-        return click.Choice(entry["choices"].split(), case_sensitive=False)
+        return NearChoice(entry["choices"].split(), case_sensitive=False)
     if kind == "integer":
         return click.IntRange(**ends)
     if kind in ("number", "number or median"):
         ends |= {"min_open": span.startswith("("), "max_open": span.endswith(")")}
         return (Number if kind == "number" else NumberOrMedian)(**ends)
-    if kind in ("output", "pdf", "table"):
+    if kind in ("output", "table"):
         endings = TABLES if kind == "table" else entry.get("endings", "").split()
         return Output(*endings, stdout="stdout" in entry)
     if kind in ("folder", "folder or archive"):
@@ -396,4 +441,6 @@ def _option(name: str, entry: Mapping[str, str]) -> Option:
 
 def command_options(command: str) -> Option:
     """A decorator that adds all options of a command, in the order of the table."""
-    return combine_options(*(_option(name, entry) for name, entry in command_entries(command).items()))
+    return combine_options(
+        *(_option(name, entry) for name, entry in command_entries(command).items())
+    )

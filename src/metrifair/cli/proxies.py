@@ -16,9 +16,15 @@ class Proxy(NamedTuple):
 
 
 def take_probabilities(arguments: dict[str, Any]) -> Proxy:
-    """The options of probabilities in place of groups, which are removed from ``arguments``; some may be missing."""
+    """The options of probabilities in place of groups, which are removed from ``arguments``;
+    some may be missing.
+    """
     probabilities = arguments.pop("group_probabilities")
-    option_names = {"known_groups": "known_group", "cells": "proxy_cells", "with_labels": "proxy_labels"}
+    option_names = {
+        "known_groups": "known_group",
+        "cells": "proxy_cells",
+        "with_labels": "proxy_labels",
+    }
     settings = {argument: arguments.pop(option, None) for argument, option in option_names.items()}
     if probabilities is None:
         for option, value in zip(option_names.values(), settings.values(), strict=True):
@@ -28,7 +34,9 @@ def take_probabilities(arguments: dict[str, Any]) -> Proxy:
             raise click.UsageError("Missing option '--group', or '--group-probabilities'.")
         return Proxy()
     if arguments["group"]:
-        raise click.UsageError("--group and --group-probabilities cannot be combined; use one of them")
+        raise click.UsageError(
+            "--group and --group-probabilities cannot be combined; use one of them"
+        )
     from metrifair.problem.proxies import GroupProbabilities, proxy_columns
 
     attribute, columns = probabilities

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from metrifair.api.audit_result import Audit, RateTable
-from metrifair.auditing.ranking import required_tables, shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord, Decisions, Finding
-from metrifair.cli.console import say, show_table
+from metrifair.auditing.ranking import (
+    main_metric,
+    required_tables,
+    shown_findings,
+    sort_findings,
+    summarized_finding,
+    worst_ratio,
+)
+from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.cli.console import rows_to_show, say, say_hidden, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
-from metrifair.wording.findings import measure_text
+from metrifair.wording.findings import measure_text, test_draws
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.numbers import (
     MISSING,
@@ -42,7 +50,8 @@ _MOST_ROWS = 60  # of all tables of rates together
 
 
 def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> None:
-    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes.
+    """Print the summary, the comparisons with the most evidence first, rates of decisions, and
+    notes.
 
     By a standard, its tables of rates come first, and the others are ``details``.
     """
@@ -59,79 +68,166 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
     notes = record.notes if details or not standard else rate_notes(record.notes)
     say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in notes))
     if standard and not details:
-        say(out, "Use --details to add distances between score distributions, figures by group and all findings.")
+        say(
+            out,
+            "Use --details to add distances between score distributions, figures by group and all "
+            "findings.",
+        )
 
 
 def _show_proxy(out: Console, record: AuditRecord) -> None:
-    """Estimates weighted by probabilities, where known groups or cells check them."""
+    """Estimates weighted by probabilities, where they have a second end, or known groups or
+    cells check them.
+    """
     estimates = [] if record.proxy is None else record.proxy.estimates
-    rows = [estimate_row(row) for row in estimates if row.corrected is not None or row.bounds is not None]
+    shown = [
+        row
+        for row in estimates
+        if any(end is not None for end in (row.divided, row.corrected, row.bounds))
+    ]
+    rows = [estimate_row(row) for row in shown]
+    used = [at for at in range(len(HEADINGS)) if any(row[at] != MISSING for row in rows)]
     if rows:
-        show_table(out, HEADINGS, rows[:_SHOWN], left=1)
+        headings = [HEADINGS[at] for at in used]
+        show_table(out, headings, [[row[at] for at in used] for row in rows[:_SHOWN]], left=1)
+        say_hidden(out, len(rows) - _SHOWN, "estimates")
 
 
 def _show_comparisons(out: Console, record: AuditRecord) -> None:
     findings = shown_findings(record.findings)
-    metrics = list(dict.fromkeys(finding.metric for finding in findings))
+    main = main_metric(findings)
+    metrics = list(
+        dict.fromkeys([*([main] if findings else []), *(finding.metric for finding in findings)])
+    )
     shown_metrics = metrics if out.width >= _WIDE else metrics[:1]
-    by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
+    by_comparison: dict[_Comparison, dict[str, Finding]] = {}
     for finding in findings:
-        by_comparison.setdefault((finding.attribute, finding.criterion, finding.within, finding.groups), {})[
-            finding.metric
-        ] = finding
-    ranked = sort_findings([finding for finding in findings if finding.metric == metrics[0]])
-    rows = [by_comparison[finding.attribute, finding.criterion, finding.within, finding.groups] for finding in ranked]
+        by_comparison.setdefault(_comparison_key(finding), {})[finding.metric] = finding
+    ranked = sort_findings([finding for finding in findings if finding.metric == main])
+    summarized = summarized_finding(findings)
+    rank = {id(finding): place for place, finding in enumerate(ranked)}
+    shown = rows_to_show(
+        ranked, _SHOWN, lambda finding: (finding is not summarized, rank[id(finding)])
+    )
+    rows = [by_comparison[_comparison_key(finding)] for finding in shown]
+    has_second_end = any(finding.divided for finding in ranked)
+    further = ["divided by R2"] if has_second_end else []
+    draws = test_draws(record)
     show_table(
         out,
-        ["groups", "compared", *shown_metrics, "joint interval", "p-value", "significant"],
-        [_comparison(findings_of_row, shown_metrics) for findings_of_row in rows[:_SHOWN]],
+        [
+            "groups",
+            "compared",
+            *shown_metrics,
+            *further,
+            "joint interval",
+            "p-value",
+            "significant",
+        ],
+        [
+            _comparison(findings_of_row, shown_metrics, draws, divided=has_second_end)
+            for findings_of_row in rows
+        ],
         left=2,
     )
-    if len(rows) > _SHOWN:
-        out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
+    say_hidden(out, len(ranked) - len(shown), "comparisons")
+
+
+_Comparison: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+
+
+def _comparison_key(finding: Finding) -> _Comparison:
+    """What findings by all metrics of one comparison share."""
+    return finding.attribute, finding.criterion, finding.within, tuple(finding.groups)
 
 
 def _names(groups: Sequence[str]) -> str:
     return ", ".join(map(name_text, groups))
 
 
-def _comparison(shown: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; joint interval, p-value and significance are those of the first metric."""
-    first = next(iter(shown.values()))
+def _comparison(
+    shown: dict[str, Finding], metrics: Sequence[str], draws: int, *, divided: bool
+) -> list[str]:
+    """A row of the table; joint interval, p-value and significance are those of the first
+    metric.
+    """
+    first = shown[metrics[0]]
     values = [number_text(shown[metric].value if metric in shown else None) for metric in metrics]
+    if divided:
+        values.append(number_text(None if first.divided is None else first.divided.value))
     return [
         f"{first.attribute}: {_names(first.groups)}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
         interval_text(first.joint_interval),
-        p_text(first.p_value),
-        "too few" if not first.enough else {True: "yes", False: "no", None: MISSING}[first.significant],
+        p_text(first.p_value, draws),
+        _significant(first),
     ]
 
 
+def _significant(finding: Finding) -> str:
+    if not finding.enough:
+        return "too few"
+    if finding.unknown_name:
+        return "not known"
+    return {True: "yes", False: "no", None: MISSING}[finding.significant]
+
+
 def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; for a standard, its answer first, and the exclusions."""
+    """Rates by group, with the ratio to the reference; for a standard, its answer first, and
+    the exclusions.
+    """
     tables = required_tables(record)
     if not tables:
         return
     standard = tables[0].standard
     if standard:
         say(out, STANDARD_WORDS[standard].title, *rates_summary(record))
-    rows = [
-        _rate(table, rate)
-        for table in tables[:_SHOWN]
-        for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
-    ]
+    worst = worst_ratio(record.decisions)
+    shown_tables = rows_to_show(
+        tables, _SHOWN, lambda table: (_smallest_ratio(table), -_rate_range(table))
+    )
+    pairs = [(table, rate) for table in shown_tables for rate in _table_rates(table)]
+
+    def rank(pair: tuple[Decisions, GroupRates]) -> tuple[bool, float]:
+        table, rate = pair
+        summarized = (
+            worst is not None and table is worst.table and rate in (worst.group, worst.reference)
+        )
+        return not summarized, inf if rate.ratio is None else rate.ratio
+
+    shown = rows_to_show(pairs, _MOST_ROWS, rank)
+    rows = [_rate(table, rate) for table, rate in shown]
     headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
-    show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
-    if len(rows) > _MOST_ROWS:
-        out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
+    show_table(out, headings, [[row[name] for name in headings] for row in rows], left=2)
+    say_hidden(
+        out, sum(map(len, map(_table_rates, tables))) - len(shown), "groups", "--rates or --html"
+    )
     if standard:
         about = record.provenance.about
-        say(out, *filter(None, (exclusions_sentence(table, record.settings, about) for table in tables)), NO_VERDICT)
+        say(
+            out,
+            *filter(None, (exclusions_sentence(table, record.settings, about) for table in tables)),
+            NO_VERDICT,
+        )
         return
-    for table in (table for table in tables[:_SHOWN] if table.selection_ratio is None):
+    for table in (table for table in shown_tables if table.selection_ratio is None):
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")
+
+
+def _table_rates(table: Decisions) -> list[GroupRates]:
+    """The groups of a table, and the rows with a missing group."""
+    return [*table.rates, *([] if table.unknown is None else [table.unknown])]
+
+
+def _smallest_ratio(table: Decisions) -> float:
+    """The smallest impact ratio among groups of enough rows; infinite if there is none."""
+    worst = worst_ratio([table])
+    return inf if worst is None else worst.ratio
+
+
+def _rate_range(table: Decisions) -> float:
+    return 0.0 if table.selection_difference is None else table.selection_difference
 
 
 def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
@@ -152,33 +248,57 @@ def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
             "of negatives": figure_text(rate.false_positive_rate),
         }
     columns = {
-        "below": ("below 4/5", "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING),
+        "below": (
+            "below 4/5",
+            "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING,
+        ),
         "p": ("p-value", p_text(rate.p_value)),
         "shortfall": ("short of", MISSING if rate.shortfall is None else f"{rate.shortfall:,}"),
         "difference": ("mean", figure_text(rate.mean_difference, digits=2)),
     }
-    return texts | dict(columns[name] for name in STANDARDS[table.standard].columns if name in columns)
+    return texts | dict(
+        columns[name] for name in STANDARDS[table.standard].columns if name in columns
+    )
 
 
 def show_by_group(out: Console, record: AuditRecord) -> None:
     """Further figures of each group: how well scores rank and fit it."""
     if not record.by_group:
         return
+    tables = rows_to_show(record.by_group, _SHOWN, lambda table: -_largest_gap(table))
     figures = [
-        [f"{table.attribute}: {name_text(group.group)}", table.within, f"{group.size:,}", *map(measure_text, measures)]
-        for table in record.by_group[:_SHOWN]
+        [
+            f"{table.attribute}: {name_text(group.group)}",
+            table.within,
+            f"{group.size:,}",
+            *map(measure_text, measures),
+        ]
+        for table in tables
         for group in table.groups
         for measures in [(group.base_rate, group.auc, group.log_loss, group.calibration_error)]
     ]
     headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
     show_table(out, headings, figures[:_MOST_ROWS], left=2)
+    total = sum(len(table.groups) for table in record.by_group)
+    say_hidden(out, total - min(len(figures), _MOST_ROWS), "groups")
+
+
+def _largest_gap(table: ByGroup) -> float:
+    """The gap of the AUC between groups, or of the base rate if there is none."""
+    gap = table.gaps.get("auc", table.gaps.get("base_rate"))
+    return 0.0 if gap is None else gap.value
+
+
+def _significance_rank(row: Difference) -> tuple[float, float]:
+    """The most significant difference first, as the sentences name it: by p-value, then by size."""
+    return 2.0 if row.p_value is None else row.p_value, -abs(row.difference)
 
 
 def show_differences(out: Console, difference: AuditDifference) -> None:
     """Sentences first, then the differences, the most significant on top."""
     say(out, *difference.summary)
     wide = out.width >= _WIDE
-    ordered = sorted(difference.differences, key=lambda row: 2.0 if row.p_value is None else row.p_value)
+    ordered = sorted(difference.differences, key=_significance_rank)
     rows: Sequence[Sequence[object]] = [
         [
             (f"{row.model}, " if len(difference.audits) > 2 else "")
@@ -187,7 +307,11 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
             row.metric.replace("_", " "),
             number_text(row.before),
             number_text(row.after),
-            *([figure_text(row.difference, signed=True), interval_text(row.joint_interval)] if wide else []),
+            *(
+                [figure_text(row.difference, signed=True), interval_text(row.joint_interval)]
+                if wide
+                else []
+            ),
             p_text(row.p_adjusted),
             "unclear" if row.verdict == "not_distinguishable" else row.verdict.replace("_", " "),
         ]
@@ -198,9 +322,12 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
     tested = (*(("difference", "joint interval") if wide else ()), "adjusted p-value", "verdict")
     show_table(out, ["groups", "compared", "figure", names[0], after, *tested], rows, left=3)
     if not wide:
-        say(out, f"A terminal of {_WIDE} columns, --output or --html also shows differences and joint intervals.")
-    if len(ordered) > _DIFFERENCES:
-        out.print(f"... and {len(ordered) - _DIFFERENCES} more differences; --output or --html shows all.")
+        say(
+            out,
+            f"A terminal of {_WIDE} columns, --output or --html also shows differences and joint "
+            "intervals.",
+        )
+    say_hidden(out, len(ordered) - _DIFFERENCES, "differences")
 
 
 def show_alarms(out: Console, series: AuditSeries) -> None:
@@ -220,8 +347,18 @@ def show_alarms(out: Console, series: AuditSeries) -> None:
         for change in sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
     ]
     if rows:
-        headings = ["groups", "compared", "look", "distance", "value", "since baseline", "p-value", "alarm"]
+        headings = [
+            "groups",
+            "compared",
+            "look",
+            "distance",
+            "value",
+            "since baseline",
+            "p-value",
+            "alarm",
+        ]
         show_table(out, headings, rows, left=4)
+        say_hidden(out, len(series.alarms) - len(rows), "alarms")
 
 
 def write_rates(out: Console, result: Audit | AuditDifference, path: Path | None) -> None:

@@ -13,9 +13,10 @@ from metrifair.cli.options import command_options
 def studio_command(*, file: str | None, no_browser: bool) -> None:
     """Open a page in your browser with five steps: look, audit, train, choose, take away.
 
-    Only this machine can open the page, and the studio sends nothing to other machines. Each step runs commands of
-    metrifair and shows them. FILE is csv, tsv, parquet, arrow, ndjson or Excel. Without FILE, choose a file on the
-    page. Stop the studio with Ctrl-C.
+    Only this machine can open the page, and the studio sends nothing to other machines. Each
+    printed address opens one tab. Each step runs commands of metrifair and shows them. FILE is csv,
+    tsv, parquet, arrow, ndjson or Excel. Without FILE, choose a file on the page. Stop the studio
+    with Ctrl-C.
 
     \b
     Example:

@@ -1,6 +1,7 @@
-"""Tables in files: columns read by commands; columns that are the label in other words (a
-copy, a renaming, the same number in another unit); results, and predictions beside columns, written by the ending of
-their name."""
+"""Tables in files: columns read by commands; columns that are the label in other words (a copy, a
+renaming, the same number in another unit); results, and predictions beside columns, written by the
+ending of their name.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ import click
 import numpy as np
 import polars as pl
 
-from metrifair.auditing.formats import AS_USUAL, ReadOptions
-from metrifair.auditing.typed_tables import comma_number, typed_table
+from metrifair.auditing.sources.file_formats import AS_USUAL, ReadOptions
+from metrifair.auditing.sources.typed_tables import comma_number, typed_table
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.spelling import MISSING
@@ -39,12 +40,15 @@ def read(
     roles: Mapping[str, Sequence[str]],
     allow_commas: bool = False,
 ) -> tuple[pl.DataFrame, list[SourceFile]]:
-    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
+    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever
+    they look like.
 
-    Numbers with a decimal comma raise a DataError unless ``allow_commas``, because they would be taken for names.
+    Numbers with a decimal comma raise a DataError unless ``allow_commas``, because they would be
+    taken for names.
     """
     progress: AbstractContextManager[None] = nullcontext()
-    if options.replace:  # only then are there notes; a wrong column name is refused before rich is imported
+    # only then are there notes; a wrong column name is refused before rich is imported
+    if options.replace:
         from metrifair.cli.console import console, working_with_notes
 
         progress = working_with_notes(console(stderr=True), f"Reading {path}")
@@ -55,14 +59,16 @@ def read(
     for column in table.drop(texts, roles.get("ignore", ()), strict=False):
         if (number := comma_number(column)) is not None:
             raise DataError(
-                f"the column {column.name!r} of {path} holds numbers with a comma, such as {number!r}",
+                f"the column {column.name!r} of {path} holds numbers with a comma, such as "
+                f"{number!r}",
                 remedy=[Remedy("decimal", ","), "leave the column out"],
             )
     return table, files
 
 
 def with_plain_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with nulls for words such as "NA" in a column of text, and without spaces around the other words.
+    """The table with nulls for words such as "NA" in a column of text, and without spaces around
+    the other words.
 
     >>> with_plain_words(pl.DataFrame({"y": ["yes ", "NA", None]}), "y")["y"].to_list()
     ['yes', None, None]
@@ -74,7 +80,8 @@ def with_plain_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def strip_texts(frame: pl.DataFrame, groups: Collection[str]) -> pl.DataFrame:
-    """The table without spaces around text, which would make other levels of a feature; groups stay as in audits.
+    """The table without spaces around text, which would make other levels of a feature; groups stay
+    as in audits.
 
     >>> strip_texts(pl.DataFrame({"job": [" a", "a"], "sex": ["m ", "m"]}), ["sex"]).rows()
     [('a', 'm '), ('a', 'm')]
@@ -89,7 +96,10 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     if path == STANDARD_OUTPUT or ending in (".csv", ".tsv"):
         without_formulas(frame).write_csv(content, separator="\t" if ending == ".tsv" else ",")
     else:
-        getattr(frame, {".parquet": "write_parquet", ".arrow": "write_ipc", ".ndjson": "write_ndjson"}[ending])(content)
+        getattr(
+            frame,
+            {".parquet": "write_parquet", ".arrow": "write_ipc", ".ndjson": "write_ndjson"}[ending],
+        )(content)
     if path == STANDARD_OUTPUT:
         click.echo(content.getvalue(), nl=False)
     else:
@@ -97,7 +107,8 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table with an apostrophe before every text that a spreadsheet would run as a formula; a note counts them.
+    """The table with an apostrophe before every text that a spreadsheet would run as a formula; a
+    note counts them.
 
     Numbers stay as they are. Column names are text too.
     """
@@ -108,7 +119,8 @@ def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     if total := count + len(names):
         what, it = (f"{total:,} texts begin", "them") if total > 1 else ("1 text begins", "it")
         sys.stderr.write(
-            f"Note: {what} like a formula and got an apostrophe in front, so that no spreadsheet runs {it}; "
+            f"Note: {what} like a formula and got an apostrophe in front, so that no spreadsheet "
+            f"runs {it}; "
             ".parquet and .ndjson keep every text.\n"
         )
     quoted = [
@@ -138,31 +150,45 @@ class PredictionTable(NamedTuple):
     columns: tuple[str, ...]
 
     def write(self, path: Path, **origin: Any) -> None:
-        """Write the table and, next to a file, its model; ``origin`` has further fields of ``ScoreOrigin``."""
+        """Write the table and, next to a file, its model; ``origin`` has further fields of
+        ``ScoreOrigin``.
+        """
         write_table(self.table, path)
         if path != STANDARD_OUTPUT:
             write_score_origin(path, columns=self.columns, **origin)
 
 
 def with_predictions(
-    shown: pl.DataFrame, model: TableScorer, frame: pl.DataFrame, predictions: Predictions | None = None
+    shown: pl.DataFrame,
+    model: TableScorer,
+    frame: pl.DataFrame,
+    predictions: Predictions | None = None,
 ) -> PredictionTable:
     """These columns with the predictions for the rows of ``frame`` and, of classes, probabilities.
 
-    Of two classes the probability is that of the positive one. A name that is taken gets a prime. ``predictions``
-    replace the model's.
+    Of two classes the probability is that of the positive one. A name that is taken gets a prime.
+    ``predictions`` replace the model's.
     """
     first = shown.width
     if predictions is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
-        columns = {"prediction": predictions.decision if model.classes is None else model.classes[predictions.decision]}
+        columns = {
+            "prediction": predictions.decision
+            if model.classes is None
+            else model.classes[predictions.decision]
+        }
     if model.classes is not None and model.has_probabilities:
         probability = model.predict_proba(frame) if predictions is None else predictions.score
         if len(model.classes) == 2:
-            columns["probability"] = probability[:, model.positive] if probability.ndim == 2 else probability
+            columns["probability"] = (
+                probability[:, model.positive] if probability.ndim == 2 else probability
+            )
         else:
-            columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
+            columns |= {
+                f"probability of {label}": probability[:, at]
+                for at, label in enumerate(model.classes)
+            }
     for name, values in columns.items():
         shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
     return PredictionTable(shown, tuple(shown.columns[first:]))
@@ -183,13 +209,16 @@ _FIRST_ROWS = 1_000
 _CHANCE = 1e-4  # largest probability of such a column by chance that counts as leakage
 
 
-def check_leakage(features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool) -> list[str]:
-    """Raise a DataError where a column is the label in other words; notes on columns that determine it in every row.
+def check_leakage(
+    features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool
+) -> list[str]:
+    """Raise a DataError where a column is the label in other words; notes on columns that determine
+    it in every row.
 
-    A column is a renaming of the label where either determines the other; of numbers, where one is a strictly monotone
-    function of the other. In a file of few rows that may be chance: it counts only where the label's values, shuffled
-    over the rows, would do so with a probability below 1 in 10,000, all columns considered. ``keep`` are columns that
-    the user wants all the same.
+    A column is a renaming of the label where either determines the other; of numbers, where one is
+    a strictly monotone function of the other. In a file of few rows that may be chance: it counts
+    only where the label's values, shuffled over the rows, would do so with a probability below 1 in
+    10,000, all columns considered. ``keep`` are columns that the user wants all the same.
 
     >>> file = pl.DataFrame({"approved": ["y", "n"] * 20, "age": range(40)})
     >>> check_leakage(file, pl.Series("label", [1, 0] * 20), number=False)
@@ -214,21 +243,28 @@ which no later file will contain: exclude it with --ignore approved, or keep it 
             raise _leakage(name, label, "the same order")
         if not number and levels * log(values) - ways < limit and _determines(column, label):
             notes.append(
-                f"Column {name!r} alone determines the label {label.name!r} in all {len(label):,} rows; where it is "
+                f"Column {name!r} alone determines the label {label.name!r} in all {len(label):,} "
+                "rows; where it is "
                 f"written down only after the outcome, leave it out with --ignore {quote(name)}."
             )
     return notes
 
 
 def _determines(column: pl.Series, label: pl.Series) -> bool:
-    """Whether rows with one value of the column have one label; most often, the first rows show that they have not."""
+    """Whether rows with one value of the column have one label; most often, the first rows show
+    that they have not.
+    """
     rows = pl.DataFrame([column.alias("column"), label.alias("label")])
-    return all(part.n_unique() == part.get_column("column").n_unique() for part in (rows.head(_FIRST_ROWS), rows))
+    return all(
+        part.n_unique() == part.get_column("column").n_unique()
+        for part in (rows.head(_FIRST_ROWS), rows)
+    )
 
 
 def _leakage(name: str, label: pl.Series, how: str) -> DataError:
     return DataError(
-        f"column {name!r} is the label {label.name!r} in other words ({how} in all {len(label):,} rows), which no "
+        f"column {name!r} is the label {label.name!r} in other words ({how} in all {len(label):,} "
+        "rows), which no "
         f"later file will contain: exclude it with --ignore {quote(name)}, or keep it with --keep "
         f"{quote(name)}"
     )
@@ -241,7 +277,9 @@ def _log_arrangements(label: pl.Series) -> float:
 
 
 def _is_monotone(column: pl.Series, label: pl.Series) -> bool:
-    """Whether two columns of numbers rise together, or one falls where the other rises, ties with ties."""
+    """Whether two columns of numbers rise together, or one falls where the other rises, ties
+    with ties.
+    """
     if not column.dtype.is_numeric() or column.null_count() or not label.dtype.is_numeric():
         return False
     first, second = (values.rank("dense").to_numpy().astype(np.int64) for values in (column, label))

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from shlex import quote
 from typing import Any, NamedTuple
 
@@ -20,10 +19,10 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair.api.frontier import Frontier
-from metrifair.auditing.columns import probabilities_in
-from metrifair.auditing.formats import DAY_OR_MONTH
 from metrifair.auditing.notes import naming_notes
-from metrifair.auditing.typed_tables import typed_text
+from metrifair.auditing.sources.file_formats import DAY_OR_MONTH
+from metrifair.auditing.sources.typed_tables import typed_text
+from metrifair.auditing.sources.used_rows import probabilities_in
 from metrifair.cli.columns import prediction_columns
 from metrifair.cli.console import collected_warnings, working
 from metrifair.cli.option_names import OPTION_NAMES
@@ -36,7 +35,7 @@ from metrifair.cli.tables import (
     with_plain_words,
     with_predictions,
 )
-from metrifair.cli.training_options import Sweep, TrainingOptions
+from metrifair.cli.training_options import ChoiceOptions, Sweep, TrainingOptions
 from metrifair.encoding.coders import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
@@ -49,15 +48,23 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import classes_in, positive_by_name
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import MOST_CLASSES, Column, columns, is_missing, levels, take_rows
+from metrifair.problem.tables import (
+    MOST_CLASSES,
+    Column,
+    coded_columns,
+    columns,
+    is_missing,
+    levels,
+    take_rows,
+)
 from metrifair.problem.values import place_among
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import argument_if_accepted, check_known, last_step
 from metrifair.support.provenance import SourceFile
-from metrifair.tradeoff.frontier import group_notes
+from metrifair.tradeoff.frontier import group_notes, rows_of_fold_models, usual_folds
 from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.portfolio import AUTO, STRENGTHS, Portfolio
+from metrifair.tradeoff.portfolio import AUTO, AutoFamilies, Portfolio
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
@@ -67,7 +74,10 @@ from metrifair.wording.numbers import positive_text
 
 _MOST_LEVELS = 50  # more distinct values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
-_BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbosity": -1}), "xgboost": ("XGB", {})}
+_BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lightgbm": ("LGBM", {"verbosity": -1}),
+    "xgboost": ("XGB", {}),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +138,15 @@ class TrainingFile:
         X, y = encoder.transform(self.features[rows]), self.labels[rows]
         with _training(self.options.model) as warned:
             estimator.fit(X, y, **arguments)
-        # A stack's last model is trained on predictions for held-out rows, which are not available here.
+        # A stack's last model is trained on predictions for held-out rows, which are not available
+        # here.
         plain = type(estimator) in (FairClassifier, FairRegressor) and self.options.proxy is None
         if plain and (slack := training_slack(estimator, X, y, **arguments)).unfinished:
             warned.unfinished.append(
-                "training has not converged: rescaling the outputs would lower the objective on training rows from "
-                f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has {slack.constant:.4g}). "
+                "training has not converged: rescaling the outputs would lower the objective on "
+                "training rows from "
+                f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has "
+                f"{slack.constant:.4g}). "
                 "Lower --strength, or train longer in Python, with more epochs."
             )
         return self.model(encoder, estimator), warned
@@ -141,7 +154,8 @@ class TrainingFile:
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], predictions: Predictions | None = None
     ) -> PredictionTable:
-        """Predictions for these rows, beside their ids (or numbers in the file) and the columns that an audit needs.
+        """Predictions for these rows, beside their ids (or numbers in the file) and the columns
+        that an audit needs.
 
         The model makes them, unless ``predictions`` of models without the rows are passed.
         """
@@ -156,66 +170,116 @@ class TrainingFile:
         result = with_predictions(shown, model, frame, predictions)
         if model.classes is None or len(model.classes) > 2 or model.has_probabilities:
             return result
-        decided = result.table.get_column(result.columns[-1]).to_numpy() == model.classes[model.positive]
+        decided = (
+            result.table.get_column(result.columns[-1]).to_numpy() == model.classes[model.positive]
+        )
         name = free_name("decision", result.table.columns)
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep, *, test: float | None) -> tuple[TableEncoder, Frontier]:
-        """The frontier of families, or of the options' model, and an encoder of the training rows."""
-        names = ("seeds", "folds", "test_folds", "budget", "ledger")
-        search = SearchOptions(**{name: getattr(sweep, name) for name in names})
-        families, strengths = sweep.families or (), sweep.strengths
+    def frontier(self, sweep: Sweep) -> Frontier:
+        """The frontier of families, or of the options' model."""
+        search = SearchOptions(seeds=sweep.seeds, budget=sweep.budget, ledger=sweep.ledger)
+        families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
+        portfolio = self._portfolio(sweep)
         if automatic:
-            by_name, search = self._portfolio(families[1:], search)
-            strengths = strengths or STRENGTHS
+            by_name, search = portfolio.chosen(families[1:], search)
+        elif families:
+            by_name = {name: self._family(name) for name in families}
         else:
-            by_name = {name: self._family(name) for name in families} if families else {"": self.estimator}
+            by_name = {"": self.estimator}
         # Each model has an encoder of its own training rows.
-        pipelines = {key: Pipeline([("encoder", TableEncoder()), ("estimator", one)]) for key, one in by_name.items()}
+        pipelines = {
+            key: Pipeline([("encoder", TableEncoder()), ("estimator", one)])
+            for key, one in by_name.items()
+        }
+        if automatic:
+            names = () if families[1:] else portfolio.families()
+            untried = [name for name in names if name not in by_name]
+            few_rows = not portfolio.can_train_trees
+            pipelines = AutoFamilies(pipelines, untried=untried, few_rows=few_rows)
         with _training(self.options.model) as warned:
-            warnings.filterwarnings("ignore", message=".*make it a category to have names")  # the notes have it
+            # the notes have it
+            warnings.filterwarnings("ignore", message=".*make it a category to have names")
             front = metrifair.frontier(
                 pipelines if families else pipelines[""],
                 self.features,
                 self.labels,
                 **self.arguments,
-                strengths=strengths,
-                test=test,
+                clusters=self.clusters,
+                strengths=sweep.strengths,
+                folds=sweep.folds,
+                test=sweep.test,
                 utility=sweep.costs or sweep.utility,
                 unfairness_of=sweep.unfairness_of,
                 random_state=self.options.seed,
-                search=replace(search, clusters=self.clusters),
+                search=search,
             )
-        encoder = next((model[0] for model in front.models if model is not None), None)
-        encoder = self.encoder(self.data.rows) if encoder is None else encoder
         if automatic and not has_lightgbm():
             warned.notes.append(
-                'LightGBM is not installed, so trees and stacks were not tried. Install "metrifair[boosting]".'
+                "LightGBM is not installed, so trees and stacks were not tried. Install "
+                '"metrifair[boosting]".'
             )
-        repeated = () if front.source is None else self.repeat_texts(front.source.test_part(self.data.rows))
-        texts = (*front.view().notes, *repeated, *self.notes, *warned.notes, *warned.unfinished)
-        front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
-        if self.options.use_group:  # as a feature, by every model
-            needing = partial(replace, needs_group=True)
-            front.outcomes = [
-                replace(outcome, validation=needing(outcome.validation), test=needing(outcome.test))
-                for outcome in front.outcomes
-            ]
-        return encoder, front
+        repeated = self.repeat_texts(self._parts_of(front))
+        others = (*repeated, *self.notes, *warned.notes, *warned.unfinished)
+        texts = (*front.view().notes, *others)
+        front = replace(
+            front,
+            notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)),
+        )
+        return _needing_the_group(front) if self.options.use_group else front
+
+    def _parts_of(self, front: Frontier) -> Integers:
+        """The fold of each row; test rows have a number of their own."""
+        source = front.source
+        assert source is not None
+        part = np.full(len(self.data.rows), front.folds)
+        part[np.searchsorted(self.data.rows, source.rows)] = source.fold
+        return part
+
+    def select(self, front: Frontier, choice: ChoiceOptions) -> tuple[TableModel, list[str]]:
+        """The chosen model, and warnings that its training has not converged.
+
+        Other warnings are those of the frontier, which ``show_frontier`` prints.
+        """
+        with _training(self.options.model) as warned:
+            warnings.simplefilter("ignore", MetrifairWarning)
+            best = front.select(
+                max_unfairness=choice.max_unfairness,
+                needs_group=False if choice.without_group else None,
+                confidence=choice.confidence,
+                best_effort=choice.best_effort,
+            )
+        known = front.view().notes
+        unfinished = [text for text in warned.unfinished if text not in known]
+        return self.model(*(step for _, step in best.steps)), unfinished
 
     def repeat_texts(self, part: Integers) -> list[str]:
-        """Notes on test rows that other rows repeat, or their ids; ``part`` is the test fold of each row."""
-        ids = {name: columns(name, self.table.get_column(name))[name][self.data.rows] for name in self.options.ids}
+        """Notes on rows that rows of other folds repeat, or their ids; ``part`` is the fold of each
+        row, or -1 if no figure is of it.
+        """
+        ids = {
+            name: columns(name, self.table.get_column(name))[name][self.data.rows]
+            for name in self.options.ids
+        }
         return [frontier_note_text(note) for note in repeat_notes(self.data, part, ids)]
 
-    def _portfolio(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
-        """The families that suit the file, or those of these names; and the search with a budget."""
-        scheme, words = self.data.problem.scheme, ("criterion", "metric", "contrast", "combine", "estimate")
-        aim = {name: getattr(self.options, name) for name in words} | {"continuous": self.estimator.continuous}
-        portfolio = Portfolio(
-            rows=len(self.data.rows),
+    def _portfolio(self, sweep: Sweep) -> Portfolio:
+        """The families that suit the file."""
+        scheme, words = (
+            self.data.problem.scheme,
+            ("criterion", "metric", "contrast", "combine", "estimate"),
+        )
+        aim = {name: getattr(self.options, name) for name in words} | {
+            "continuous": self.estimator.continuous
+        }
+        rows = len(self.data.rows)
+        return Portfolio(
+            rows=rows,
+            training_rows=rows_of_fold_models(rows, sweep.folds, sweep.test),
+            columns=self.features.width,
+            folds=sweep.folds or usual_folds(rows),
             classes=len(scheme.classes),
             aim=aim | ({"pos_label": self.estimator.pos_label} if scheme.classes else {}),
             numeric_groups=bool(self.estimator.continuous),
@@ -223,30 +287,42 @@ class TrainingFile:
             saved=True,
             by_probabilities=isinstance(self.arguments["sensitive_features"], GroupProbabilities),
         )
-        return portfolio.chosen(names, search)
 
     def _family(self, name: str) -> Any:
-        """The estimator of a family; post-processors are around the model of the options, trained without penalty."""
+        """The estimator of a family; post-processors are around the model of the options,
+        trained without penalty.
+        """
         options, regression = self.options, not self.data.problem.scheme.classes
         positive = None if regression else self.estimator.pos_label
         numbers = self.estimator.continuous or ()
-        settings: dict[str, Any] = {"regression": regression, "positive": positive, "continuous": numbers}
+        settings: dict[str, Any] = {
+            "regression": regression,
+            "positive": positive,
+            "continuous": numbers,
+        }
         if name not in FAMILIES[:2]:
             return _estimator(replace(options, model=name), strength=1.0, **settings)
         if numbers:
-            raise DataError(f"--families {name} needs groups, and {numbers[0]!r} is a number; cut it with --cuts")
+            raise DataError(
+                f"--families {name} needs groups, and {numbers[0]!r} is a number; cut it with "
+                "--cuts"
+            )
         base = _estimator(options, strength=0.0, **settings)
         if not regression and len(self.data.problem.scheme.classes) > 2:
             raise DataError(f"--families {name} is for two classes or a number; leave it out")
         if name == "threshold":
             if regression:
                 raise DataError(
-                    "--families threshold decides between two classes, and a number is predicted; leave it out"
+                    "--families threshold decides between two classes, and a number is predicted; "
+                    "leave it out"
                 )
-            return metrifair.ThresholdPostprocessor(base, criterion=options.criterion, pos_label=positive)
+            return metrifair.ThresholdPostprocessor(
+                base, criterion=options.criterion, pos_label=positive
+            )
         if criterion_named(options.criterion).name != "statistical_parity":
             raise DataError(
-                f"--families barycenter is for statistical_parity, not for {options.criterion}; use threshold instead"
+                f"--families barycenter is for statistical_parity, not for {options.criterion}; "
+                "use threshold instead"
             )
         return metrifair.BarycenterPostprocessor(base)
 
@@ -254,13 +330,22 @@ class TrainingFile:
         """A fitted estimator that takes raw tables."""
         options, hashes = self.options, tuple(file.sha256 for file in self.files)
         return TableModel(
-            encoder, estimator, options.label, tuple(options.roles["group"]), options.ids, training_files=hashes
+            encoder,
+            estimator,
+            options.label,
+            tuple(options.roles["group"]),
+            options.ids,
+            training_files=hashes,
         )
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """A description of the file, line by line."""
         label, scheme = repr(self.options.label), self.data.problem.scheme
-        what = f"{label}: {', '.join(map(str, scheme.classes))}" if scheme.classes else f"the number {label}"
+        what = (
+            f"{label}: {', '.join(map(str, scheme.classes))}"
+            if scheme.classes
+            else f"the number {label}"
+        )
         groups = "; ".join(
             f"{attribute.name}: {', '.join(map(str, attribute.groups))}"
             + (" (a number, shown in bands)" if attribute.cuts else "")
@@ -269,12 +354,32 @@ class TrainingFile:
         columns, numbers = len(encoder.coders_), len(encoder.get_feature_names_out())
         lines = [
             f"Learned {what} (groups: {groups}).",
-            f"Features: {columns} column{'s' * (columns != 1)}, as {numbers} number{'s' * (numbers != 1)}.",
+            (
+                f"Features: {columns} column{'s' * (columns != 1)}, as {numbers} "
+                f"number{'s' * (numbers != 1)}."
+            ),
         ]
-        lines += [f"Left out: column {name!r} {reason}." for name, reason in encoder.dropped_.items()]
+        lines += [
+            f"Left out: column {name!r} {reason}." for name, reason in encoder.dropped_.items()
+        ]
         if self.left_out:
-            lines.append(f"Left out: {self.left_out:,} row{'' if self.left_out == 1 else 's'} without a label.")
+            lines.append(
+                f"Left out: {self.left_out:,} row{'' if self.left_out == 1 else 's'} without a "
+                "label."
+            )
         return lines
+
+
+def _needing_the_group(front: Frontier) -> Frontier:
+    """The frontier of models that all need the group, which is one of their features."""
+    source = front.source
+    assert source is not None
+    outcomes = [
+        replace(outcome, point=replace(outcome.point, needs_group=True))
+        for outcome in front.outcomes
+    ]
+    source = replace(source, group_aware=frozenset(source.jobs))
+    return replace(front, outcomes=outcomes, source=source)
 
 
 def training_file(
@@ -289,7 +394,9 @@ def training_file(
     sensitive, continuous, of_numbers = _sensitive(options, labeled)
     arguments: dict[str, Any] = {"sensitive_features": sensitive}
     if options.control:
-        controls = {name: _groups("--control", labeled.get_column(name)) for name in options.control}
+        controls = {
+            name: _groups("--control", labeled.get_column(name)) for name in options.control
+        }
         arguments["control_features"] = controls
     if options.weight is not None:
         arguments["sample_weight"] = _weights(labeled.get_column(options.weight))
@@ -314,10 +421,23 @@ def training_file(
     )
     label = labeled.get_column(options.label)
     leaks = check_leakage(features, label, keep=options.keep, number=regression)
-    estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
+    estimator = _estimator(
+        options, regression=regression, strength=strength, positive=positive, continuous=continuous
+    )
     notes = (*leaks, *of_numbers, *_notes(options, data, features))
     left_out = len(table) - len(labeled)
-    return TrainingFile(options, labeled, numbers, features, data, arguments, estimator, left_out, tuple(files), notes)
+    return TrainingFile(
+        options,
+        labeled,
+        numbers,
+        features,
+        data,
+        arguments,
+        estimator,
+        left_out,
+        tuple(files),
+        notes,
+    )
 
 
 def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
@@ -329,30 +449,38 @@ def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> I
     yield from _odd_columns(features)
     for name in features.select(pl.selectors.temporal()).columns:
         yield (
-            f"Column {name!r} contains dates. `metrifair export` cannot write a model with dates; leave the column out "
+            f"Column {name!r} contains dates. `metrifair export` cannot write a model with dates; "
+            "leave the column out "
             f"with --ignore {quote(name)} if you need ONNX."
         )
     predictions = [name for name in prediction_columns(features) if name not in options.keep]
     if predictions:
         ignored = " ".join(f"--ignore {quote(name)}" for name in predictions)
         yield (
-            f"The features include {', '.join(map(repr, predictions))}. If these are scores or decisions of another "
+            f"The features include {', '.join(map(repr, predictions))}. If these are scores or "
+            "decisions of another "
             f"model, leave them out with {ignored}."
         )
     for attribute in scheme.attributes:
-        yield from (note_text(note, OPTION_NAMES) for note in naming_notes(attribute.name, attribute.groups))
+        yield from (
+            note_text(note, OPTION_NAMES) for note in naming_notes(attribute.name, attribute.groups)
+        )
 
 
 def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
     """Caveats about columns of text that are numbers except for a few cells, or dates."""
-    texts = [with_plain_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
+    texts = [
+        with_plain_words(features, name)[name]
+        for name in features.select(pl.selectors.string()).columns
+    ]
     for text in texts:
         if (strays := strays_in(text)) is not None:
             yield f"{strays.note(text.name)}, or leave it out with --ignore."
     for days in (text.drop_nulls() for text in texts):
         if len(days) and days.str.contains(DAY_OR_MONTH).all():
             yield (
-                f"column {days.name!r} contains dates such as {days[0]!r}, and is read as text: use --day-first where "
+                f"column {days.name!r} contains dates such as {days[0]!r}, and is read as text: "
+                "use --day-first where "
                 "the day comes first, or write them as 2026-12-31."
             )
 
@@ -363,34 +491,47 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
-        raise DataError(f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers")
+        raise DataError(
+            f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers"
+        )
     different = levels(name, values)
     if kind == "number":
         is_whole = bool((values == values.round()).all())
-        if classification is False or (classification is None and not (is_whole and classes_in("y", different))):
+        if classification is False or (
+            classification is None and not (is_whole and classes_in("y", different))
+        ):
             return values, True
         if not is_whole or len(different) > _MOST_LEVELS:
-            raise DataError(f"--label {name!r} takes {len(different):,} values, too many for classes; use --regression")
+            raise DataError(
+                f"--label {name!r} takes {len(different):,} values, too many for classes; use "
+                "--regression"
+            )
         return values.astype(np.int64), False
     strays = strays_in(values)
     if classification is False:
         example = values[0] if strays is None else strays.example
-        raise DataError(f"--label {name!r} is not a number, but contains {example!r}; leave --regression out")
+        raise DataError(
+            f"--label {name!r} is not a number, but contains {example!r}; leave --regression out"
+        )
     if strays is not None and classification is None and len(different) > MOST_CLASSES:
         raise DataError(
-            f"--label {name!r} contains numbers, except for {strays.cells:,} of its {strays.known:,} values, such as "
+            f"--label {name!r} contains numbers, except for {strays.cells:,} of its "
+            f"{strays.known:,} values, such as "
             f"{strays.example!r}; correct or empty these cells, or use --classification"
         )
     if len(different) > _MOST_LEVELS:
         raise DataError(
-            f"--label {name!r} takes {len(different):,} different texts, too many for classes; name another column, or "
+            f"--label {name!r} takes {len(different):,} different texts, too many for classes; "
+            "name another column, or "
             "merge them"
         )
     return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
 
 
 def _positive(options: TrainingOptions, labels: Column) -> object:
-    """The positive class: the one that the user names, or that two texts show; None: the last in ascending order."""
+    """The positive class: the one that the user names, or that two texts show; None: the last
+    in ascending order.
+    """
     classes = {str(label): label for label in sorted(set(labels.tolist()))}
     if options.positive is not None:
         values = list(classes.values())
@@ -423,12 +564,15 @@ def _sensitive(
         if column.dtype.is_numeric():
             values[name] = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         elif name in cuts or (isinstance(continuous, list) and name in continuous):
-            other = column.filter(column.cast(pl.String).cast(pl.Float64, strict=False).is_null()).drop_nulls()
+            other = column.filter(
+                column.cast(pl.String).cast(pl.Float64, strict=False).is_null()
+            ).drop_nulls()
             raise DataError(
                 f"--group {name!r} must be a number, and contains {other[0]!r}",
                 remedy="correct its values, or name words for missing values with --missing",
             )
-    numbers = [name for name in numbers_among(values, continuous) if name not in cuts]
+    coded = coded_columns("--group", values)
+    numbers = [name for name in numbers_among(coded, continuous) if name not in cuts]
     for name in options.group:
         if name in numbers:
             groups[name] = values[name]
@@ -436,7 +580,11 @@ def _sensitive(
             groups |= in_groups({name: values[name]}, cuts[name])
         else:
             groups[name] = _groups("--group", frame.get_column(name))
-    notes = [f"{numbers_warning(values, numbers).text(OPTION_NAMES)}."] if numbers and continuous == "auto" else []
+    notes = (
+        [f"{numbers_warning(coded, numbers).text(OPTION_NAMES)}."]
+        if numbers and continuous == "auto"
+        else []
+    )
     return groups, numbers, notes
 
 
@@ -459,16 +607,29 @@ def _weights(series: pl.Series) -> NDArray[np.float64]:
     """The weight of each row."""
     (column,) = columns(series.name, series).values()
     kind, values = typed(series.name, column)
-    if kind != "number" or is_missing(column).any() or not (np.isfinite(values) & (values >= 0)).all():
-        raise DataError(f"--weight {series.name!r} must contain a number from 0 upwards in every row")
+    if (
+        kind != "number"
+        or is_missing(column).any()
+        or not (np.isfinite(values) & (values >= 0)).all()
+    ):
+        raise DataError(
+            f"--weight {series.name!r} must contain a number from 0 upwards in every row"
+        )
     return values.astype(np.float64)
 
 
 def _estimator(
-    options: TrainingOptions, *, regression: bool, strength: float, positive: object, continuous: Sequence[str]
+    options: TrainingOptions,
+    *,
+    regression: bool,
+    strength: float,
+    positive: object,
+    continuous: Sequence[str],
 ) -> Any:
     words = ("criterion", "metric", "contrast", "combine", "estimate")
-    settings: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
+    settings: dict[str, Any] = {name: getattr(options, name) for name in words} | {
+        "random_state": options.seed
+    }
     settings["continuous"] = list(continuous) or False
     if not regression:
         settings["pos_label"] = positive
@@ -485,12 +646,15 @@ class TrainingWarnings(NamedTuple):
 
     def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
         """These sentences and those of another training, each once."""
-        return TrainingWarnings(*(list(dict.fromkeys([*old, *new])) for old, new in zip(self, more, strict=True)))
+        return TrainingWarnings(
+            *(list(dict.fromkeys([*old, *new])) for old, new in zip(self, more, strict=True))
+        )
 
 
 @contextmanager
 def _training(model: str) -> Iterator[TrainingWarnings]:
-    """Show progress of boosters (networks have their own bar), and raise errors of estimators as DataError.
+    """Show progress of boosters (networks have their own bar), and raise errors of estimators as
+    DataError.
 
     It collects the warnings of metrifair and of convergence; others are emitted.
     """

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from metrifair.auditing.formats import ReadOptions
+from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.cli import options
 from metrifair.cli.proxies import Proxy, take_probabilities
 from metrifair.errors import DataError
@@ -83,15 +83,22 @@ class TrainingOptions:
         }
 
     def table(self) -> tuple[pl.DataFrame, list[SourceFile]]:
-        """The columns, and their files; raises an error for an unknown column before heavy imports."""
+        """The columns, and their files; raises an error for an unknown column before heavy
+        imports.
+        """
         from metrifair.cli.tables import read
 
         for role in ("group", "weight", "cluster"):
             if self.label in self.roles[role]:
-                raise DataError(f"--label and --{role} both name {self.label!r}; they must be two columns")
+                raise DataError(
+                    f"--label and --{role} both name {self.label!r}; they must be two columns"
+                )
         for name in self.keep:
             if name in (self.label, *self.ignore):
-                raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
+                raise DataError(
+                    f"--keep names {name!r}, which --label or --ignore names too; leave one of "
+                    "them out"
+                )
         return read(
             self.file,
             self.reading,
@@ -107,10 +114,13 @@ class TrainingOptions:
 
 
 class Training(NamedTuple):
-    """The options of a training besides the file: held-out rows, the threshold, and whether to refit."""
+    """The options of a training besides the file: held-out rows, the threshold, and whether to
+    refit.
+    """
 
-    test: float | None  # held out for evaluation; 0: none; None: a quarter, or test folds where that is little
-    test_folds: int | None
+    # held out for evaluation; 0: none; None: a quarter, or folds of all rows where that is little
+    test: float | None
+    folds: int | None
     validation: float  # to choose the threshold on, where a rule is given
     threshold: float | None
     rule: ThresholdRule | None
@@ -119,35 +129,31 @@ class Training(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The options of a frontier besides the file: which models are trained, and by what they are compared."""
+    """The options of a frontier besides the file: which models are trained, and by what they
+    are compared.
+    """
 
     strengths: Any = None  # None: the usual ones
     families: Sequence[str] | None = None
     budget: float | None = None
     seeds: int = 1
     folds: int | None = None
-    test_folds: int | None = None
+    test: float | None = None  # share of the rows that neither train nor compare models
     unfairness_of: Literal["scores", "decisions"] = "scores"
     utility: str = "auto"
     costs: Costs | None = None
     ledger: Path | None = None
 
 
-class Choice(NamedTuple):
-    """The choice of a frontier's model, the files to write, and whether to retrain it on all rows."""
+class ChoiceOptions(NamedTuple):
+    """The choice of a frontier's model, and the files to write."""
 
     max_unfairness: float | None = None
     without_group: bool = False
     confidence: float | None = None
-    certified: bool = False
+    best_effort: bool = False
     output: Path | None = None
     held_out: Path | None = None
-    refit: bool | None = None  # None: unless it is certified
-
-    @property
-    def is_refitted(self) -> bool:
-        """Whether the model that is kept is trained again."""
-        return self.output is not None and (not self.certified if self.refit is None else self.refit)
 
 
 class Reports(NamedTuple):
@@ -160,5 +166,7 @@ class Reports(NamedTuple):
 
 REPORTS = options.gather_options("reports", Reports, Reports._fields)
 """Pass the files with figures to a command as ``reports``."""
-TRAINING = options.gather_options("options", TrainingOptions, [field.name for field in fields(TrainingOptions)])
+TRAINING = options.gather_options(
+    "options", TrainingOptions, [field.name for field in fields(TrainingOptions)]
+)
 """Pass the file and the roles of its columns to a command as ``options``."""

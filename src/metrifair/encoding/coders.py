@@ -8,29 +8,44 @@ import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from math import isnan
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.problem.tables import Column, Table, categories, columns, frame_names, is_missing
+from metrifair.problem.spelling import CODE
+from metrifair.problem.tables import (
+    Column,
+    Table,
+    categories,
+    columns,
+    frame_names,
+    is_missing,
+    unmasked,
+)
+from metrifair.problem.values import is_number_text
 from metrifair.support.arrays import Floats
 
-Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
+ColumnKind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
-_NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
+_NAMES: dict[ColumnKind, str] = {
+    "number": "numbers",
+    "date": "dates",
+    "text": "text",
+    "boolean": "booleans",
+}
 FEW_STRAYS = 0.05  # of the values: with more of them, the column is text
-_WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)  # 95%, $1,200
-_CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
-_NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+# 95%, $1,200
+_WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)
+_CODE = re.compile(CODE, re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
 class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of numbers, or of dates as days since 1970, standardized; the median replaces missing values.
+    """A column of numbers, or of dates as days since 1970, standardized; the median replaces
+    missing values.
 
     >>> Numbers("number", 2.0, 2.0, 1.0, flagged=True).encoded(np.array([3.0, np.nan]))
     array([[1., 0.],
@@ -51,13 +66,17 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The columns, (n, their number)."""
         missing = np.isnan(values)
         filled = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
-        return np.stack([filled] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
+        return np.stack(
+            [filled] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1
+        )
 
 
 class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of names: one column for each, one for all others if some were rare, one for missing values.
+    """A column of names: one column for each, one for all others if some were rare, one for missing
+    values.
 
-    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "gray"], dtype=object))
+    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red",
+    ...     "gray"], dtype=object))
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
@@ -70,14 +89,21 @@ class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def names(self, column: str) -> list[str]:
         """Names of the columns that it becomes."""
         names = [f"{column} = {level}" for level in self.levels]
-        return names + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
+        return (
+            names + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
+        )
 
     def encoded(self, values: Column) -> Floats:
         """The columns, (n, their number); a value that has no column is 0 in all."""
         place = {level: code for code, level in enumerate(self.levels)}
         rest = len(place) if self.pooled else -1
-        missing = len(place) + self.pooled if self.flagged else rest
-        at = np.array([missing if value is None else place.get(value, rest) for value in values], dtype=np.int64)
+        missing = rest
+        if self.flagged:
+            missing = len(place) + self.pooled
+        at = np.array(
+            [missing if value is None else place.get(value, rest) for value in values],
+            dtype=np.int64,
+        )
         result = np.zeros((len(values), len(place) + self.pooled + self.flagged))
         result[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
         return result
@@ -102,14 +128,22 @@ def encoded(coders: Mapping[str, Coder], table: Mapping[str, Column]) -> Floats:
     """The columns of a table as numbers, (n, columns)."""
     lacking = [name for name in coders if name not in table]
     if lacking:
-        several, more = len(lacking) > 1, " ..." if len(lacking) > 10 else ""
-        word, rest = (
-            ("columns", "which were there at fit; add them")
-            if several
-            else ("column", "which was there at fit; add it")
+        several = len(lacking) > 1
+        more = ""
+        if len(lacking) > 10:
+            more = " ..."
+        if several:
+            word = "columns"
+            rest = "which were there at fit; add them"
+        else:
+            word = "column"
+            rest = "which was there at fit; add it"
+        raise DataError(
+            f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}"
         )
-        raise DataError(f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}")
-    return np.concatenate([_encode_column(name, table[name], coder) for name, coder in coders.items()], axis=1)
+    return np.concatenate(
+        [_encode_column(name, table[name], coder) for name, coder in coders.items()], axis=1
+    )
 
 
 def _encode_column(name: str, column: Column, coder: Coder) -> Floats:
@@ -120,14 +154,16 @@ def _encode_column(name: str, column: Column, coder: Coder) -> Floats:
     strange = values[np.abs(result).max(1, initial=0.0) > LARGEST]
     if len(strange):
         raise DataError(
-            f"column {name!r} contains {strange[0]:g}, which is too far from the values at fit; leave the row out"
+            f"column {name!r} contains {strange[0]:g}, which is too far from the values at fit; "
+            "leave the row out"
         )
     return result
 
 
 def named_columns(table: Table) -> dict[str, Column] | None:
     """Columns of a coder with named levels."""
-    if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
+    # a sparse matrix can be a dictionary
+    if isinstance(table, dict) and not hasattr(table, "shape"):
         return columns("X", table)
     if frame_names("X", table) is None:
         return None
@@ -136,7 +172,9 @@ def named_columns(table: Table) -> dict[str, Column] | None:
     for name in categories("X", table):
         column = by_name[name]
         levels = np.full(len(column), None, dtype=object)
-        levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
+        levels[~is_missing(column)] = [
+            level_name(value) for value in column[~is_missing(column)].tolist()
+        ]
         by_name[name] = levels
     return by_name
 
@@ -145,14 +183,18 @@ def unnamed_columns(table: Table) -> dict[str, Column]:
     """Columns of an array or of a list of rows, named x0, x1 and so on."""
     from sklearn.utils.validation import check_array  # noqa: PLC0415 (tables with names need no scikit-learn)
 
-    rows = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
+    # or numbers beside text become text
+    rows = np.array(table, dtype=object) if isinstance(table, list) else table
+    rows = unmasked(rows, as_numbers=True)
     array = check_array(rows, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
     return {f"x{place}": array[:, place] for place in range(array.shape[1])}
 
 
 def level_name(value: object) -> str:
     """A category's name; pandas makes floats of integers where values are missing."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 class Strays(NamedTuple):
@@ -166,18 +208,22 @@ class Strays(NamedTuple):
         """What happens to the column, and what to do.
 
         >>> print(Strays(1, 40, "1,234").note("pay"))
-        column 'pay' is taken for text, not for numbers, because of 1 of its 40 values, such as '1,234': it becomes a \
-column for each frequent value. Correct or empty such cells to have numbers
+        column 'pay' is taken for text, not for numbers, because of 1 of its 40 values, such as
+        '1,234': it becomes a column for each frequent value. Correct or empty such cells to have
+        numbers
         """
         return (
-            f"column {name!r} is taken for text, not for numbers, because of {self.cells:,} of its {self.known:,} "
-            f"values, such as {reprlib.repr(self.example)}: it becomes a column for each frequent value. Correct or "
+            f"column {name!r} is taken for text, not for numbers, because of {self.cells:,} of its "
+            f"{self.known:,} "
+            f"values, such as {reprlib.repr(self.example)}: it becomes a column for each frequent "
+            "value. Correct or "
             "empty such cells to have numbers"
         )
 
 
 def strays_in(values: Iterable[object]) -> Strays | None:
-    """The cells without a number, where at least 95 % of the text in a column are numbers, also with signs; else None.
+    """The cells without a number, where at least 95 % of the text in a column are numbers, also
+    with signs; else None.
 
     Codes, which begin with a zero, are not numbers.
 
@@ -189,22 +235,32 @@ def strays_in(values: Iterable[object]) -> Strays | None:
     (Strays(cells=3, known=3, example='95%'), Strays(cells=2, known=2, example='$1,200'))
     """
     counts = Counter(value.strip() for value in values if isinstance(value, str))
-    texts = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
-    cells, total = sum(texts.values()), counts.total()
+    texts = {
+        value: count
+        for value, count in counts.items()
+        if not is_number_text(value.removeprefix("+"))
+    }
+    cells = sum(texts.values())
+    total = counts.total()
     signed = sum(count for value, count in texts.items() if _WITH_SIGN.fullmatch(value))
     if not texts or cells - signed > FEW_STRAYS * total or any(map(_CODE.match, texts)):
         return None
     return Strays(cells, total, next(iter(texts)))
 
 
-def as_kind(name: str, column: Column, kind: Kind) -> Column:
+def as_kind(name: str, column: Column, kind: ColumnKind) -> Column:
     """The values of a column, which must be of this kind."""
     actual, values = typed(name, column)
     if actual is None:
-        return np.full(len(column), np.nan) if kind in ("number", "date") else values
+        if kind in ("number", "date"):
+            return np.full(len(column), np.nan)
+        return values
     if actual != kind:
         present = column[~is_missing(column)].tolist()
-        example = next((value for value in present if kind != "number" or not _reads_as_number(value)), present[0])
+        example = next(
+            (value for value in present if kind != "number" or not is_number_text(str(value))),
+            present[0],
+        )
         raise DataError(
             f"column {name!r} contained {_NAMES[kind]} at fit, and contains {_NAMES[actual]} now: "
             f"{reprlib.repr(example)}; pass {_NAMES[kind]}"
@@ -212,15 +268,16 @@ def as_kind(name: str, column: Column, kind: Kind) -> Column:
     return values
 
 
-def _reads_as_number(value: object) -> bool:
-    try:
-        return isinstance(value, str) and not isnan(float(value))
-    except ValueError:
-        return False
-
-
-_OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "U": "text", "M": "date"}
-_OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order: a bool is an int too
+_OF_DTYPE: dict[str, ColumnKind] = {
+    "i": "number",
+    "u": "number",
+    "f": "number",
+    "b": "boolean",
+    "U": "text",
+    "M": "date",
+}
+# in this order: a bool is an int too
+_OF_TYPE: tuple[tuple[type | tuple[type, ...], ColumnKind], ...] = (
     ((bool, np.bool_), "boolean"),
     ((int, float, Decimal, np.integer, np.floating), "number"),
     (str, "text"),
@@ -228,19 +285,24 @@ _OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order:
 )
 
 
-def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
-    """The values and the kind of a column, with NaN or None if a value is missing; no kind if all are."""
+def typed(name: str, column: Column) -> tuple[ColumnKind | None, Column]:
+    """The values and the kind of a column, with NaN or None if a value is missing; no kind if
+    all are.
+    """
     missing = is_missing(column)
     if missing.all():
         return None, np.full(len(column), None, dtype=object)
     kind = _OF_DTYPE.get(column.dtype.kind) or _kind_of_objects(name, column[~missing])
     if kind in ("number", "date"):
         values = np.full(len(column), np.nan)
-        values[~missing] = _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
+        values[~missing] = (
+            _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
+        )
         strange = values[np.abs(values) > LARGEST]
         if len(strange):
             raise DataError(
-                f"column {name!r} contains {strange[0]:g}, which is too large; leave the row out, or scale it"
+                f"column {name!r} contains {strange[0]:g}, which is too large; leave the row out, "
+                "or scale it"
             )
         return kind, values
     levels = np.full(len(column), None, dtype=object)
@@ -248,14 +310,22 @@ def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
     return kind, levels
 
 
-def _kind_of_objects(name: str, present: Column) -> Kind:
+def _kind_of_objects(name: str, present: Column) -> ColumnKind:
     types = {type(value) for value in present.tolist()}
-    kinds = {next((kind for base, kind in _OF_TYPE if issubclass(value_type, base)), None) for value_type in types}
+    kinds = {
+        next((kind for base, kind in _OF_TYPE if issubclass(value_type, base)), None)
+        for value_type in types
+    }
     type_names = ", ".join(sorted(value_type.__name__ for value_type in types))
     if None in kinds:
-        raise DataError(f"column {name!r} contains values of type {type_names}; use numbers, text, booleans or dates")
+        raise DataError(
+            f"column {name!r} contains values of type {type_names}; use numbers, text, booleans or "
+            "dates"
+        )
     if len(kinds) > 1:
-        raise DataError(f"column {name!r} mixes values of several types ({type_names}); make them one type")
+        raise DataError(
+            f"column {name!r} mixes values of several types ({type_names}); make them one type"
+        )
     (kind,) = kinds
     return kind  # type: ignore[return-value]
 
@@ -270,5 +340,7 @@ def _days(column: Column) -> Floats:
 def _to_days(value: dt.date) -> float:
     if not isinstance(value, dt.datetime):
         return float((value - _EPOCH.date()).days)
-    naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+    naive = value
+    if value.tzinfo is not None:
+        naive = value.astimezone(dt.UTC).replace(tzinfo=None)
     return float((naive - _EPOCH) / dt.timedelta(days=1))

@@ -1,4 +1,6 @@
-"""The scikit-learn transformer for raw tables: how each column becomes numbers is learned once, as a value."""
+"""The scikit-learn transformer for raw tables: how each column becomes numbers is learned once,
+as a value.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 
 
 def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | str:
-    """The coder of a column of numbers, NaN where one is missing; or the reason why the column is left out."""
+    """The coder of a column of numbers, NaN where one is missing; or the reason why the column
+    is left out.
+    """
     if kind == "number" and _numbers_rows(values):
         return "numbers the rows"
     missing = np.isnan(values)
@@ -43,12 +47,24 @@ def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | 
     if not varies and not missing.any():
         return "contains one value only"
     size = np.abs(filled).max() or 1.0  # squares of tiny numbers would vanish
-    center, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
-    return Numbers(kind, median, center, spread if varies else 0.0, bool(missing.any()))
+    center, spread = (
+        float(part * size) for part in ((filled / size).mean(), (filled / size).std())
+    )
+    return Numbers(
+        kind,
+        median,
+        center,
+        spread if varies else 0.0,
+        bool(missing.any()),
+    )
 
 
 def levels_coder(
-    kind: Literal["text", "boolean"], values: Column, *, min_frequency: int, max_levels: int
+    kind: Literal["text", "boolean"],
+    values: Column,
+    *,
+    min_frequency: int,
+    max_levels: int,
 ) -> Levels | str:
     """The coder of a column of names; or the reason why the column is left out.
 
@@ -60,14 +76,24 @@ def levels_coder(
     total = sum(counts.values())
     frequent = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
     if not frequent and len(counts) > 1:
-        many = "a different value in every row" if len(counts) == total else f"{len(counts):,} different values"
+        many = "a different value in every row"
+        if len(counts) != total:
+            many = f"{len(counts):,} different values"
         return f"contains {many}, none of them {min_frequency} times"
-    coder = Levels(kind, tuple(sorted(frequent)), pooled=len(frequent) < len(counts), flagged=total < len(values))
-    return coder if len(coder.names("")) > 1 else "contains one value only"
+    coder = Levels(
+        kind,
+        tuple(sorted(frequent)),
+        pooled=len(frequent) < len(counts),
+        flagged=total < len(values),
+    )
+    if len(coder.names("")) > 1:
+        return coder
+    return "contains one value only"
 
 
 def _numbers_rows(values: Floats) -> bool:
-    """True if the values are different integers, in steps of one size, that fill at least half of their range.
+    """True if the values are different integers, in steps of one size, that fill at least half of
+    their range.
 
     Such are row numbers of which some are in a test set; a measured integer repeats itself.
     """
@@ -83,24 +109,30 @@ def _check_commas(name: str, column: Column) -> None:
     """Raise a DataError where text is numbers with a decimal comma."""
     if (number := decimal_comma_in(column.tolist())) is not None:
         raise DataError(
-            f"column {name!r} contains numbers with a decimal comma, such as {number!r}: they would become names",
-            remedy=[Remedy("decimal", ",", " where you read the file"), "make it a category to have names"],
+            f"column {name!r} contains numbers with a decimal comma, such as {number!r}: they "
+            "would become names",
+            remedy=[
+                Remedy("decimal", ",", " where you read the file"),
+                "make it a category to have names",
+            ],
         )
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers from a table of numbers, names, booleans and dates, for any estimator; nothing of it is missing.
+    """Numbers from a table of numbers, names, booleans and dates, for any estimator; nothing of it
+    is missing.
 
-    - Numbers are centered and scaled. Where values were missing at ``fit``, they become the median, and a column says
-      so; where none were, later ones become the median only.
-    - Text, categories and booleans become one column for each level. Levels of fewer than ``min_frequency`` rows,
-      and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
-      go too. If there is none, such a level is 0 in all columns.
-      Text of which at least 95 %, but not all, are numbers is still text, with a warning; so
-      are numbers with a sign, such as 95% or $1,200. Numbers with a decimal comma are refused.
-    - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
-    - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the rows, and text
-      of which no value occurs ``min_frequency`` times.
+    - Numbers are centered and scaled. Where values were missing at ``fit``, they become the median,
+      and a column says so; where none were, later ones become the median only.
+    - Text, categories and booleans become one column for each level. Levels of fewer than
+      ``min_frequency`` rows, and those beyond the ``max_levels`` most frequent, share one column,
+      where levels that were not seen at ``fit`` go too. If there is none, such a level is 0 in all
+      columns. Text of which at least 95 %, but not all, are numbers is still text, with a warning;
+      so are numbers with a sign, such as 95% or $1,200. Numbers with a decimal comma are refused.
+    - Dates become days since 1970, and are then numbers. Spans of time, lists and records are
+      refused.
+    - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the
+      rows, and text of which no value occurs ``min_frequency`` times.
 
     ``transform`` finds columns by name, in any order, and ignores unknown ones.
 
@@ -125,8 +157,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     DataError
-        By ``fit`` where a column mixes types, or none can be learned from; by ``transform`` where the table lacks a
-        column, or contains values of another kind in it. The message names the column.
+        By ``fit`` where a column mixes types, or none can be learned from; by ``transform`` where
+        the table lacks a column, or contains values of another kind in it. The message names the
+        column.
 
     Examples
     --------
@@ -139,7 +172,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['age', 'age is missing', 'sex = f', 'sex = m']
     >>> encoder.transform({"age": ["old"], "sex": ["f"]})
     Traceback (most recent call last):
-    metrifair.errors.DataError: column 'age' contained numbers at fit, and contains text now: 'old'; ...
+    metrifair.errors.DataError: column 'age' contained numbers at fit, and contains text now:
+    'old'; ...
     """
 
     def __init__(self, *, min_frequency: int = 10, max_levels: int = 50) -> None:
@@ -176,7 +210,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _check_commas(name, column)
             is_text = isinstance(coder, Levels) and name not in categorical
             if is_text and (strays := strays_in(column.tolist())) is not None:
-                warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)
+                warnings.warn(
+                    f"{strays.note(name)}, or make it a category to have names.",
+                    UserWarning,
+                    stacklevel=3,
+                )
             if isinstance(coder, str):
                 self.dropped_[name] = coder
             else:
@@ -218,13 +256,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coders_")
         names = _check_feature_names_in(self, input_features)
         new_names = dict(zip(self._names_in(), map(str, names), strict=True))
-        return np.array(column_names((new_names[name], coder) for name, coder in self.coders_.items()), dtype=object)
+        return np.array(
+            column_names((new_names[name], coder) for name, coder in self.coders_.items()),
+            dtype=object,
+        )
 
     def _names_in(self) -> list[str]:
-        return list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))
+        return list(
+            getattr(
+                self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]
+            )
+        )
 
     def _columns(self, X: Table, *, reset: bool) -> dict[str, Column]:
-        """Columns by name; where names were given now or at ``fit``, but not both times, by their place."""
+        """Columns by name; where names were given now or at ``fit``, but not both times, by
+        their place.
+        """
         named = named_columns(X)
         columns = unnamed_columns(X) if named is None else named
         if reset:
@@ -245,7 +292,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return "contains missing values only"
         if kind == "number" or kind == "date":  # noqa: PLR1714  (so that mypy knows the rest)
             return numbers_coder(kind, values)
-        return levels_coder(kind, values, min_frequency=self.min_frequency, max_levels=self.max_levels)
+        return levels_coder(
+            kind, values, min_frequency=self.min_frequency, max_levels=self.max_levels
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

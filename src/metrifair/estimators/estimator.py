@@ -37,9 +37,23 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
-from metrifair.problem.problem import Declared, Inputs, Problem, make_problem, problem_with_scheme, problem_with_shares
+from metrifair.problem.problem import (
+    Declared,
+    Inputs,
+    Problem,
+    make_problem,
+    problem_with_probabilities,
+    problem_with_scheme,
+)
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import Table, frame_names, is_missing, not_numbers
+from metrifair.problem.tables import (
+    Table,
+    as_features,
+    as_labels,
+    frame_names,
+    is_missing,
+    not_numbers,
+)
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import make_seed
@@ -49,6 +63,7 @@ from metrifair.training.models import Model, Moments, Network, StackedModule, st
 from metrifair.training.objective import Task
 from metrifair.training.online import Learner
 from metrifair.training.solver import MOST_ITERATIONS, Minimum, solve_linear
+from metrifair.training.stack import Schedule
 
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
@@ -74,12 +89,21 @@ class FitData:
         return len(self.problem.scheme.classes) if self.task.vector else 1
 
     def samples(self) -> Samples:
-        """Samples with their cells."""
-        problem = self.problem
-        weight = np.ones(len(self.x)) if problem.weight is None else problem.weight
-        x, y, cell, weights = map(_tensor, (self.x, self.targets, problem.cell, weight))
-        optional = problem.attribute_values, problem.shares
-        return Samples(x, y, cell, weights, *(None if part is None else _tensor(part) for part in optional))
+        """Samples with their cells; where groups have probabilities, one for each entry."""
+        entries = self.problem.entries
+        x, targets = self.x, self.targets
+        if entries.members is not None:
+            x = x[entries.members.row]
+            targets = targets[entries.members.row]
+        weight = np.ones(len(entries)) if entries.weight is None else entries.weight
+        values = entries.attribute_values
+        return Samples(
+            _tensor(x),
+            _tensor(targets),
+            _tensor(entries.cell),
+            _tensor(weight),
+            None if values is None else _tensor(values),
+        )
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:
@@ -109,9 +133,9 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels, or a regression target.
         sensitive_features : array-like, table or GroupProbabilities, default=None
-            The group of each sample. A table holds several attributes. Samples with a missing group are used for the
-            risk only. If groups are not in the data, pass their probabilities as ``GroupProbabilities``. Not needed for
-            strength 0.
+            The group of each sample. A table holds several attributes. Samples with a missing group
+            are used for the risk only. If groups are not in the data, pass their probabilities as
+            ``GroupProbabilities``. Not needed for strength 0.
         control_features : array-like or table, default=None
             Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -127,8 +151,12 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         for name in ("learner_", "n_updates_", "predictor_", "scheme_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
         warn_without_estimate(self.metric, self.estimate, default="rows")
-        data = self._training_data(X, y, sensitive_features, control_features, sample_weight, clusters=clusters)
-        (fitted,) = self._fits(data, strengths=[self.strength], seeds=[make_seed(self.random_state)])
+        data = self._training_data(
+            X, y, sensitive_features, control_features, sample_weight, clusters=clusters
+        )
+        (fitted,) = self._fits(
+            data, strengths=[self.strength], seeds=[make_seed(self.random_state)]
+        )
         if fitted is None:
             raise Diverged(
                 f"training diverged at strength {self.strength}; lower learning_rate "
@@ -137,9 +165,12 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             )
         self.__dict__.update(fitted)
         if self.strength and data.x.shape[1] and self.predictor_.is_constant:
-            longer = "" if self.epochs == "auto" else f", or train for more than {self.epochs} epochs"
+            longer = (
+                "" if self.epochs == "auto" else f", or train for more than {self.epochs} epochs"
+            )
             warnings.warn(
-                f"the model predicts the same for everyone: at strength {self.strength:g} training found no model "
+                f"the model predicts the same for everyone: at strength {self.strength:g} training "
+                "found no model "
                 f"with a lower objective on these rows. Lower the strength{longer}",
                 MetrifairWarning,
                 stacklevel=2,
@@ -159,20 +190,23 @@ class FairEstimator(Settings, Saved, BaseEstimator):
     ) -> Self:
         """Learn from the next samples of a stream.
 
-        Samples wait until their batch is covered: ``batch_size`` samples (``"auto"``: 32), and two of every group that
-        is compared. How the stream is cut into chunks does not matter. Where 100 times the batch size goes by without
-        the samples that a batch waits for, a TooFewSamples error names them. These samples are then left out, and
-        further calls continue. Batch size and groups are those of the first call; a new model can have others. The
-        target of a regression is not scaled: its scale is unknown when the stream begins. A stream has no fixed
-        rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered (``n_updates_`` is 0)
-        predictions are close to the base rate, or mean, of the samples so far, and raise a warning.
+        Samples wait until their batch is covered: ``batch_size`` samples (``"auto"``: 32), and two
+        of every group that is compared. How the stream is cut into chunks does not matter. Where
+        100 times the batch size goes by without the samples that a batch waits for, a TooFewSamples
+        error names them. These samples are then left out, and further calls continue. Batch size
+        and groups are those of the first call; a new model can have others. The target of a
+        regression is not scaled: its scale is unknown when the stream begins. A stream has no fixed
+        rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered
+        (``n_updates_`` is 0) predictions are close to the base rate, or mean, of the samples so
+        far, and raise a warning.
 
         Parameters
         ----------
         X, y, sensitive_features, control_features, sample_weight : array-like
             As in ``fit``.
         classes : array-like, default=None
-            All classes, for classifiers. Needed at the first call if its samples may not include all of them.
+            All classes, for classifiers. Needed at the first call if its samples may not include
+            all of them.
         groups : list, or dict of lists by attribute, default=None
             All groups. Needed at the first call if its samples may not include all of them.
 
@@ -192,17 +226,19 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             self.learner_.learn(data.samples())
         finally:  # an error discards its samples; the model of the samples before them is stored
             self.predictor_ = self.learner_.predictor(data.x.shape[1])
+            self.moments_ = self.learner_.moments
             self.n_updates_ = self.learner_.updates
         return self
 
     def module(self) -> torch.nn.Sequential:
         """The fitted model as a plain ``torch.nn.Module``, of layers of torch alone.
 
-        It maps features (n, n_features), in their own units, to (n, 1): the log-odds of the last of two classes, as
-        ``decision_function`` returns them, or predictions on the scale of y; or to (n, n_classes), the inputs of
-        ``torch.softmax`` for probabilities. The scaling of the features is part of the first layer. It is a copy, in
-        evaluation mode and double precision (``.float()`` for single), and can be trained on, scripted or exported. A
-        module of your own is placed between layers that scale.
+        It maps features (n, n_features), in their own units, to (n, 1): the log-odds of the last of
+        two classes, as ``decision_function`` returns them, or predictions on the scale of y; or to
+        (n, n_classes), the inputs of ``torch.softmax`` for probabilities. The scaling of the
+        features is part of the first layer. It is a copy, in evaluation mode and double precision
+        (``.float()`` for single), and can be trained on, scripted or exported. A module of your own
+        is placed between layers that scale.
 
         Returns
         -------
@@ -223,7 +259,9 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         True
         """
         check_is_fitted(self, "predictor_")
-        module: torch.nn.Sequential = self.predictor_.as_module(*getattr(self, "target_scaling_", (0.0, 1.0)))
+        module: torch.nn.Sequential = self.predictor_.as_module(
+            *getattr(self, "target_scaling_", (0.0, 1.0))
+        )
         return module
 
     def _check_parameters(self) -> None:
@@ -252,32 +290,52 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         first = not hasattr(self, "scheme_")
         penalized = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
-        _check_labels(np.asarray(y), numeric=numeric)
+        outcome = as_labels(y)
+        _check_labels(np.asarray(outcome), numeric=numeric)
         with _explain_bad_features(self, X):
-            x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
+            features = as_features(X)
+            x, target = validate_data(
+                self, features, outcome, dtype=np.float64, y_numeric=numeric, reset=first
+            )
         if first and not numeric and classes is None:
             check_classification_targets(target)
         if first and penalized and sensitive_features is None:
             missing = f"strength={self.strength} requires groups"
-            raise DataError(missing, remedy="pass sensitive_features, one value per sample, or set strength=0")
+            raise DataError(
+                missing, remedy="pass sensitive_features, one value per sample, or set strength=0"
+            )
         rows = {"X": X, "y": y}
-        inputs = Inputs(target, sensitive_features, control_features, sample_weight, rows, clusters=clusters)
+        inputs = Inputs(
+            target, sensitive_features, control_features, sample_weight, rows, clusters=clusters
+        )
         if first:
-            problem = self._first_problem(inputs, classes, groups, compared=penalized, stream=stream)
+            problem = self._first_problem(
+                inputs, classes, groups, compared=penalized, stream=stream
+            )
         else:
             problem = problem_with_scheme(inputs, self.scheme_)
         task, targets = self._task_and_targets(problem, stream=stream)
         weights = self._class_weight(problem, stream=stream)
-        names = getattr(self, "feature_names_in_", [f"column {place} of X" for place in range(x.shape[1])])
-        return FitData(problem.kept_rows(x), problem, task, targets, weights, tuple(map(str, names)))
+        names = getattr(
+            self, "feature_names_in_", [f"column {place} of X" for place in range(x.shape[1])]
+        )
+        return FitData(
+            problem.kept_rows(x), problem, task, targets, weights, tuple(map(str, names))
+        )
 
     def _first_problem(
-        self, inputs: Inputs, classes: ArrayLike | None, groups: Declared | None, *, compared: bool, stream: bool
+        self,
+        inputs: Inputs,
+        classes: ArrayLike | None,
+        groups: Declared | None,
+        *,
+        compared: bool,
+        stream: bool,
     ) -> Problem:
         """The record of the first rows, which fixes the meaning of the values."""
         numeric = bool(is_regressor(self))
         names = ("criterion", "contrast", "intersectional", "continuous")
-        problem = (make_problem if stream else problem_with_shares)(
+        problem = (make_problem if stream else problem_with_probabilities)(
             inputs,
             **{name: getattr(self, name) for name in names},
             pos_label=getattr(self, "pos_label", None),
@@ -291,8 +349,12 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             self.classes_ = np.asarray(problem.scheme.classes, dtype=kind)
         return problem
 
-    def _fits(self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any] | None]:
-        """Fitted attributes for every seed and, within it, every strength; None where training diverged."""
+    def _fits(
+        self, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
+    ) -> list[dict[str, Any] | None]:
+        """Fitted attributes for every seed and, within it, every strength; None where training
+        diverged.
+        """
         return train_models(self, data, strengths=strengths, seeds=seeds)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
@@ -303,12 +365,19 @@ class FairEstimator(Settings, Saved, BaseEstimator):
 def train_models(
     estimator: FairEstimator, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
-    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    """Fitted attributes for every seed and, within it, every strength, trained at once; None
+    where it diverged.
+    """
     scheme, samples = data.problem.scheme, data.samples()
-    model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
+    model = model_for(estimator, data.x.shape[1], data.outputs)
+    schedule = schedule_for(estimator, len(data.problem))
+    if data.problem.probabilities is not None:
+        schedule = _schedule_of_entries(schedule, len(data.problem), len(samples))
     places: Sequence[int] = range(len(seeds))
     compared = trainable(estimator, data.problem) if any(strengths) else Trainable(())
-    objective = objective_for(estimator, scheme, data.task, compared.comparisons, class_weight=data.class_weight)
+    objective = objective_for(
+        estimator, scheme, data.task, compared.comparisons, class_weight=data.class_weight
+    )
     if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
         models, ends, separating = solve_linear(
             samples,
@@ -319,9 +388,12 @@ def train_models(
             standardize=estimator.standardize,
         )
         _warn_of_solutions(strengths, ends, [data.names[place] for place in separating])
-        places, seed_rows = [0] * len(seeds), [samples] * len(seeds)  # one model for all seeds
+        # one model for all seeds
+        places = [0] * len(seeds)
+        seed_rows = [samples] * len(seeds)
     else:
-        parts = _parts_by_seed(estimator, samples, seeds, data.problem)
+        parts = _parts_by_seed(estimator, data, seeds)
+        by_probabilities = data.problem.probabilities is not None
         models = train(
             samples,
             model,
@@ -331,13 +403,17 @@ def train_models(
             schedule=schedule,
             rows=[rows for rows, _ in parts] or None,
             validation=[aside for _, aside in parts] or None,
+            validated="batch" if by_probabilities else "population",
             standardize=estimator.standardize,
             device=as_device(estimator.device),
             verbose=estimator.verbose,
         )
         seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
         _warn_of_probabilities(models, model, data)
-    moments = {id(rows): Moments.from_samples(rows) if estimator.standardize else None for rows in seed_rows}
+    moments = {
+        id(rows): Moments.from_samples(rows) if estimator.standardize else None
+        for rows in seed_rows
+    }
     return [
         None
         if bool(models.failed[place, k])
@@ -353,39 +429,70 @@ def train_models(
     ]
 
 
+def _schedule_of_entries(schedule: Schedule, rows: int, entries: int) -> Schedule:
+    """The same schedule for rows whose groups have probabilities: batches contain entries of rows,
+    and an epoch has as many as for rows of known groups.
+    """
+    if schedule.batch_size >= rows:
+        return replace(schedule, batch_size=entries)
+    return replace(schedule, steps=rows // schedule.batch_size)
+
+
 def _parts_by_seed(
-    estimator: FairEstimator, samples: Samples, seeds: Sequence[int], problem: Problem
+    estimator: FairEstimator, data: FitData, seeds: Sequence[int]
 ) -> list[tuple[Tensor, Tensor]]:
-    """Training and validation rows of each seed; none without early stopping."""
-    share = _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
-    return [_parts(samples, share, seed, problem) for seed in seeds] if share else []
+    """Training and validation samples of each seed; none without early stopping.
+
+    All entries of a row are in the same part.
+    """
+    share = (
+        _VALIDATION_SHARE if estimator.early_stopping is True else float(estimator.early_stopping)
+    )
+    if not share:
+        return []
+    row = torch.as_tensor(data.problem.row_of_entry)
+    parts = []
+    for seed in seeds:
+        aside = _rows_aside(data, share, seed)[row]
+        parts.append((torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]))
+    return parts
 
 
-def _parts(samples: Samples, share: float, seed: int, problem: Problem) -> tuple[Tensor, Tensor]:
-    """Training and validation rows: this share of each cell (and class), two of each if it has six.
+def _rows_aside(data: FitData, share: float, seed: int) -> Tensor:
+    """Whether each row is for validation: this share of each cell (and class), two of each if it
+    has six.
 
     Clusters are not divided.
     """
-    kind = samples.cell
+    problem = data.problem
+    kind = _tensor(problem.cell)
     if problem.scheme.classes:
-        kind = samples.cell * (1 + int(samples.y.max())) + samples.y.long()
+        label = _tensor(data.targets).long()
+        kind = kind * (1 + int(label.max())) + label
     if problem.clusters is not None:
-        aside = torch.as_tensor(cluster_share(share, problem.clusters, kind.numpy(), seed))
-        return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
-    generator, aside = torch.Generator().manual_seed(seed), torch.zeros(len(samples), dtype=torch.bool)
+        return torch.as_tensor(cluster_share(share, problem.clusters, kind.numpy(), seed))
+    generator = torch.Generator().manual_seed(seed)
+    aside = torch.zeros(len(problem), dtype=torch.bool)
     for value in kind.unique():
         rows = torch.nonzero(kind == value)[:, 0]
         count = max(round(share * len(rows)), min(2, len(rows) // 3))
         aside[rows[torch.randperm(len(rows), generator=generator)[:count]]] = True
-    return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
+    return aside
 
 
-def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], separating: Sequence[str]) -> None:
-    """Warn of strengths at which the solver has not converged, and of features that separate the labels."""
-    unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
+def _warn_of_solutions(
+    strengths: Sequence[float], ends: Sequence[Minimum], separating: Sequence[str]
+) -> None:
+    """Warn of strengths at which the solver has not converged, and of features that separate
+    the labels.
+    """
+    unfinished = [
+        f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged
+    ]
     if unfinished:
         warnings.warn(
-            f"the solver had not converged after {MOST_ITERATIONS} iterations at strength {', '.join(unfinished)}; "
+            f"the solver had not converged after {MOST_ITERATIONS} iterations at strength "
+            f"{', '.join(unfinished)}; "
             "scale X (standardize=True), or add some weight_decay",
             ConvergenceWarning,
             stacklevel=4,
@@ -393,7 +500,8 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], sepa
     if separating:
         more = f" and {len(separating) - 5} others" if len(separating) > 5 else ""
         warnings.warn(
-            f"the labels of some rows are determined by {', '.join(separating[:5])}{more}, so their weights have no "
+            f"the labels of some rows are determined by {', '.join(separating[:5])}{more}, so "
+            "their weights have no "
             "finite optimum; add some weight_decay, or leave them out",
             ConvergenceWarning,
             stacklevel=4,
@@ -401,8 +509,14 @@ def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], sepa
 
 
 def _warn_of_probabilities(models: TrainedStack, model: Model, data: FitData) -> None:
-    """Warn if a user's module returns numbers between 0 and 1 for all rows, trained or not, as Sigmoid does."""
-    if not isinstance(model, StackedModule) or data.task.name == "regression" or bool(models.failed[0, 0]):
+    """Warn if a user's module returns numbers between 0 and 1 for all rows, trained or not, as
+    Sigmoid does.
+    """
+    if (
+        not isinstance(model, StackedModule)
+        or data.task.name == "regression"
+        or bool(models.failed[0, 0])
+    ):
         return
     predictor = models.predictor(0, 0)
     starts = [stack_parameters([model.initial(seed)], copies=1) for seed in range(_STARTS)]
@@ -412,11 +526,13 @@ def _warn_of_probabilities(models: TrainedStack, model: Model, data: FitData) ->
     outputs = (candidate.output(data.x) for candidate in chain([predictor], untrained))
     if all(bool(((output >= 0) & (output <= 1)).all()) for output in outputs):
         warning = MetrifairWarning(
-            "returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities",
+            "returns numbers between 0 and 1 for all rows, which are used as log-odds and not as "
+            "probabilities",
             argument="model",
             remedy="remove its last layer if that is Sigmoid or Softmax",
         )
-        reused(lambda: warnings.warn(warning, stacklevel=7), _warn_of_probabilities)  # once in a search
+        # once in a search
+        reused(lambda: warnings.warn(warning, stacklevel=7), _warn_of_probabilities)
 
 
 def fit_stack(
@@ -428,10 +544,11 @@ def fit_stack(
     seeds: Sequence[int],
     **tables: Table | None,
 ) -> list[Estimator | None]:
-    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
+    """Fitted copies of the estimator for every seed and, within it, every strength; None where
+    training diverged.
 
-    They equal ``fit`` with that strength and ``random_state``, but are trained all at once. ``tables`` are groups,
-    strata, weights and clusters, as in ``fit``.
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    ``tables`` are groups, strata, weights and clusters, as in ``fit``.
     """
     template = clone(estimator)
     data = template._training_data(X, y, strengths=strengths, **tables)
@@ -442,7 +559,9 @@ def fit_stack(
             models.append(None)
             continue
         model = clone(template).set_params(strength=strength, random_state=seed)
-        model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")} | fitted)
+        model.__dict__.update(
+            {name: value for name, value in vars(template).items() if name.endswith("_")} | fitted
+        )
         models.append(model)
     return models
 
@@ -450,23 +569,25 @@ def fit_stack(
 def model_output(estimator: Any, X: Table) -> Floats:
     """The output of the fitted model for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
-    learner: Learner | None = getattr(estimator, "learner_", None)
-    if learner is not None and learner.fresh:
-        waiting = 0 if learner.waiting is None else len(learner.waiting)
+    if getattr(estimator, "n_updates_", None) == 0:
         warnings.warn(
-            f"the model is not trained yet: {waiting} samples wait for a batch of {learner.rule.size} with all groups. "
-            "Predictions are close to their base rate, or mean. Continue with partial_fit",
+            "the model is not trained yet: its samples do not cover a batch with all groups. "
+            "Predictions are close to "
+            "their base rate, or mean. Continue with partial_fit",
             MetrifairWarning,
             stacklevel=3,
         )
     with _explain_bad_features(estimator, X):
-        x = validate_data(estimator, X, dtype=np.float64, reset=False)
+        x = validate_data(estimator, as_features(X), dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
-    return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of read-only memory
+    # torch warns of read-only memory
+    return predictor.output(np.require(x, requirements=["C", "W"]))
 
 
 def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
-    """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the units of X."""
+    """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the
+    units of X.
+    """
     check_is_fitted(estimator, "predictor_")
     predictor: Predictor = estimator.predictor_
     parts = predictor.linear_parts()
@@ -479,9 +600,16 @@ def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
     """Raise a DataError where labels are missing, or the target of a regression is text."""
     if y.ndim and y.dtype.kind == "O" and is_missing(y).any():
         raise DataError("y contains missing values; leave these rows out, or fill them in")
-    text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
+    text = (
+        next((value for value in y.flat if isinstance(value, str)), None)
+        if y.dtype.kind in "USO"
+        else None
+    )
     if text is not None and numeric:
-        raise DataError(f"y must contain numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
+        raise DataError(
+            f"y must contain numbers, got text such as {str(text)!r}; FairClassifier predicts "
+            "classes"
+        )
 
 
 def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:
@@ -492,12 +620,15 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     for attribute in group_codes(sensitive_features, **settings).attributes:
         if len(attribute.groups) < 2 and not attribute.is_number:
             problem = f"the stream begins with the group {list(attribute.groups)} of {attribute.name} only"
-            raise DataError(problem, remedy="pass groups=, a list of all groups, to the first partial_fit")
+            raise DataError(
+                problem, remedy="pass groups=, a list of all groups, to the first partial_fit"
+            )
 
 
 def _learner(estimator: Any, data: FitData) -> Learner:
-    """A new learner, or one that continues from ``fit``."""
-    scheme, seed = data.problem.scheme, make_seed(estimator.random_state)
+    """A new learner, or one that continues from ``fit``, or from a stream that was saved."""
+    scheme = data.problem.scheme
+    seed = make_seed(estimator.random_state)
     objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
     if estimator.estimate == "rows":  # a stream has no fixed rows
         objective = replace(objective, estimate="population")
@@ -506,7 +637,9 @@ def _learner(estimator: Any, data: FitData) -> Learner:
         size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
         least=objective.least,
     )
-    fitted: Predictor | None = getattr(estimator, "predictor_", None)
+    updates = getattr(estimator, "n_updates_", None)
+    # A stream without a step begins anew: its model was only the base rate.
+    fitted: Predictor | None = None if updates == 0 else getattr(estimator, "predictor_", None)
     learner = Learner(
         model_for(estimator, data.x.shape[1], data.outputs),
         objective,
@@ -520,6 +653,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
     )
     if fitted is not None:
         learner.moments = estimator.moments_
+    learner.updates = updates or 0
     return learner
 
 
@@ -530,12 +664,14 @@ def _explain_bad_features(estimator: Any, X: Table) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        name, problem = type(estimator).__name__, not_numbers(X) if is_frame else ""
+        name = type(estimator).__name__
+        problem = not_numbers(X) if is_frame else ""
         if str(error).startswith("Input X contains NaN"):
             problem = problem or "missing values (NaN)"
         if not problem:
             raise
         raise DataError(
-            f"X contains {problem}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
+            f"X contains {problem}; encode it first with make_pipeline(TableEncoder(), {name}()), "
+            "fitted with "
             f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
         ) from error

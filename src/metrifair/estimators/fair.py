@@ -26,86 +26,94 @@ from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
 class FairClassifier(ClassifierMixin, FairEstimator):
     """A classifier with similar score distributions in all groups.
 
-    ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The unfairness is a
-    distance between the groups' score distributions. Prediction needs no groups.
+    ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The
+    unfairness is a distance between the groups' score distributions. Prediction needs no groups.
 
     The parameters are grouped by subject:
 
-    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
-      ``intersectional``, ``continuous``, ``small_groups``.
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``,
+      ``contrast``, ``intersectional``, ``continuous``, ``small_groups``.
     - Model: ``model``, ``solver``, ``hidden``.
-    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
-      ``early_stopping``, ``standardize``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``,
+      ``weight_decay``, ``early_stopping``, ``standardize``.
     - Computation: ``device``, ``random_state``, ``verbose``.
     - Classes: ``pos_label``, ``class_weight``.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 trains an ordinary classifier, which needs no groups. For
-        ``energy`` and two groups it is the paper's lambda: the paper penalizes 2 lambda z^2, z being the L2 distance
-        between the distribution functions, and 2 z^2 is the energy distance. For ``cramer``, which is z^2, it is twice
-        lambda.
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary classifier, which needs
+        no groups. For ``energy`` and two groups it is the paper's lambda: the paper penalizes 2
+        lambda z^2, z being the L2 distance between the distribution functions, and 2 z^2 is the
+        energy distance. For ``cramer``, which is z^2, it is twice lambda.
     criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
-        ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
+        Fairness criterion: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``,
+        ``equalized_odds``, ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion``
+        of your own.
     metric : str or callable, default="energy"
-        Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
-        ``total_variation``, or a function of two tensors. The penalty ``total_variation`` compares shares in 10 bins
-        with gradients of a smoothed version, and not the shares of every value, as ``unfairness`` does.
+        Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``,
+        ``kolmogorov``, ``total_variation``, or a function of two tensors. The penalty
+        ``total_variation`` compares shares in 10 bins with gradients of a smoothed version, and not
+        the shares of every value, as ``unfairness`` does.
     estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance between the groups'
-        training rows, without bias and never negative. ``"population"``: the distance in the population, without bias,
-        as in the paper; on few rows it rewards spread at large strengths. ``"batch"``: the distance within each batch,
-        which is biased upwards. All other metrics use ``"batch"``.
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance
+        between the groups' training rows, without bias and never negative. ``"population"``: the
+        distance in the population, without bias, as in the paper; on few rows it rewards spread at
+        large strengths. ``"batch"``: the distance within each batch, which is biased upwards. All
+        other metrics use ``"batch"``.
     combine : {"mean", "sum"}, default="mean"
-        How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and control strata, and sums
-        it over sets of labels and attributes. ``"sum"`` sums it over everything, as in the paper. Both are equal for
-        two groups.
+        How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and
+        control strata, and sums it over sets of labels and attributes. ``"sum"`` sums it over
+        everything, as in the paper. Both are equal for two groups.
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs (probabilities or log-odds).
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
-        ``"independence"`` measures how much scores depend on the group: small groups count little, and a batch need not
-        contain every group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
+        with the rest. ``"independence"`` measures how much scores depend on the group: small groups
+        count little, and a batch need not contain every group.
     intersectional : bool, default=False
-        Compare the intersections of several attributes instead of each attribute. By default each attribute has its own
-        penalty.
+        Compare the intersections of several attributes instead of each attribute. By default each
+        attribute has its own penalty.
     continuous : "auto", bool or list of str, default="auto"
-        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric attribute is
-        ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than 20 different
-        values and warns.
+        Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric
+        attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric
+        columns with more than 20 different values and warns.
     small_groups : {"leave_out", "error"}, default="leave_out"
-        Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
-        them from the penalty and warns; ``"error"`` raises.
+        Treatment of groups with fewer than two training rows (in a set of the criterion).
+        ``"leave_out"`` excludes them from the penalty and warns; ``"error"`` raises.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train: a network, a linear model, or a module of your own. A module maps the features to the log-odds
-        of the last class, or, if there are more than two classes, to one output per class, the inputs of ``softmax``.
-        It must not end in Sigmoid or Softmax. Layers that keep running statistics, such as BatchNorm, raise an error.
+        Model to train: a network, a linear model, or a module of your own. A module maps the
+        features to the log-odds of the last class, or, if there are more than two classes, to one
+        output per class, the inputs of ``softmax``. It must not end in Sigmoid or Softmax. Layers
+        that keep running statistics, such as BatchNorm, raise an error.
     solver : {"auto", "lbfgs", "sgd"}, default="auto"
-        Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and independent of the seed.
-        ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS for linear models, unless ``epochs``,
-        ``batch_size`` or ``learning_rate`` is set, the metric has no useful gradient (kolmogorov, total_variation,
-        functions of your own), ``estimate="population"``, mmd has more than 2,000 rows, or X has more than 100
-        million numbers.
+        Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and
+        independent of the seed. ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS
+        for linear models, unless ``epochs``, ``batch_size`` or ``learning_rate`` is set, the metric
+        has no useful gradient (kolmogorov, total_variation, functions of your own),
+        ``estimate="population"``, mmd has more than 2,000 rows, or X has more than 100 million
+        numbers.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
     batch_size : int or "auto", default="auto"
-        Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows (docs/defaults.md).
+        Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows
+        (docs/defaults.md).
     epochs : int or "auto", default="auto"
         Passes over the data. By default as many as 150 to 1,000 steps need.
     learning_rate : float or "auto", default="auto"
         Learning rate of Adam; 0.005 by default.
     learning_rate_decay : float or "auto", default="auto"
-        Factor of the learning rate after each epoch. By default the strength grows to its final value over the first
-        half of the steps, and the learning rate falls to 0 over the last half. With a number the strength is constant.
+        Factor of the learning rate after each epoch. By default the strength grows to its final
+        value over the first half of the steps, and the learning rate falls to 0 over the last half.
+        With a number the strength is constant.
     weight_decay : float, default=0.0
         Weight of half the squared parameters of the standardized features.
     early_stopping : bool or float, default=False
-        Share of the rows held out for validation (True: a tenth of each group and class). Training keeps the weights
-        with the lowest risk + strength x unfairness on them. Once the strength has reached its final value, training
-        stops after ten epochs without improvement. Every model of a frontier keeps its own best weights. Linear models
-        are then trained by stochastic gradient steps.
+        Share of the rows held out for validation (True: a tenth of each group and class). Training
+        keeps the weights with the lowest risk + strength x unfairness on them. Once the strength
+        has reached its final value, training stops after ten epochs without improvement. Every
+        model of a frontier keeps its own best weights. Linear models are then trained by stochastic
+        gradient steps.
     standardize : bool, default=True
         Center and scale the features.
     device : str, default="auto"
@@ -115,11 +123,13 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     verbose : bool, default=False
         Show a progress bar.
     pos_label : object, default=None
-        The positive label, for equal opportunity and predictive equality. By default the last class.
+        The positive label, for equal opportunity and predictive equality. By default the last
+        class.
     class_weight : "balanced", dict or None, default=None
-        Weights of the classes in the loss: ``"balanced"`` gives all classes the same total weight, a dict gives one
-        number for each. Weights are scaled to a mean of 1 over all rows, so that ``strength`` keeps its meaning. The
-        unfairness ignores them. ``partial_fit`` uses the numbers of a dict unscaled.
+        Weights of the classes in the loss: ``"balanced"`` gives all classes the same total weight,
+        a dict gives one number for each. Weights are scaled to a mean of 1 over all rows, so that
+        ``strength`` keeps its meaning. The unfairness ignores them. ``partial_fit`` uses the
+        numbers of a dict unscaled.
 
     Attributes
     ----------
@@ -193,7 +203,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The most probable class of each sample; of two that are equally probable, the positive one.
+        """The most probable class of each sample; of two that are equally probable, the positive
+        one.
 
         Parameters
         ----------
@@ -215,7 +226,9 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 
     @property
     def coef_(self) -> Floats:
-        """Weights of a linear model's features, in their own units: (1, n_features), or a row for each class."""
+        """Weights of a linear model's features, in their own units: (1, n_features), or a row
+        for each class.
+        """
         return linear_parts(self, "coef_")[0]
 
     @property
@@ -224,24 +237,33 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         return linear_parts(self, "intercept_")[1]
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
-        classes, labels = list(problem.scheme.classes), problem.labels
+        classes = list(problem.scheme.classes)
+        labels = problem.labels
         if len(classes) < 2 and stream:
             raise DataError(
-                f"the stream begins with the class {classes} only; pass classes=, a list of all classes, to the first "
+                f"the stream begins with the class {classes} only; pass classes=, a list of all "
+                "classes, to the first "
                 "partial_fit"
             )
         if len(classes) < 2 or labels is None:
-            raise DataError(f"y must contain at least two classes, got {len(classes)} class: {classes}")
+            raise DataError(
+                f"y must contain at least two classes, got {len(classes)} class: {classes}"
+            )
         return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)
 
     def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:
-        classes, class_weight = self.classes_.tolist(), self.class_weight
+        classes = self.classes_.tolist()
+        class_weight = self.class_weight
         counts = np.ones(len(classes))
         if not stream:
-            counts = np.bincount(np.asarray(problem.labels), problem.weight, minlength=len(classes)).astype(np.float64)
+            counts = np.bincount(
+                np.asarray(problem.labels), problem.weight, minlength=len(classes)
+            ).astype(np.float64)
         elif isinstance(class_weight, str):
             problem_text = "needs the shares of the classes, which a stream does not provide"
-            raise DataError(problem_text, argument="class_weight", received=class_weight, remedy="pass a dict")
+            raise DataError(
+                problem_text, argument="class_weight", received=class_weight, remedy="pass a dict"
+            )
         weights = class_weights(class_weight, classes, counts)
         if stream and isinstance(class_weight, Mapping):
             return tuple(float(class_weight.get(value, 1.0)) for value in classes)
@@ -253,29 +275,31 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 class FairRegressor(RegressorMixin, FairEstimator):
     """A regressor with similar distributions of predictions in all groups.
 
-    With ``standardize`` the target too is centered and scaled, so that a strength means the same on every scale.
+    With ``standardize`` the target too is centered and scaled, so that a strength means the same on
+    every scale.
 
     The parameters are grouped by subject:
 
-    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``, ``contrast``,
-      ``intersectional``, ``continuous``, ``small_groups``.
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``,
+      ``contrast``, ``intersectional``, ``continuous``, ``small_groups``.
     - Model: ``model``, ``solver``, ``hidden``.
-    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``, ``weight_decay``,
-      ``early_stopping``, ``standardize``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``,
+      ``weight_decay``, ``early_stopping``, ``standardize``.
     - Computation: ``device``, ``random_state``, ``verbose``.
     - Target: ``loss``.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs
+        no groups.
     criterion, metric, estimate, combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs. Both are the same here up to scale.
     contrast, intersectional, continuous, small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train: a network, a linear model, or a module of your own from features to one output per sample.
-        Layers that keep running statistics, such as BatchNorm, raise an error.
+        Model to train: a network, a linear model, or a module of your own from features to one
+        output per sample. Layers that keep running statistics, such as BatchNorm, raise an error.
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
     standardize : bool, default=True
@@ -351,9 +375,12 @@ class FairRegressor(RegressorMixin, FairEstimator):
         if not hasattr(self, "scheme_"):
             self.target_scaling_ = (0.0, 1.0)
             if self.standardize and not stream:
-                distinct, place = np.unique(y, return_inverse=True)  # so that a weight of two is exactly two rows
+                # so that a weight of two is exactly two rows
+                distinct, place = np.unique(y, return_inverse=True)
                 weight = np.bincount(place, problem.weight)
-                mean, deviation = weighted_moments(torch.as_tensor(distinct).unsqueeze(1), torch.as_tensor(weight))
+                mean, deviation = weighted_moments(
+                    torch.as_tensor(distinct).unsqueeze(1), torch.as_tensor(weight)
+                )
                 if bool(deviation.isinf()):
                     raise DataError("y spreads so far that its square is infinite; rescale it")
                 self.target_scaling_ = (mean.item(), deviation.item())

@@ -19,6 +19,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Criterion, Penalize
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
+from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
@@ -37,7 +38,8 @@ SmallGroups: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
 FEWEST = 2  # rows that have a distribution; one alone would draw everybody to itself
-_PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
+# of vector scores; the same for all members of a stack, so that each equals a fit of its own
+_PROJECTIONS_SEED = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -81,24 +83,38 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "strength": ("a finite number from 0 upwards", lambda value: is_number(value) and value >= 0),
     "learning_rate": (
         "'auto' or a positive number",
-        lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0),
+        lambda value: (
+            (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0)
+        ),
     ),
     "learning_rate_decay": (
         "'auto' or a number above 0, at most 1",
-        lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and 0 < value <= 1),
+        lambda value: (
+            (isinstance(value, str) and value == "auto") or (is_number(value) and 0 < value <= 1)
+        ),
     ),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
     "early_stopping": (
         "True, False, or the share of rows to judge by, between 0 and 1",
         lambda value: isinstance(value, (bool, np.bool_)) or (is_number(value) and 0 < value < 1),
     ),
-    "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
-    "batch_size": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
+    "epochs": (
+        "'auto' or an integer from 1 upwards",
+        lambda value: value == "auto" or is_integer(value),
+    ),
+    "batch_size": (
+        "'auto' or an integer from 1 upwards",
+        lambda value: value == "auto" or is_integer(value),
+    ),
     "hidden": (
         "a list of integers from 1 upwards",
-        lambda value: isinstance(value, (list, tuple, np.ndarray)) and all(is_integer(units) for units in value),
+        lambda value: (
+            isinstance(value, (list, tuple, np.ndarray))
+            and all(is_integer(units) for units in value)
+        ),
     ),
-    "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),  # scikit-learn has numbers
+    # scikit-learn has numbers
+    "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),
 }
 
 
@@ -110,12 +126,18 @@ def check_settings(settings: Settings) -> None:
     check_aim(settings)
     check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
     if settings.solver == "lbfgs" and not _is_linear(settings):
-        raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
+        raise DataError(
+            "solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network"
+        )
     if settings.solver == "lbfgs" and settings.early_stopping:
-        raise DataError("solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, or 'sgd'")
+        raise DataError(
+            "solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, "
+            "or 'sgd'"
+        )
     if settings.solver == "lbfgs" and settings.estimate == "population":
         raise DataError(
-            "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'"
+            "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set "
+            "solver='sgd'"
         )
 
 
@@ -136,7 +158,9 @@ def check_range(name: str, value: object) -> None:
 
 
 class Trainable(NamedTuple):
-    """The comparisons that training makes, and the groups that are left out of them, with their rows."""
+    """The comparisons that training makes, and the groups that are left out of them, with their
+    rows.
+    """
 
     comparisons: tuple[Comparison, ...]
     left_out: tuple[str, ...] = ()
@@ -149,29 +173,44 @@ _NAMED = 10  # small groups in a message; ids by mistake would be many
 def trainable(aim: Aim, problem: Problem) -> Trainable:
     """The comparisons of a problem with enough rows; a warning, or an error, names the others.
 
-    A side needs two rows. Where the population is estimated from batches, a side of several cells loses cells with one
-    row, because one row shows nothing about the variation within its cell.
+    A side needs two rows. Where the population is estimated from batches, a side of several cells
+    loses cells with one row, because one row shows nothing about the variation within its cell.
     """
     warn_of_labels(problem)
+    warn_of_unknown_names(problem)
     if problem.probabilities is not None and aim.estimate == "population":
         wrong = "'population' needs the group of each row, and these are probabilities"
         raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
     sizes = problem.cell_sizes
     of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
-    candidates = [_large_enough(comparison, problem, sizes, of_cell, small) for comparison in problem.comparisons]
+    candidates = [
+        _large_enough(comparison, problem, sizes, of_cell, small)
+        for comparison in problem.comparisons
+    ]
     comparisons = [comparison for comparison in candidates if comparison is not None]
-    names = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
+    names = "; ".join(list(small)[:_NAMED]) + (
+        f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else ""
+    )
     if small and (aim.small_groups == "error" or not comparisons):
         equal = all(name.endswith(_EQUAL) for name in small)
-        advice = "leave out attributes with one value" if equal else "merge small groups, mark them as missing"
+        advice = (
+            "leave out attributes with one value"
+            if equal
+            else "merge small groups, mark them as missing"
+        )
         raise TooFewSamples(
             f"too small to train on: {names}; {advice}"
-            + (", or leave them out of the penalty with small_groups='leave_out'" if comparisons else "")
+            + (
+                ", or leave them out of the penalty with small_groups='leave_out'"
+                if comparisons
+                else ""
+            )
         )
     if small:
         warnings.warn(
-            f"left out of the penalty, as too small to train on: {names}; their rows still count for the risk. Merge "
+            f"left out of the penalty, as too small to train on: {names}; their rows still count "
+            "for the risk. Merge "
             "small groups to include them",
             MetrifairWarning,
             stacklevel=4,
@@ -180,16 +219,27 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
 
 
 def _large_enough(
-    comparison: Comparison, problem: Problem, sizes: Floats | Integers, of_cell: int, small: dict[str, None]
+    comparison: Comparison,
+    problem: Problem,
+    sizes: Floats | Integers,
+    of_cell: int,
+    small: dict[str, None],
 ) -> Comparison | None:
-    """The comparison of cells with enough rows, None where too few are left; the others are added to ``small``."""
-    sides, dependent = [], isinstance(comparison, Dependence)
+    """The comparison of cells with enough rows, None where too few are left; the others are
+    added to ``small``.
+    """
+    sides = []
+    dependent = isinstance(comparison, Dependence)
     for cells, group in zip(comparison.sides, comparison.groups, strict=False):
         enough = tuple(cell for cell in cells if sizes[cell] >= comparison.needs(of_cell))
         rows, used = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
         sides.append(enough if used >= FEWEST else ())
         where = "" if comparison.within == "everyone" else f", {comparison.within}"
-        name = f"{comparison.attribute}{where}" if dependent else f"{comparison.attribute} {group!r}{where}"
+        name = (
+            f"{comparison.attribute}{where}"
+            if dependent
+            else f"{comparison.attribute} {group!r}{where}"
+        )
         if used < FEWEST:
             small[f"{name} ({rows:g} row{'' if rows == 1 else 's'})"] = None
         elif used < rows:
@@ -199,7 +249,8 @@ def _large_enough(
         return None
     if not isinstance(comparison, Dependence):
         return replace(comparison, left=sides[0], right=sides[1])
-    values, inside = problem.attribute_values, np.isin(problem.cell, sides[0])
+    values = problem.attribute_values
+    inside = np.isin(problem.cell, sides[0])
     weight = None if problem.weight is None else torch.as_tensor(problem.weight[inside])
     if values is not None:
         column = torch.as_tensor(values[inside, comparison.column])
@@ -232,13 +283,17 @@ def objective_for(
     )
 
 
-def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
-    """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the rows is 1.
+def class_weights(
+    weight: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]
+) -> tuple[float, ...]:
+    """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the
+    rows is 1.
 
     Parameters
     ----------
     weight : "balanced", dict or None
-        Equal total weight of all classes; or a weight for each class, 1 if it is not named. None: no weights.
+        Equal total weight of all classes; or a weight for each class, 1 if it is not named. None:
+        no weights.
     classes : sequence
         The classes in order.
     counts : ndarray
@@ -263,12 +318,21 @@ def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: NDArray[n
     elif isinstance(weight, Mapping):
         unknown = [key for key in weight if key not in classes]
         if unknown:
-            raise DataError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
-        if not all(is_number(value) and value >= 0 for value in weight.values()) or not any(weight.values()):
-            raise DataError(f"class_weight must contain numbers from 0 upwards, and one above 0, got {dict(weight)}")
+            raise DataError(
+                f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}"
+            )
+        if not all(is_number(value) and value >= 0 for value in weight.values()) or not any(
+            weight.values()
+        ):
+            raise DataError(
+                "class_weight must contain numbers from 0 upwards, and one above 0, got "
+                f"{dict(weight)}"
+            )
         weights = np.array([float(weight.get(label, 1.0)) for label in classes])
     else:
-        raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {weight!r}")
+        raise DataError(
+            f"class_weight must be None, 'balanced' or a dict from class to weight, got {weight!r}"
+        )
     mean = float(weights @ counts) / float(counts.sum())
     if not mean > 0:
         raise DataError(f"class_weight leaves no row of y with weight: {weight!r}")
@@ -278,7 +342,8 @@ def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: NDArray[n
 def criterion_for(scheme: Scheme) -> Criterion:
     """The criterion for models that return the log-odds of the last of two classes.
 
-    A user's score is a function of the positive class's probability, and of 1 where that is the label.
+    A user's score is a function of the positive class's probability, and of 1 where that is the
+    label.
     """
     score = scheme.criterion.score
     if not callable(score) or len(scheme.classes) != 2 or scheme.positive == 1:
@@ -289,17 +354,20 @@ def criterion_for(scheme: Scheme) -> Criterion:
 def model_for(settings: Settings, features: int, outputs: int) -> Model:
     """The network that ``model`` and ``hidden`` describe."""
     if isinstance(settings.model, torch.nn.Module):
-        return StackedModule(copy.deepcopy(settings.model), outputs)  # the user's module keeps its mode and buffers
+        # the user's module keeps its mode and buffers
+        return StackedModule(copy.deepcopy(settings.model), outputs)
     check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
     return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Default batch size and epochs for this number of samples; docs/results/defaults.md explains them.
+    """Default batch size and epochs for this number of samples; docs/results/defaults.md explains
+    them.
 
-    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
-    steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
-    grows over the first half of them; the learning rate falls to 0 over the last half.
+    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model
+    makes about 1,000 steps; a network, which may overfit, 60 passes, but not fewer than 150 steps
+    nor many more than 1,000. The strength grows over the first half of them; the learning rate
+    falls to 0 over the last half.
     """
     size = settings.batch_size
     if size == "auto":
@@ -320,17 +388,28 @@ def _is_linear(settings: Settings) -> bool:
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
-    """Whether the solver for linear models fits a model, not gradient steps; see docs/results/defaults.md.
+    """Whether the solver for linear models fits a model, not gradient steps; see
+    docs/results/defaults.md.
 
-    By default it does if the loss is smooth, the metric's gradient informative, the distance of the rows estimated, no
-    option of gradient steps set, and the data not too large.
+    By default it does if the loss is smooth, the metric's gradient informative, the distance of the
+    rows estimated, no option of gradient steps set, and the data not too large.
     """
     if settings.solver != "auto" or not _is_linear(settings):
         return settings.solver == "lbfgs"
-    options = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
-    if any(value != "auto" for value in options) or settings.early_stopping or settings.estimate == "population":
+    options = [
+        settings.epochs,
+        settings.batch_size,
+        settings.learning_rate,
+        settings.learning_rate_decay,
+    ]
+    if (
+        any(value != "auto" for value in options)
+        or settings.early_stopping
+        or settings.estimate == "population"
+    ):
         return False
-    kinks_everywhere, metric = getattr(settings, "loss", None) == "absolute_error", facts_for(settings.metric)
+    kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
+    metric = facts_for(settings.metric)
     if kinks_everywhere or metric.gradient != "exact":
         return False
     return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not metric.by_pairs)
@@ -346,7 +425,10 @@ def as_device(device: str) -> torch.device:
     except (RuntimeError, TypeError) as error:
         raise DataError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from error
     if result.type == "cuda" and not has_cuda:
-        raise DataError(f"device={device!r} needs CUDA, which this machine or this torch does not have; use 'auto'")
+        raise DataError(
+            f"device={device!r} needs CUDA, which this machine or this torch does not have; use "
+            "'auto'"
+        )
     return result
 
 
@@ -355,6 +437,9 @@ def check_devices(devices: Sequence[str] | None) -> None:
     if devices is None:
         return
     if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
-        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
+        raise DataError(
+            "devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got "
+            f"{devices!r}"
+        )
     for device in devices:
         as_device(device)

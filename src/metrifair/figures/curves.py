@@ -1,4 +1,6 @@
-"""Score distributions of groups, ready to be drawn: the one density estimate of audits and frontiers."""
+"""Score distributions of groups, ready to be drawn: the one density estimate of audits and
+frontiers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _MOST_POINTS = 2_000
 
 @dataclass(frozen=True)
 class Curves:
-    """Score distributions of the groups under one model: densities and distribution functions on one grid."""
+    """Score distributions of the groups under one model: densities and distribution functions
+    on one grid.
+    """
 
     grid: Sequence[float]
     density: Mapping[str, Sequence[float]]  # by group
@@ -33,27 +37,41 @@ def make_curves(
     *,
     marked: Sequence[float] = (),
 ) -> Curves:
-    """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
+    """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,)
+    at ``values``.
 
     Groups of few rows have no density. The grid includes the ``marked`` scores.
 
-    >>> curves = make_curves(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
+    >>> curves = make_curves(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0,
+    ...     1.0))
     >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
     (0.25, 1.0, 101)
     """
     low, high = score_range
-    high = high if high > low else low + max(1.0, 1e-9 * abs(low))
+    if high <= low:
+        high = low + max(1.0, 1e-9 * abs(low))
     # In few digits; far from 0 (times in seconds) it takes more to distinguish equal steps.
     digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
-    grid = np.unique([*(float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)), *marked])
-    density, cumulative = {}, {}
+    grid = np.unique(
+        [*(float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)), *marked]
+    )
+    density = {}
+    cumulative = {}
     for name, weight in weights.items():
         positive = weight > 0
-        points, share = values[positive], weight[positive] / weight.sum()
+        points = values[positive]
+        share = weight[positive] / weight.sum()
         below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
-        cumulative[name] = np.minimum(below, 1.0).round(8 if marked else 5).tolist()  # marked: shown as a figure
-        if sizes[name] >= FEW:  # the bumps of fewer scores show where those are, not how scores are distributed
-            density[name] = _density(points, share, sizes[name], grid)
+        # marked: shown as a figure
+        cumulative[name] = np.minimum(below, 1.0).round(8 if marked else 5).tolist()
+        # the bumps of fewer scores show where those are, not how scores are distributed
+        if sizes[name] >= FEW:
+            density[name] = _density(
+                points,
+                share,
+                sizes[name],
+                grid,
+            )
     return Curves(grid.tolist(), density, cumulative)
 
 
@@ -63,24 +81,37 @@ def row_curves(
     ends: tuple[float, float],
     weight: Floats | None = None,
 ) -> Curves:
-    """The same from one score for each row, and the membership of each row in each group (boolean or a probability).
+    """The same from one score for each row, and the membership of each row in each group (boolean
+    or a probability).
 
-    Groups without rows are left out. The grid includes the score at which the groups' shares below differ most.
+    Groups without rows are left out. The grid includes the score at which the groups' shares below
+    differ most.
     """
     values, place = np.unique(score, return_inverse=True)
-    weights, sizes = {}, {}
+    weights = {}
+    sizes = {}
     for name, share in members.items():
         if share.any():
-            weights[name] = np.bincount(place, share if weight is None else share * weight, len(values))
+            weights[name] = np.bincount(
+                place, share if weight is None else share * weight, len(values)
+            )
             sizes[name] = round(float(share.sum()))
     below = [np.cumsum(amounts) / amounts.sum() for amounts in weights.values()]
-    return make_curves(values, weights, sizes, ends, marked=[float(values[np.ptp(below, axis=0).argmax()])])
+    return make_curves(
+        values, weights, sizes, ends, marked=[float(values[np.ptp(below, axis=0).argmax()])]
+    )
 
 
-def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:
+def _density(
+    points: Floats,
+    share: Floats,
+    size: int,
+    grid: Floats,
+) -> list[float]:
     """Bumps of the width of Scott's rule; many points are thinned to their quantiles.
 
-    As scipy's gaussian_kde, which is not used: it rejects equal points, and does not subsample a million of them.
+    As scipy's gaussian_kde, which is not used: it rejects equal points, and does not subsample a
+    million of them.
     """
     length = float(grid[-1] - grid[0])
     away = (points - float(share @ points)) / length  # squares of huge scores would overflow

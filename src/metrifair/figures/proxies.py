@@ -1,8 +1,8 @@
 """Selection rates and energy distances by group probabilities: estimates, corrections, bounds.
 
-To first order, an estimate is a sum of the influences of the rows, so that sums of estimates of the same rows keep
-their correlation. The amount of a row in a group is its weight times the probability of the group. Amounts may be
-negative, where observed groups are corrected for errors.
+To first order, an estimate is a sum of the influences of the rows, so that sums of estimates of the
+same rows keep their correlation. The amount of a row in a group is its weight times the probability
+of the group. Amounts may be negative, where observed groups are corrected for errors.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from metrifair.support.special import student_quantile
 CELL_ROWS = 50  # of a cell that bounds rates: within fewer, shares are too noisy to be bounds
 
 
-class Estimate(NamedTuple):
-    """A figure, the influence of each row on it, and what noise adds to its value and to its variance.
+class SampleEstimate(NamedTuple):
+    """A figure, the influence of each row on it, and what noise adds to its value and to its
+    variance.
 
-    The squared influences on a figure that is ``quadratic`` in the differences of distributions grow as it does: they
-    are those at this value.
+    The squared influences on a figure that is ``quadratic`` in the differences of distributions
+    grow as it does: they are those at this value.
     """
 
     value: float
@@ -32,8 +33,8 @@ class Estimate(NamedTuple):
     variance: float = 0.0
     quadratic: float = 0.0  # 0: the figure is a mean
 
-    def __add__(self, other: Estimate) -> Estimate:  # type: ignore[override]
-        return Estimate(
+    def __add__(self, other: SampleEstimate) -> SampleEstimate:  # type: ignore[override]
+        return SampleEstimate(
             self.value + other.value,
             self.influence + other.influence,
             self.bias + other.bias,
@@ -41,20 +42,26 @@ class Estimate(NamedTuple):
             self.quadratic + other.quadratic,
         )
 
-    def __neg__(self) -> Estimate:
-        return Estimate(-self.value, -self.influence, -self.bias, self.variance, -self.quadratic)
+    def __neg__(self) -> SampleEstimate:
+        return SampleEstimate(
+            -self.value,
+            -self.influence,
+            -self.bias,
+            self.variance,
+            -self.quadratic,
+        )
 
     @property
-    def unbiased(self) -> Estimate:
+    def unbiased(self) -> SampleEstimate:
         """The same without what noise adds to the value."""
         return self._replace(value=self.value - self.bias, bias=0.0)
 
-    def over(self, other: Estimate) -> Estimate:
+    def over(self, other: SampleEstimate) -> SampleEstimate:
         """The ratio of two estimates of the same rows."""
         ratio = self.value / other.value
-        return Estimate(ratio, (self.influence - ratio * other.influence) / other.value)
+        return SampleEstimate(ratio, (self.influence - ratio * other.influence) / other.value)
 
-    def of_rows(self, inside: Booleans) -> Estimate:
+    def of_rows(self, inside: Booleans) -> SampleEstimate:
         """The same estimate among more rows: ``inside`` marks its own."""
         influence = np.zeros(len(inside))
         influence[inside] = self.influence
@@ -63,44 +70,55 @@ class Estimate(NamedTuple):
     def interval(self, confidence: float) -> Interval:
         """Student's interval; degrees of freedom are the effective number of rows, less one.
 
-        That of a quadratic figure has all values whose own error reaches the estimate, as Wilson's of a share has.
+        That of a quadratic figure has all values whose own error reaches the estimate, as Wilson's
+        of a share has.
 
-        >>> Estimate(0.5, np.full(4, 0.1)).interval(0.95)  # doctest: +ELLIPSIS
+        >>> SampleEstimate(0.5, np.full(4, 0.1)).interval(0.95)  # doctest: +ELLIPSIS
         Interval(low=-0.234..., high=1.234...)
         """
         squares = float((self.influence**2).sum())
         fourth = float((self.influence**4).sum())
         freedom = max(1.0, squares**2 / fourth - 1) if fourth > 0 else 1.0
         quantile = student_quantile(freedom, (1 + confidence) / 2)
-        linear, further = quantile**2 * squares * (freedom + 1) / freedom, quantile**2 * self.variance
+        linear = quantile**2 * squares * (freedom + 1) / freedom
+        further = quantile**2 * self.variance
         shift = linear / self.quadratic / 2 if self.quadratic > 0 else 0.0
-        half = sqrt(shift**2 + 2 * shift * max(0.0, self.value) + further) if shift else sqrt(linear + further)
+        half = (
+            sqrt(shift**2 + 2 * shift * max(0.0, self.value) + further)
+            if shift
+            else sqrt(linear + further)
+        )
         return Interval(self.value + shift - half, self.value + shift + half)
 
 
-def rate_estimate(selected: Floats, amount: Floats) -> Estimate:
+def rate_estimate(selected: Floats, amount: Floats) -> SampleEstimate:
     """The share of a group's amount that is selected; ``selected`` is 0 or 1.
 
     >>> rate_estimate(np.array([1.0, 0.0]), np.array([0.9, 0.3])).value
     0.75
     """
     rate = float(amount @ selected / amount.sum())
-    return Estimate(rate, amount * (selected - rate) / amount.sum())
+    return SampleEstimate(rate, amount * (selected - rate) / amount.sum())
 
 
-def energy_estimate(scores: Floats, left: Floats, right: Floats) -> Estimate:
+def energy_estimate(scores: Floats, left: Floats, right: Floats) -> SampleEstimate:
     """The energy distance of two groups, from the amount of each row in both.
 
-    Noise adds to it the sum of the energies of every row's influence on the difference of the distributions. Near a
-    distance of 0 there is only noise: the square of twice that sum bounds its variance.
+    Noise adds to it the sum of the energies of every row's influence on the difference of the
+    distributions. Near a distance of 0 there is only noise: the square of twice that sum bounds its
+    variance.
 
-    >>> energy_estimate(np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 1, 0, 0]), np.array([0.0, 0, 1, 1])).value
+    >>> energy_estimate(np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 1, 0, 0]), np.array([0.0,
+    ...     0, 1, 1])).value
     1.5
     """
-    left, right = left / left.sum(), right / right.sum()
+    left = left / left.sum()
+    right = right / right.sum()
     order = np.argsort(scores)
     to_left, to_right = (_mean_distances(scores, order, side) for side in (left, right))
-    within_left, between, within_right = float(left @ to_left), float(left @ to_right), float(right @ to_right)
+    within_left = float(left @ to_left)
+    between = float(left @ to_right)
+    within_right = float(right @ to_right)
     witness = to_right - to_left
     influence = 2 * (left * (witness - left @ witness) - right * (witness - right @ witness))
     bias = (
@@ -109,13 +127,21 @@ def energy_estimate(scores: Floats, left: Floats, right: Floats) -> Estimate:
         - 2 * (left * right) @ (to_left + to_right - between)
     )
     value = 2 * between - within_left - within_right
-    return Estimate(value, influence, float(bias), 2 * float(bias) ** 2, quadratic=value)
+    return SampleEstimate(
+        value,
+        influence,
+        float(bias),
+        2 * float(bias) ** 2,
+        quadratic=value,
+    )
 
 
 def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
     """The weighted sum of distances from each score to all scores."""
-    points, weights = scores[order], weight[order]
-    upto, moment = np.cumsum(weights), np.cumsum(weights * points)
+    points = scores[order]
+    weights = weight[order]
+    upto = np.cumsum(weights)
+    moment = np.cumsum(weights * points)
     distances = np.empty(len(scores))
     distances[order] = points * (2 * upto - upto[-1]) - (2 * moment - moment[-1])
     return distances
@@ -124,12 +150,13 @@ def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
 class RateBounds(NamedTuple):
     """The smallest and the largest selection rate that a group can have, estimated.
 
-    Noise brings them nearer to each other: each cell takes the smaller, or the larger, of two noisy shares. The bias is
-    at least as large as that on average, so that unbiased estimates are no narrower than the bounds.
+    Noise brings them nearer to each other: each cell takes the smaller, or the larger, of two noisy
+    shares. The bias is at least as large as that on average, so that unbiased estimates are no
+    narrower than the bounds.
     """
 
-    lowest: Estimate
-    highest: Estimate
+    lowest: SampleEstimate
+    highest: SampleEstimate
     cells: int  # that were used
 
     def interval(self, confidence: float) -> Interval:
@@ -138,11 +165,16 @@ class RateBounds(NamedTuple):
         return Interval(max(0.0, low.low), min(1.0, high.high))
 
 
-def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: Integers) -> RateBounds:
+def rate_bounds(
+    selected: Floats,
+    probability: Floats,
+    weight: Floats,
+    cells: Integers,
+) -> RateBounds:
     """Bounds of a group's selection rate, for any dependence between score and group within cells.
 
-    In a cell of selection rate p and group share q, the share that is both lies between max(0, p + q - 1) and
-    min(p, q). Cells of few rows are merged first.
+    In a cell of selection rate p and group share q, the share that is both lies between max(0, p +
+    q - 1) and min(p, q). Cells of few rows are merged first.
 
     >>> half = np.tile([1.0, 0.0], 50)
     >>> bounds = rate_bounds(half, np.full(100, 0.75), np.ones(100), np.zeros(100, int))
@@ -157,18 +189,30 @@ def rate_bounds(selected: Floats, probability: Floats, weight: Floats, cells: In
     amount = weight * probability
     lowest, highest = (float(weight @ joint / amount.sum()) for joint in (overlap, larger))
     error = _errors(
-        share, rate, np.bincount(cell, weight * probability**2) / total, np.bincount(cell, weight**2) / total**2
+        share,
+        rate,
+        np.bincount(cell, weight * probability**2) / total,
+        np.bincount(cell, weight**2) / total**2,
     )
-    raised, lowered = (float(total @ _bias(gap, error) / amount.sum()) for gap in (share + rate - 1, rate - share))
+    raised, lowered = (
+        float(total @ _bias(gap, error) / amount.sum()) for gap in (share + rate - 1, rate - share)
+    )
     return RateBounds(
-        Estimate(lowest, (weight * overlap - lowest * amount) / amount.sum(), raised),
-        Estimate(highest, (weight * larger - highest * amount) / amount.sum(), -lowered),
+        SampleEstimate(lowest, (weight * overlap - lowest * amount) / amount.sum(), raised),
+        SampleEstimate(highest, (weight * larger - highest * amount) / amount.sum(), -lowered),
         len(total),
     )
 
 
-def _errors(share: Floats, rate: Floats, squares: Floats, per_row: Floats) -> Floats:
-    """Largest standard errors of the sum and the difference of both shares in cells, of few selected rows too."""
+def _errors(
+    share: Floats,
+    rate: Floats,
+    squares: Floats,
+    per_row: Floats,
+) -> Floats:
+    """Largest standard errors of the sum and the difference of both shares in cells, of few
+    selected rows too.
+    """
     rows = 1 / per_row
     added = (rows * rate + 2) / (rows + 4)  # Agresti and Coull: no rate of some rows is certain
     spread = np.sqrt(added * (1 - added)) + np.sqrt(np.maximum(0.0, squares - share**2))
@@ -178,13 +222,15 @@ def _errors(share: Floats, rate: Floats, squares: Floats, per_row: Floats) -> Fl
 def _bias(gap: Floats, error: Floats) -> Floats:
     """Upper bound of the mean bias of the smaller of two shares with this gap and error.
 
-    It is below error times the normal density of their true distance in errors. This has a larger mean over noise.
+    It is below error times the normal density of their true distance in errors. This has a larger
+    mean over noise.
     """
     return np.asarray(error / sqrt(pi) * np.exp(-((gap / error) ** 2) / 2))
 
 
 def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -> Integers:
-    """Cells of at least so many rows, as far as there are so many: neighbors by mean probability are merged.
+    """Cells of at least so many rows, as far as there are so many: neighbors by mean probability
+    are merged.
 
     >>> merged_cells(np.array([0, 1, 2, 3]), np.array([0.1, 0.9, 0.2, 0.8]), least=2)
     array([0, 1, 0, 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 
-if TYPE_CHECKING:
-    from metrifair.figures.utility import Predictions
-
 
 class _Predicted(BaseEstimator):  # type: ignore[misc]
     """A fitted model, for scorers, that returns fixed predictions.
@@ -23,8 +20,20 @@ class _Predicted(BaseEstimator):  # type: ignore[misc]
     ``coded``: of two classes the positive one is called 1 and the other 0.
     """
 
-    def __init__(self, predictions: Predictions, problem: Problem, *, coded: bool = False) -> None:
-        self.predictions, self.problem, self.coded = predictions, problem, coded
+    def __init__(
+        self,
+        scores: Floats,
+        decision: NDArray[Any],
+        kind: str,
+        problem: Problem,
+        *,
+        coded: bool = False,
+    ) -> None:
+        self.scores = scores
+        self.decision = decision
+        self.kind = kind
+        self.problem = problem
+        self.coded = coded
         self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
         self.positive = 1 if coded else problem.scheme.positive
 
@@ -37,7 +46,7 @@ class PredictedNumbers(RegressorMixin, _Predicted):  # type: ignore[misc]
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002  # a scorer passes the rows of the predictions
         """The fixed numbers."""
-        return self.predictions.score
+        return self.scores
 
 
 class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
@@ -45,19 +54,23 @@ class PredictedClasses(ClassifierMixin, _Predicted):  # type: ignore[misc]
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
         """The fixed decisions."""
-        codes = self.predictions.decision
-        return np.asarray(self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes])
+        codes = self.decision
+        return np.asarray(
+            self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
+        )
 
-    @available_if(lambda self: self.predictions.kind == "probability")  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self.kind == "probability")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:  # noqa: ARG002
         """Probabilities (n, classes)."""
-        score = self.predictions.score
+        score = self.scores
         if score.ndim == 2:
             return score
         return np.stack([1 - score, score] if self.positive else [score, 1 - score], axis=1)
 
-    @available_if(lambda self: self.predictions.kind == "output")  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self.kind == "output")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:  # noqa: ARG002
         """Margins, of two classes those of the second."""
-        score = self.predictions.score
-        return -score if score.ndim == 1 and self.positive == 0 else score
+        score = self.scores
+        if score.ndim == 1 and self.positive == 0:
+            return -score
+        return score

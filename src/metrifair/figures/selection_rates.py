@@ -1,7 +1,8 @@
-"""Selection rates by category and their ratios to a reference, and the tables of them that rules require, as data.
+"""Selection rates by category and their ratios to a reference, and the tables of them that rules
+require, as data.
 
-All rates, four-fifths ratios and impact ratios are computed here: for audits, frontiers, reports. Each table
-is named by its content. None of them states whether a law is kept.
+All rates, four-fifths ratios and impact ratios are computed here: for audits, frontiers, reports.
+Each table is named by its content. None of them states whether a law is kept.
 """
 
 from __future__ import annotations
@@ -32,8 +33,18 @@ _TIES = 1e-7  # tables that are as likely as the one at hand, up to rounding
 _FAR = 40.0  # standard deviations: beyond, no double is small enough for the probability
 
 
-Exclusion: TypeAlias = Literal["", "unknown_group", "small_share", "reference_small_share", "reference_absent"]
-"""Why a group has no ratio: it is missing, or it or the reference has too small a share of the rows, or none."""
+Exclusion: TypeAlias = Literal[
+    "",
+    "unknown_group",
+    "unknown_name",
+    "missing_or_unknown_name",
+    "small_share",
+    "reference_small_share",
+    "reference_absent",
+]
+"""Why a group has no ratio: it is missing, or its name says that it is not known (or either), or it
+or the reference has too small a share of the rows, or none.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,12 +65,24 @@ class GroupRates:
     interval: Interval | None = None  # of the selection rate, Wilson's
     ratio: float | None = None  # of the selection rate to the reference's
     ratio_interval: Interval | None = None
-    p_value: float | None = None  # Fisher's exact, against the reference; None below the minimum group size
-    shortfall: int | None = None  # number of further selections that would bring the group to the reference's rate
+    # Fisher's exact, against the reference; None below the minimum group size
+    p_value: float | None = None
+    # number of further selections that would bring the group to the reference's rate
+    shortfall: int | None = None
     left_out: Exclusion = ""  # the reason why the group has no ratio
     few: bool = False  # below the minimum group size
-    mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
-    decile_ratios: Sequence[float | None] = ()  # the ratio if all rows beyond each decile of the score were selected
+    # of scores from the reference's, in standard deviations of all scores
+    mean_difference: float | None = None
+    # the ratio if all rows beyond each decile of the score were selected
+    decile_ratios: Sequence[float | None] = ()
+    clusters: int | None = None  # of the rows; None: rows are independent
+
+    @property
+    def independent_size(self) -> int:
+        """The independent observations, which the minimum group size counts: clusters or rows."""
+        if self.clusters is None:
+            return self.size
+        return self.clusters
 
 
 def is_below(ratio: float) -> bool:
@@ -74,20 +97,27 @@ def is_below(ratio: float) -> bool:
 def headline_groups(groups: Sequence[_Compared], few: Iterable[bool]) -> Sequence[_Compared]:
     """The groups of a headline: those with enough rows, if there are two; otherwise all.
 
-    >>> headline_groups(["a", "b", "c"], [False, False, True]), headline_groups(["b", "c"], [False, True])
+    >>> (headline_groups(["a", "b", "c"], [False, False, True]),
+    ...  headline_groups(["b", "c"], [False, True]))
     (['a', 'b'], ['b', 'c'])
     """
     enough = [group for group, small in zip(groups, few, strict=True) if not small]
-    return enough if len(enough) > 1 else groups
+    if len(enough) > 1:
+        return enough
+    return groups
 
 
 def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
-    """The comparisons of a headline, by rows of the smaller group: those with enough rows; if there are none, with any.
+    """The comparisons of a headline, by rows of the smaller group: those with enough rows; if there
+    are none, with any.
 
-    >>> enough_rows({"a and b": 90, "a and c": 4, "a and d": 0}), enough_rows({"a and c": 4, "a and d": 0})
+    >>> (enough_rows({"a and b": 90, "a and c": 4, "a and d": 0}),
+    ...  enough_rows({"a and c": 4, "a and d": 0}))
     (['a and b'], ['a and c'])
     """
-    return [key for key, rows in smaller.items() if rows >= least] or [key for key, rows in smaller.items() if rows]
+    return [key for key, rows in smaller.items() if rows >= least] or [
+        key for key, rows in smaller.items() if rows
+    ]
 
 
 def wilson_interval(share: float, count: float, confidence: float) -> Interval:
@@ -97,25 +127,40 @@ def wilson_interval(share: float, count: float, confidence: float) -> Interval:
     Interval(low=0.4038..., high=0.5961...)
     """
     spread = normal_quantile((1 + confidence) / 2) ** 2 / count
-    center, margin = share + spread / 2, sqrt(spread * (share * (1 - share) + spread / 4))
-    return Interval(max(0.0, (center - margin) / (1 + spread)), min(1.0, (center + margin) / (1 + spread)))
+    center = share + spread / 2
+    margin = sqrt(spread * (share * (1 - share) + spread / 4))
+    return Interval(
+        max(0.0, (center - margin) / (1 + spread)), min(1.0, (center + margin) / (1 + spread))
+    )
 
 
-def fisher_p(selected: int, rows: int, other_selected: int, other_rows: int) -> float:
-    """Fisher's exact p-value, two-sided: the probability of all tables with these margins that are at most as likely.
+def fisher_p(
+    selected: int,
+    rows: int,
+    other_selected: int,
+    other_rows: int,
+) -> float:
+    """Fisher's exact p-value, two-sided: the probability of all tables with these margins that are
+    at most as likely.
 
     >>> fisher_p(1, 10, 9, 10)  # doctest: +ELLIPSIS
     0.00109...
     """
-    all_selected, all_rows = selected + other_selected, rows + other_rows
+    all_selected = selected + other_selected
+    all_rows = rows + other_rows
     mean = rows * all_selected / all_rows
     deviation = sqrt(mean * (1 - all_selected / all_rows) * other_rows / max(1, all_rows - 1))
-    low, high = max(0, all_selected - other_rows), min(all_selected, rows)
-    low, high = max(low, int(mean - _FAR * deviation) - 1), min(high, int(mean + _FAR * deviation) + 2)
+    low = max(0, all_selected - other_rows)
+    high = min(all_selected, rows)
+    low = max(low, int(mean - _FAR * deviation) - 1)
+    high = min(high, int(mean + _FAR * deviation) + 2)
     if not low <= selected <= high:
         return 0.0
-    x = np.arange(low, high, dtype=np.float64)  # each with the likelihood of one more, relative to its own
-    steps = np.log((rows - x) * (all_selected - x) / ((x + 1) * (other_rows - all_selected + x + 1)))
+    # each with the likelihood of one more, relative to its own
+    x = np.arange(low, high, dtype=np.float64)
+    steps = np.log(
+        (rows - x) * (all_selected - x) / ((x + 1) * (other_rows - all_selected + x + 1))
+    )
     likelihood = np.append(0.0, np.cumsum(steps))
     likelihood -= likelihood.max()
     as_likely = likelihood <= likelihood[selected - low] + _TIES
@@ -130,10 +175,14 @@ class RatioRule:
     min_group_share: float = MIN_GROUP_SHARE  # of all rows: categories below it are in no ratio
     min_group_size: int = FEW  # rows; smaller groups are reported separately
     confidence: float = 0.95
+    # of groups that are in no ratio: their name says they are not known
+    unknown_names: frozenset[str] = frozenset()
 
 
 class Ratios(NamedTuple):
-    """The ratio of each category to the reference or the reason for none; and the place of the reference."""
+    """The ratio of each category to the reference or the reason for none; and the place of the
+    reference.
+    """
 
     reference: int | None
     values: list[float | None]
@@ -150,23 +199,37 @@ class Ratios(NamedTuple):
         return min((value for value in self.values if value is not None), default=None)
 
     def headline(self, few: Sequence[bool]) -> Sequence[int]:
-        """The categories of the smallest ratio: those with enough rows where the reference is one, otherwise all."""
+        """The categories of the smallest ratio: those with enough rows where the reference is
+        one, otherwise all.
+        """
         groups = headline_groups(self.used, [few[place] for place in self.used])
-        return groups if self.reference in groups else self.used
+        if self.reference in groups:
+            return groups
+        return self.used
 
 
 def impact_ratios(
-    counts: Floats, rows: Sequence[int], all_rows: int, rule: RatioRule, names: Sequence[str] = ()
+    counts: Floats,
+    rows: Sequence[int],
+    all_rows: int,
+    rule: RatioRule,
+    names: Sequence[str] = (),
 ) -> Ratios:
     """Ratios of rates, from (categories, 2) counts or weights: not selected, selected.
 
-    ``all_rows`` includes rows with a missing category. Ratios are computed by fractions, so that 4/5 is exactly 0.8.
+    ``all_rows`` includes rows with a missing category. Ratios are computed by fractions, so that
+    4/5 is exactly 0.8.
 
     >>> impact_ratios(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
     Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
     """
     least = Fraction(str(rule.min_group_share)) * all_rows
-    left_out: list[Exclusion] = ["" if Fraction(share) >= least else "small_share" for share in rows]
+    left_out: list[Exclusion] = [
+        "" if Fraction(share) >= least else "small_share" for share in rows
+    ]
+    for place, name in enumerate(names):
+        if name in rule.unknown_names:
+            left_out[place] = "unknown_name"
     rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
     used = [place for place, why in enumerate(left_out) if not why]
     if rule.reference != HIGHEST:
@@ -174,14 +237,17 @@ def impact_ratios(
         reference: int | None = list(names).index(rule.reference) if is_present else None
         if reference is None or left_out[reference]:
             absent: Exclusion = "reference_small_share" if is_present else "reference_absent"
-            left_out, reference = [why or absent for why in left_out], None
+            left_out = [why or absent for why in left_out]
+            reference = None
     else:
         reference = max(used, key=lambda place: rates[place], default=None)
     base = Fraction(0) if reference is None else rates[reference]
     if not base:
         return Ratios(None, [None] * len(rates), left_out)
     return Ratios(
-        reference, [float(rates[at] / base) if not why else None for at, why in enumerate(left_out)], left_out
+        reference,
+        [float(rates[at] / base) if not why else None for at, why in enumerate(left_out)],
+        left_out,
     )
 
 
@@ -193,55 +259,120 @@ def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
            [1., 0.]])
     """
     total = weights.sum(1)
-    size = np.divide(total**2, squares, out=np.ones(len(total)), where=squares > 0)  # those of tiny weights are 0
+    # those of tiny weights are 0
+    size = np.divide(
+        total**2,
+        squares,
+        out=np.ones(len(total)),
+        where=squares > 0,
+    )
     return np.asarray(weights / total[:, None] * size[:, None])
 
 
 def ratio_intervals(
-    counts: Floats, ratios: Sequence[float], *, confidence: float, reference: int | None = None
+    counts: Floats,
+    ratios: Sequence[float],
+    *,
+    confidence: float,
+    reference: int | None = None,
+    correlations: Floats | None = None,
 ) -> tuple[list[Interval | None], Interval | None]:
-    """Bounds of the ratio of each category, and of the smallest ratio; None if a category has a single sample.
+    """Bounds of the ratio of each category, and of the smallest ratio; None if a category has a
+    single sample.
 
-    ``counts`` are (categories, 2): not selected, selected; ``ratios`` those of the sample, which lie within the bounds.
-    Without a named ``reference``, the highest rate is the divisor, and it was selected because it is high. Therefore
-    every pair has simultaneous bounds, and the smallest lower and the smallest upper ones are used. The ends of each
-    rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it allows for a positive rate if none of
-    few is selected. The errors of the logarithms of two rates are combined as independent ones, separately below and
-    above.
+    ``counts`` are (categories, 2): not selected, selected; ``ratios`` those of the sample, which
+    lie within the bounds. Without a named ``reference``, the highest rate is the divisor, and it
+    was selected because it is high. Therefore every pair has simultaneous bounds, and the smallest
+    lower and the smallest upper ones are used. The ends of each rate are quantiles of the beta
+    distribution of Jeffreys: unlike resamples, it allows for a positive rate if none of few is
+    selected. The errors of the logarithms of two rates are combined separately below and above: as
+    independent ones, or with the ``correlations`` of the rates (categories, categories).
     """
     size = len(counts)
     alone: list[Interval | None] = [None] * size
     if size < 2 or counts.sum(1).min() < _FEWEST:
         return alone, None
-    yes, no = counts[:, 1] + 0.5, counts[:, 0] + 0.5
+    yes = counts[:, 1] + 0.5
+    no = counts[:, 0] + 0.5
     center = np.log(yes / (yes + no))
-    with np.errstate(divide="ignore"):  # the lower end of a rate of 0 may underflow: its logarithm is -inf
+    # the lower end of a rate of 0 may underflow: its logarithm is -inf
+    with np.errstate(divide="ignore"):
         ends = np.log([beta_quantile(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
     below, above = np.maximum([center - ends[0], ends[1] - center], 0.0)
     logs = center[:, None] - center[None, :]  # each category (row) over each other one (column)
-    down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
+    down, up = (
+        _combined(first[:, None], second[None, :], correlations)
+        for first, second in ((below, above), (above, below))
+    )
     columns = [reference] if reference is not None else range(size)
 
     def bounds(at: int, pairs: float) -> Interval:
         against = [column for column in columns if column != at]
-        alone, jointly = (normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+        alone, jointly = (
+            normal_quantile(1 - (1 - confidence) / (2 * number)) for number in (1, pairs)
+        )
         wider = jointly / alone
         low = float(np.exp((logs[at] - wider * down[at])[against].min()))
         high = float(np.exp((logs[at] + wider * up[at])[against].min()))
-        high = high if reference is not None else min(1.0, high)
+        if reference is None:
+            high = min(1.0, high)
         return Interval(min(low, ratios[at]), max(high, ratios[at]))
 
     compared = [at for at in range(size) if at != reference]
     for at in compared:
         alone[at] = bounds(at, 1 if reference is not None else size - 1)
-    jointly = [bounds(at, size - 1 if reference is not None else size * (size - 1) / 2) for at in compared]
+    jointly = [
+        bounds(at, size - 1 if reference is not None else size * (size - 1) / 2) for at in compared
+    ]
     smallest = min(ratios)
-    low, high = min(interval.low for interval in jointly), min(interval.high for interval in jointly)
-    return alone, Interval(min(low, smallest), max(high if reference is None else min(high, 1.0), smallest))
+    low = min(interval.low for interval in jointly)
+    high = min(interval.high for interval in jointly)
+    return alone, Interval(
+        min(low, smallest), max(high if reference is None else min(high, 1.0), smallest)
+    )
+
+
+def _combined(first: Floats, second: Floats, correlations: Floats | None) -> Floats:
+    """The error of a difference, from those of both terms."""
+    if correlations is None:
+        return np.hypot(first, second)
+    with np.errstate(invalid="ignore"):  # infinite errors
+        squares = first**2 + second**2 - 2 * correlations * first * second
+    return np.sqrt(np.where(np.isnan(squares), np.inf, np.maximum(squares, 0.0)))
+
+
+class ClusteredRates(NamedTuple):
+    """What rates of rows in clusters are worth."""
+
+    counts: Sequence[int]  # clusters of each category
+    sizes: Floats  # of each category, the number of independent rows whose rate is as exact
+    # (categories, categories): of the rates, through clusters with rows of both
+    correlations: Floats
+
+
+def _effective(
+    counts: Floats,
+    squares: NDArray[Any] | None,
+    clustered: ClusteredRates | None,
+    *,
+    weighted: bool,
+) -> Floats | None:
+    """Counts of as many independent rows as the rates are worth; None if the squares of weights
+    are not known.
+    """
+    if clustered is not None:
+        return np.asarray(counts / counts.sum(1, keepdims=True) * clustered.sizes[:, None])
+    if not weighted:
+        return counts
+    if squares is None:
+        return None
+    return effective_counts(counts, squares)
 
 
 class ComparedRates(NamedTuple):
-    """The categories of a table with the figures of their counts, and the figures of the whole table."""
+    """The categories of a table with the figures of their counts, and the figures of the whole
+    table.
+    """
 
     rates: list[GroupRates]
     reference: str | None
@@ -257,23 +388,48 @@ def compare_rates(
     rule: RatioRule,
     squares: NDArray[Any] | None = None,
     weighted: bool = False,
+    clustered: ClusteredRates | None = None,
 ) -> ComparedRates:
     """Categories with shares, intervals, ratios, p-values and shortfalls.
 
-    ``counts`` are (categories, 2) rows, or weights: not selected, selected. For weights, ``squares`` are the sums of
-    their squares; without them there are no intervals. Weighted rows have no counts and no p-values.
+    ``counts`` are (categories, 2) rows, or weights: not selected, selected. For weights,
+    ``squares`` are the sums of their squares; without them there are no intervals. Weighted rows
+    have no counts and no p-values. Rows in clusters have no p-values, as Fisher's test needs
+    independent rows.
     """
-    names, few = [rate.group for rate in rates], [rate.size < rule.min_group_size for rate in rates]
-    ratios = impact_ratios(counts, [rate.size for rate in rates], all_rows, rule, names)
-    effective = counts if not weighted else None if squares is None else effective_counts(counts, squares)
+    if clustered is not None:
+        rates = [
+            replace(rate, clusters=count)
+            for rate, count in zip(rates, clustered.counts, strict=True)
+        ]
+    names = [rate.group for rate in rates]
+    few = [rate.independent_size < rule.min_group_size for rate in rates]
+    ratios = impact_ratios(
+        counts,
+        [rate.size for rate in rates],
+        all_rows,
+        rule,
+        names,
+    )
+    effective = _effective(
+        counts,
+        squares if weighted else None,
+        clustered,
+        weighted=weighted,
+    )
     compared = ratios.headline(few)
 
     def intervals(places: Sequence[int]) -> tuple[list[Interval | None], Interval | None]:
         if effective is None or ratios.reference is None:
             return [None] * len(places), None
-        reference = places.index(ratios.reference) if rule.reference != HIGHEST else None
-        values = [ratios.values[place] or 0.0 for place in places]
-        return ratio_intervals(effective[list(places)], values, confidence=rule.confidence, reference=reference)
+        square = np.ix_(places, places)
+        return ratio_intervals(
+            effective[list(places)],
+            [ratios.values[place] or 0.0 for place in places],
+            confidence=rule.confidence,
+            reference=None if rule.reference == HIGHEST else places.index(ratios.reference),
+            correlations=None if clustered is None else clustered.correlations[square],
+        )
 
     separate, interval = intervals(ratios.used)
     alone = dict(zip(ratios.used, separate, strict=True))
@@ -282,7 +438,7 @@ def compare_rates(
     rows = []
     for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
         has_count = ratios.values[at] is not None and not weighted and at != ratios.reference
-        tested = has_count and not few[at] and not few[ratios.reference or 0]
+        tested = has_count and clustered is None and not few[at] and not few[ratios.reference or 0]
         base = counts[ratios.reference or 0].astype(np.int64).tolist()
         short = rate.size * base[1] - int(yes) * sum(base)
         rows.append(
@@ -295,15 +451,31 @@ def compare_rates(
                 else wilson_interval(yes / (no + yes), float(effective[at].sum()), rule.confidence),
                 ratio=ratios.values[at],
                 ratio_interval=alone.get(at),
-                p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if tested else None,
+                p_value=fisher_p(
+                    int(yes),
+                    rate.size,
+                    base[1],
+                    sum(base),
+                )
+                if tested
+                else None,
                 shortfall=max(0, -(-short // sum(base))) if has_count else None,
                 left_out=ratios.left_out[at],
                 few=few[at],
             )
         )
-    name = None if ratios.reference is None else names[ratios.reference]
-    smallest = None if name is None else min(ratios.values[at] or 0.0 for at in compared)
-    return ComparedRates(rows, name, smallest, interval)
+    name = None
+    if ratios.reference is not None:
+        name = names[ratios.reference]
+    smallest = None
+    if name is not None:
+        smallest = min(ratios.values[at] or 0.0 for at in compared)
+    return ComparedRates(
+        rows,
+        name,
+        smallest,
+        interval,
+    )
 
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]
@@ -316,8 +488,10 @@ class Standard:
     """The tables that a rule requires. Their words are in ``wording.rates``."""
 
     columns: tuple[str, ...] = _USUAL
-    crossed: bool = False  # also the intersection of all attributes, and each attribute of an intersection
-    by_median: bool = False  # scores above the median are selected, unless decisions or a threshold are given
+    # also the intersection of all attributes, and each attribute of an intersection
+    crossed: bool = False
+    # scores above the median are selected, unless decisions or a threshold are given
+    by_median: bool = False
     named: bool = False  # the reference must be named
     four_fifths: bool = True  # whether ratios are compared with four fifths
     scores: bool = False  # also mean scores, and ratios at every decile
@@ -337,7 +511,17 @@ STANDARDS: dict[str, Standard] = {
         columns=("group", "rows", "share", "selected", "rate", "ratio", "below", "p", "shortfall"),
     ),
     "credit": Standard(
-        columns=("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall", "difference"),
+        columns=(
+            "group",
+            "rows",
+            "share",
+            "selected",
+            "rate",
+            "ratio",
+            "p",
+            "shortfall",
+            "difference",
+        ),
         named=True,
         four_fifths=False,
         scores=True,

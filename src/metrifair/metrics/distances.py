@@ -1,4 +1,6 @@
-"""Distances between two samples, for users: any arrays in, a float or a differentiable tensor out."""
+"""Distances between two samples, for users: any arrays in, a float or a differentiable tensor
+out.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,20 @@ from metrifair.metrics.namespaces import no_warnings
 from metrifair.metrics.pair import Metric, Values, evaluate, to_pair
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
-from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
 from metrifair.support.checks import is_integer
 
 
 def kolmogorov_distance(
-    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
+    u: Values,
+    v: Values,
+    *,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
 ) -> Any:
     """Largest gap between the two distribution functions, ``max |F0 - F1|``; between 0 and 1.
 
-    As a function of the scores it is piecewise constant: its gradient is that of a smoothed version, and a poor guide.
-    Train on the energy distance instead.
+    As a function of the scores it is piecewise constant: its gradient is that of a smoothed
+    version, and a poor guide. Train on the energy distance instead.
 
     Parameters
     ----------
@@ -48,8 +53,19 @@ def kolmogorov_distance(
     >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
     0.5
     """
-    pair = to_pair(u, v, u_weights, v_weights)
-    return evaluate(line.kolmogorov_between, pair, 0.0, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
+    return evaluate(
+        line.kolmogorov_between,
+        pair,
+        0.0,
+        u,
+        v,
+    )
 
 
 def wasserstein_distance(
@@ -58,9 +74,11 @@ def wasserstein_distance(
     *,
     u_weights: Values | None = None,
     v_weights: Values | None = None,
-    vector: bool = False,
 ) -> Any:
-    """Area between the two distribution functions, the least mean way to move one sample onto the other.
+    """Area between the two distribution functions, the least mean way to move one sample onto the
+    other.
+
+    For vectors, ``sliced_wasserstein_distance`` is another metric, of projections.
 
     Parameters
     ----------
@@ -68,9 +86,6 @@ def wasserstein_distance(
         The two samples. Leading axes of tensors are many models at once.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
-    vector : bool, default=False
-        Compare vectors along one more, last axis, with Euclidean distances, by a linear program over all pairs: for
-        some hundreds of rows. ``sliced_wasserstein_distance`` is another metric, and fast.
 
     Returns
     -------
@@ -80,32 +95,47 @@ def wasserstein_distance(
     Raises
     ------
     DataError
-        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float;
-        with ``vector``, if the vectors have different lengths, or there are more than 250,000 pairs.
+        If a sample is empty or contains values other than finite numbers, or if the distance
+        exceeds the largest float.
 
     Examples
     --------
     >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
     1.5
-    >>> wasserstein_distance([[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], vector=True)      # half moves by 5
-    2.5
     """
-    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
-    between = vector_wasserstein_between if vector else METRICS["wasserstein"].plug_in
-    return evaluate(between, pair, 1.0, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
+    return evaluate(
+        METRICS["wasserstein"].plug_in,
+        pair,
+        1.0,
+        u,
+        v,
+    )
 
 
 def lp_distance(
-    u: Values, v: Values, *, p: float = 2.0, u_weights: Values | None = None, v_weights: Values | None = None
+    u: Values,
+    v: Values,
+    *,
+    p: float = 2.0,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
 ) -> Any:
-    """L^p norm of the difference of the two distribution functions, ``(integral of |F0 - F1|^p)^(1/p)``.
+    """L^p norm of the difference of the two distribution functions, ``(integral of |F0 -
+    F1|^p)^(1/p)``.
 
     Parameters
     ----------
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     p : float, default=2.0
-        Exponent, at least 1. 1 is the Wasserstein distance. For infinity use ``kolmogorov_distance``.
+        Exponent, at least 1. 1 is the Wasserstein distance. For infinity use
+        ``kolmogorov_distance``.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
@@ -117,8 +147,8 @@ def lp_distance(
     Raises
     ------
     DataError
-        If p is below 1 or infinite, a sample is empty or contains values other than finite numbers, or the distance
-        exceeds the largest float.
+        If p is below 1 or infinite, a sample is empty or contains values other than finite numbers,
+        or the distance exceeds the largest float.
 
     Examples
     --------
@@ -128,11 +158,28 @@ def lp_distance(
     2.0
     """
     line.check_exponent(p)
-    pair = to_pair(u, v, u_weights, v_weights)
-    return evaluate(lambda pair: line.lp(line.merged(pair), p), pair, 1 / p, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
+    return evaluate(
+        lambda pair: line.lp(line.merged(pair), p),
+        pair,
+        1 / p,
+        u,
+        v,
+    )
 
 
-def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None) -> Any:
+def cramer_distance(
+    u: Values,
+    v: Values,
+    *,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+) -> Any:
     """Squared L^2 distance of the two distribution functions; half the energy distance.
 
     Parameters
@@ -150,15 +197,27 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     Raises
     ------
     DataError
-        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float.
+        If a sample is empty or contains values other than finite numbers, or if the distance
+        exceeds the largest float.
 
     Examples
     --------
     >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
     0.75
     """
-    pair = to_pair(u, v, u_weights, v_weights)
-    return evaluate(METRICS["cramer"].plug_in, pair, 1.0, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
+    return evaluate(
+        METRICS["cramer"].plug_in,
+        pair,
+        1.0,
+        u,
+        v,
+    )
 
 
 def total_variation(
@@ -168,25 +227,23 @@ def total_variation(
     bins: int | None = None,
     u_weights: Values | None = None,
     v_weights: Values | None = None,
-    vector: bool = False,
 ) -> Any:
     """Half the sum of ``|p0 - p1|`` over the values that occur; between 0 and 1.
 
-    It means something for decisions and other scores with few distinct values. Between samples of continuous scores it
-    is always 1: pass ``bins``. The gradient is that of a smoothed version, and exists with ``bins`` only. A penalty
-    with ``metric="total_variation"`` is this distance with ``bins=10``.
+    It means something for decisions and other scores with few distinct values. Between samples of
+    continuous scores it is always 1: pass ``bins``. The gradient is that of a smoothed version, and
+    exists with ``bins`` only. A penalty with ``metric="total_variation"`` is this distance with
+    ``bins=10``.
 
     Parameters
     ----------
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     bins : int, default=None
-        Bins of the even mixture of both samples, between its quantiles: their number, 2 or more. None compares the
-        shares of every value.
+        Bins of the even mixture of both samples, between its quantiles: their number, 2 or more.
+        None compares the shares of every value.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
-    vector : bool, default=False
-        Compare vectors along one more, last axis: the shares of every distinct vector. No gradient.
 
     Returns
     -------
@@ -196,8 +253,8 @@ def total_variation(
     Raises
     ------
     DataError
-        If bins is not an integer from 2 upwards or is given with ``vector``, or if a sample is empty or has something
-        else than finite numbers.
+        If bins is not an integer from 2 upwards, or if a sample is empty or has something else than
+        finite numbers.
 
     Examples
     --------
@@ -205,16 +262,22 @@ def total_variation(
     0.25
     >>> total_variation([0.1, 0.2, 0.3, 0.4], [0.15, 0.25, 0.35, 0.45], bins=2)
     0.0
-    >>> total_variation([[0, 1], [0, 1]], [[0, 1], [1, 0]], vector=True)
-    0.5
     """
     if bins is not None and not is_integer(bins, least=2):
         raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
-    if vector and bins is not None:
-        raise DataError("bins are cut on the line; leave them out, or compare the vectors one coordinate at a time")
-    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
-    between = vector_variation_between if vector else partial(line.total_variation_between, bins=bins)
-    return evaluate(between, pair, 0.0, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
+    return evaluate(
+        partial(line.total_variation_between, bins=bins),
+        pair,
+        0.0,
+        u,
+        v,
+    )
 
 
 def energy_distance(
@@ -226,22 +289,24 @@ def energy_distance(
     v_weights: Values | None = None,
     vector: bool = False,
 ) -> Any:
-    """Energy distance, ``2 E|U - V| - E|U - U'| - E|V - V'|``: twice the squared L^2 distance of the CDFs.
+    """Energy distance, ``2 E|U - V| - E|U - U'| - E|V - V'|``: twice the squared L^2 distance of
+    the CDFs.
 
-    One sort, also for the gradient. Its scale: scipy returns the square root of this, dcor this, geomloss half of it.
+    One sort, also for the gradient. Its scale: scipy returns the square root of this, dcor this,
+    geomloss half of it.
 
     Parameters
     ----------
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     unbiased : bool, default=False
-        Estimate without bias: leave i = j out of the means within a sample. The value can then be negative; its mean
-        over random samples is the distance of the populations.
+        Estimate without bias: leave i = j out of the means within a sample. The value can then be
+        negative; its mean over random samples is the distance of the populations.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Compare vectors along one more, last axis, with Euclidean distances, by pairs. ``sliced_energy_distance`` is
-        faster.
+        Compare vectors along one more, last axis, with Euclidean distances, by pairs.
+        ``sliced_energy_distance`` is faster.
 
     Returns
     -------
@@ -253,7 +318,8 @@ def energy_distance(
     TooFewSamples
         If ``unbiased`` and a sample has less than two scores of positive weight.
     DataError
-        If a sample is empty or contains values other than finite numbers, or if the distance exceeds the largest float.
+        If a sample is empty or contains values other than finite numbers, or if the distance
+        exceeds the largest float.
 
     Examples
     --------
@@ -262,9 +328,21 @@ def energy_distance(
     >>> energy_distance([0.0, 1.0], [1.0, 3.0], unbiased=True)    # 3 - 1 - 2
     0.0
     """
-    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+        vector=vector,
+    )
     between = vector_energy_between if vector else energy_between
-    return evaluate(partial(between, unbiased=unbiased), pair, 1.0, u, v)
+    return evaluate(
+        partial(between, unbiased=unbiased),
+        pair,
+        1.0,
+        u,
+        v,
+    )
 
 
 def mmd_squared(
@@ -285,15 +363,16 @@ def mmd_squared(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     kernel : str or callable, default="gaussian"
-        Kernel of the discrepancy. ``"gaussian"``: ``exp(-(z - z')^2 / (2 l^2))``. ``"laplace"``: ``exp(-|z - z'| /
-        l)``, by one sort. ``"inverse_multiquadric"``: (1 + (z - z')^2 / l^2)^(-1/2). ``"distance"``: half the energy
-        distance. Or any symmetric function of two broadcasting arrays, which are tensors if u or v is one.
+        Kernel of the discrepancy. ``"gaussian"``: ``exp(-(z - z')^2 / (2 l^2))``. ``"laplace"``:
+        ``exp(-|z - z'| / l)``, by one sort. ``"inverse_multiquadric"``: (1 + (z - z')^2 /
+        l^2)^(-1/2). ``"distance"``: half the energy distance. Or any symmetric function of two
+        broadcasting arrays, which are tensors if u or v is one.
     bandwidth : float, sequence of floats or "median", default=1.0
-        Bandwidth of the kernel, l. Several bandwidths add up their kernels. ``"median"`` is the median distance of all
-        scores, for plug-in values only (see ``median_distance``).
+        Bandwidth of the kernel, l. Several bandwidths add up their kernels. ``"median"`` is the
+        median distance of all scores, for plug-in values only (see ``median_distance``).
     unbiased : bool, default=False
-        Estimate without bias: leave i = j out of the means within a sample. The value can then be negative; its mean
-        over random samples is the squared discrepancy of the populations.
+        Estimate without bias: leave i = j out of the means within a sample. The value can then be
+        negative; its mean over random samples is the squared discrepancy of the populations.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
@@ -309,7 +388,8 @@ def mmd_squared(
     TooFewSamples
         If ``unbiased`` and a sample has less than two scores of positive weight.
     DataError
-        If the kernel or bandwidth is unknown, or a sample is empty or contains values other than finite numbers.
+        If the kernel or bandwidth is unknown, or a sample is empty or contains values other than
+        finite numbers.
 
     Examples
     --------
@@ -318,9 +398,23 @@ def mmd_squared(
     >>> mmd_squared([0.0, 1.0], [1.0, 3.0], kernel="distance")
     0.75
     """
-    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
-    metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
-    return evaluate(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+        vector=vector,
+    )
+    metric: Metric = partial(
+        mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector
+    )
+    return evaluate(
+        metric,
+        pair,
+        1.0 if kernel == "distance" else nan,
+        u,
+        v,
+    )
 
 
 def distances(
@@ -338,21 +432,23 @@ def distances(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     metrics : sequence of str, default=("kolmogorov", "wasserstein", "energy")
-        Distances between score distributions: among ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``,
-        ``"lp"`` (p = 2), ``"mmd"`` (Gaussian kernel of bandwidth 1) and ``"total_variation"``.
+        Distances between score distributions: among ``"energy"``, ``"kolmogorov"``,
+        ``"wasserstein"``, ``"cramer"``, ``"lp"`` (p = 2), ``"mmd"`` (Gaussian kernel of bandwidth
+        1) and ``"total_variation"``.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 
     Returns
     -------
     dict of str to float or Tensor
-        The distances by name, in the requested order; tensors of the leading axes if u or v is a tensor.
+        The distances by name, in the requested order; tensors of the leading axes if u or v is a
+        tensor.
 
     Raises
     ------
     DataError
-        If a metric is not known, a sample is empty or contains values other than finite numbers, or a distance exceeds
-        the largest float.
+        If a metric is not known, a sample is empty or contains values other than finite numbers, or
+        a distance exceeds the largest float.
 
     Examples
     --------
@@ -360,8 +456,26 @@ def distances(
     {'kolmogorov': 0.5, 'wasserstein': 1.5, 'energy': 1.5}
     """
     rows = {name: facts(name) for name in metrics}
-    pair = to_pair(u, v, u_weights, v_weights)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+    )
     with no_warnings():
         pooled = line.merged(pair)
-        values = {name: None if row.of_merged is None else row.of_merged(pooled) for name, row in rows.items()}
-    return {name: evaluate(row.plug_in, pair, row.degree, u, v, value=values[name]) for name, row in rows.items()}
+        values = {
+            name: None if row.of_merged is None else row.of_merged(pooled)
+            for name, row in rows.items()
+        }
+    return {
+        name: evaluate(
+            row.plug_in,
+            pair,
+            row.degree,
+            u,
+            v,
+            value=values[name],
+        )
+        for name, row in rows.items()
+    }

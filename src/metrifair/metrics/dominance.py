@@ -1,12 +1,14 @@
-"""Sums over pairs of rows that need no pairs: signs of score differences times distances of an attribute.
+"""Sums over pairs of rows that need no pairs: signs of score differences times distances of an
+attribute.
 
 For scores z and an attribute with distances d, with sgn = 0 for equal scores:
 
     sum_j x_j sgn(z_k - z_j) d(a_k, a_j)        for each row k, and columns x of weights.
 
-Numbers: with the rows in the order of their scores, sum over earlier j of x_j |a_k - a_j| is twice the part where
-a_j < a_k (a *dominance sum*: earlier and smaller), less a_k X + Y with running sums X of x and Y of x a.
-Dominance sums take log2(n) passes over the bits of the attribute's rank. Nothing here records gradients.
+Numbers: with the rows in the order of their scores, sum over earlier j of x_j |a_k - a_j| is twice
+the part where a_j < a_k (a *dominance sum*: earlier and smaller), less a_k X + Y with running sums
+X of x and Y of x a. Dominance sums take log2(n) passes over the bits of the attribute's rank.
+Nothing here records gradients.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_less_above
 from metrifair.support.arrays import Floats
 
-Kind: TypeAlias = Literal["numbers", "names", "vectors"]
+AttributeKind: TypeAlias = Literal["numbers", "names", "vectors"]
 
 PAIRED = 512  # rows up to which all pairs are as fast
 _BLOCK = 2**22  # pairs in memory at once
@@ -37,7 +39,7 @@ class AttributeValues:
     """
 
     values: Array  # (..., n) numbers, or codes of names; (..., n, d) vectors
-    kind: Kind = "numbers"
+    kind: AttributeKind = "numbers"
     levels: int | None = None  # number of names, if known
 
     @property
@@ -59,8 +61,11 @@ class AttributeValues:
         """From these rows to all, (..., rows, n)."""
         if self.kind == "vectors":
             return euclidean(self.values[..., rows, None, :], self.values[..., None, :, :])
-        some, every = self.values[..., rows, None], self.values[..., None, :]
-        return namespace_for(some).double(abs(some - every) if self.kind == "numbers" else some != every)
+        some = self.values[..., rows, None]
+        every = self.values[..., None, :]
+        return namespace_for(some).double(
+            abs(some - every) if self.kind == "numbers" else some != every
+        )
 
 
 def distance_sums(attribute: AttributeValues, columns: Array) -> Array:
@@ -71,15 +76,19 @@ def distance_sums(attribute: AttributeValues, columns: Array) -> Array:
     """
     xp = namespace_for(columns)
     if attribute.by_pairs:
-        parts = [attribute.distances(rows) @ columns.swapaxes(-2, -1) for rows in _row_blocks(attribute)]
+        parts = [
+            attribute.distances(rows) @ columns.swapaxes(-2, -1) for rows in _row_blocks(attribute)
+        ]
         return xp.concat(parts, -2).swapaxes(-2, -1)
     if attribute.kind == "names":
         return columns.sum(-1, keepdims=True) - _by_name(attribute, columns)
     a = xp.double(attribute.values)
     a = a - a.mean(-1, keepdims=True)
     order = xp.argsort(a)
-    ranked, weights = rows_at(a[..., None, :], order), rows_at(columns, order)
-    below, moments = running_sums(weights), running_sums(weights * ranked)
+    ranked = rows_at(a[..., None, :], order)
+    weights = rows_at(columns, order)
+    below = running_sums(weights)
+    moments = running_sums(weights * ranked)
     sums = ranked * (2 * below - below[..., -1:]) - (2 * moments - moments[..., -1:])
     return xp.scattered(sums, order[..., None, :])
 
@@ -89,14 +98,18 @@ def _by_name(attribute: AttributeValues, columns: Array) -> Array:
     xp = namespace_for(columns)
     code = xp.integers(attribute.values)[..., None, :]
     shape = xp.broadcast_shapes(columns.shape, code.shape)
-    code, columns = xp.broadcast_to(code, shape), xp.broadcast_to(columns, shape)
+    code = xp.broadcast_to(code, shape)
+    columns = xp.broadcast_to(columns, shape)
     levels = int(code.max()) + 1 if attribute.levels is None else attribute.levels
     return xp.gather(xp.sums_by_code(columns, code, levels), code)
 
 
 def _row_blocks(attribute: AttributeValues, models: int = 0) -> list[slice]:
     rows = max(1, _BLOCK // max(1, prod(attribute.values.shape), models))
-    return [slice(start, min(start + rows, attribute.count)) for start in range(0, attribute.count, rows)]
+    return [
+        slice(start, min(start + rows, attribute.count))
+        for start in range(0, attribute.count, rows)
+    ]
 
 
 class SignedSums(NamedTuple):
@@ -106,8 +119,15 @@ class SignedSums(NamedTuple):
     plain: Array  # (..., other columns, n)
 
 
-def signed_sums(z: Array, attribute: AttributeValues, columns: Array, signed_columns: Array, sums: Array) -> SignedSums:
-    """The signed sums of scores (..., n): x in ``columns`` (..., columns, n), y in ``signed_columns``.
+def signed_sums(
+    z: Array,
+    attribute: AttributeValues,
+    columns: Array,
+    signed_columns: Array,
+    sums: Array,
+) -> SignedSums:
+    """The signed sums of scores (..., n): x in ``columns`` (..., columns, n), y in
+    ``signed_columns``.
 
     ``sums`` are the ``distance_sums`` of the columns.
 
@@ -116,22 +136,43 @@ def signed_sums(z: Array, attribute: AttributeValues, columns: Array, signed_col
     SignedSums(of_distances=array([[-4.,  3.,  1.]]), plain=array([[-2.,  2.,  0.]]))
     """
     if attribute.by_pairs:
-        return _by_pairs(z, attribute, columns, signed_columns)
+        return _by_pairs(
+            z,
+            attribute,
+            columns,
+            signed_columns,
+        )
     xp = namespace_for(z)
     lead = xp.broadcast_shapes(z.shape[:-1], attribute.lead, columns.shape[:-2])
 
     def widened(part: Array, axes: int) -> Array:
         return xp.broadcast_to(part, (*lead, *part.shape[-axes:]))
 
-    z, a = widened(z, 1), widened(attribute.values, 1)
-    columns, signed_columns = widened(columns, 2), widened(signed_columns, 2)
+    z = widened(z, 1)
+    a = widened(attribute.values, 1)
+    columns = widened(columns, 2)
+    signed_columns = widened(signed_columns, 2)
     if attribute.kind == "names":
-        ranked, count = _ranked_sums(z, xp.concat([columns, signed_columns], -2)), columns.shape[-2]
-        return SignedSums(ranked[..., :count, :] - _within_names(z, a, columns), ranked[..., count:, :])
-    return _of_numbers(z, xp.double(a), columns, signed_columns, widened(sums, 2))
+        ranked = _ranked_sums(z, xp.concat([columns, signed_columns], -2))
+        count = columns.shape[-2]
+        return SignedSums(
+            ranked[..., :count, :] - _within_names(z, a, columns), ranked[..., count:, :]
+        )
+    return _of_numbers(
+        z,
+        xp.double(a),
+        columns,
+        signed_columns,
+        widened(sums, 2),
+    )
 
 
-def _by_pairs(z: Array, attribute: AttributeValues, columns: Array, signed_columns: Array) -> SignedSums:
+def _by_pairs(
+    z: Array,
+    attribute: AttributeValues,
+    columns: Array,
+    signed_columns: Array,
+) -> SignedSums:
     xp = namespace_for(z)
     parts: list[tuple[Array, Array]] = []
     for rows in _row_blocks(attribute, prod(z.shape)):
@@ -153,27 +194,51 @@ def _within_names(z: Array, code: Array, columns: Array) -> Array:
     xp = namespace_for(z)
     by_score = xp.argsort(z, stable=True)
     order = xp.gather(by_score, xp.argsort(xp.gather(code, by_score), stable=True))
-    points, names = xp.gather(z, order), xp.gather(code, order)
+    points = xp.gather(z, order)
+    names = xp.gather(code, order)
     changes = names[..., 1:] != names[..., :-1]
-    name, run = _ends(changes), _ends(changes | (points[..., 1:] != points[..., :-1]))
+    name = _ends(changes)
+    run = _ends(changes | (points[..., 1:] != points[..., :-1]))
     weights = rows_at(columns, order)
     through = xp.pad(running_sums(weights), 1, 0)
-    below, upto = rows_at(through, run[0]), rows_at(through, run[1] + 1)
-    first, last = rows_at(through, name[0]), rows_at(through, name[1] + 1)
+    below = rows_at(through, run[0])
+    upto = rows_at(through, run[1] + 1)
+    first = rows_at(through, name[0])
+    last = rows_at(through, name[1] + 1)
     return xp.scattered((below - first) - (last - upto), order[..., None, :])
 
 
 def _ends(changes: Array) -> tuple[Array, Array]:
-    """The first and last place of the run of each place, from where neighbors differ, (..., n - 1)."""
-    xp, count = namespace_for(changes), changes.shape[-1] + 1
+    """The first and last place of the run of each place, from where neighbors differ, (..., n -
+    1).
+    """
+    xp = namespace_for(changes)
+    count = changes.shape[-1] + 1
     place = xp.broadcast_to(xp.arange(count), (*changes.shape[:-1], count))
-    opens, closes = xp.pad(changes, 1, 0, True), xp.pad(changes, 0, 1, True)
+    opens = xp.pad(
+        changes,
+        1,
+        0,
+        True,
+    )
+    closes = xp.pad(
+        changes,
+        0,
+        1,
+        True,
+    )
     first = xp.cummax(xp.where(opens, place, 0))
     last = xp.flip(xp.cummin(xp.flip(xp.where(closes, place, count - 1))))
     return first, last
 
 
-def _of_numbers(z: Array, a: Array, columns: Array, signed_columns: Array, sums: Array) -> SignedSums:
+def _of_numbers(
+    z: Array,
+    a: Array,
+    columns: Array,
+    signed_columns: Array,
+    sums: Array,
+) -> SignedSums:
     xp = namespace_for(z)
     a = a - a.mean(-1, keepdims=True)  # sums of small numbers are more exact
     by_rank = xp.argsort(a)  # the row of each rank
@@ -181,28 +246,38 @@ def _of_numbers(z: Array, a: Array, columns: Array, signed_columns: Array, sums:
     if ties is not None:  # equal scores in the order of the attribute
         rank = xp.argsort(xp.gather(z, by_rank), stable=True)
     order = xp.gather(by_rank, rank)
-    numbers, weights, plain = (rows_at(part, order) for part in (a[..., None, :], columns, signed_columns))
+    numbers, weights, plain = (
+        rows_at(part, order) for part in (a[..., None, :], columns, signed_columns)
+    )
     smaller = rows_at(_dominance(rank, numbers, weights), rank)
-    through, moments = running_sums(weights), running_sums(weights * numbers)
-    before, moment_before = through - weights, moments - weights * numbers
+    through = running_sums(weights)
+    moments = running_sums(weights * numbers)
+    before = through - weights
+    moment_before = moments - weights * numbers
     far = 4 * smaller - 2 * (numbers * before - moment_before) - rows_at(sums, order)
-    if ties is not None:  # those before count as much too little as they counted too much, and those after
+    # those before count as much too little as they counted too much, and those after
+    if ties is not None:
         first, last = _ends(points[..., 1:] != points[..., :-1])
-        far -= numbers * (before - rows_at(before, first)) - (moment_before - rows_at(moment_before, first))
+        far -= numbers * (before - rows_at(before, first)) - (
+            moment_before - rows_at(moment_before, first)
+        )
         far += rows_at(moments, last) - moments - numbers * (rows_at(through, last) - through)
     signs = weight_below_less_above(plain, ties)
     return SignedSums(*(xp.scattered(part, order[..., None, :]) for part in (far, signs)))
 
 
 def _dominance(rank: Array, a: Array, weights: Array) -> Array:
-    """For each rank k the sum of x_j (a_k - a_j) over rows j before it with a smaller rank: (..., columns, n).
+    """For each rank k the sum of x_j (a_k - a_j) over rows j before it with a smaller rank: (...,
+    columns, n).
 
-    ``rank`` (..., n) is the rows' own, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns, n).
-    Rows are kept in blocks of equal leading bits of the rank, each in its original order. A row whose next bit is set
-    gains from earlier rows of its block whose bit is not set. Then each block is split by that bit, which leaves both
-    halves in order. All models and columns are blocks from the start: one long line of rows.
+    ``rank`` (..., n) is the rows' own, ``a`` (..., 1, n) their numbers, ``weights`` (..., columns,
+    n). Rows are kept in blocks of equal leading bits of the rank, each in its original order. A row
+    whose next bit is set gains from earlier rows of its block whose bit is not set. Then each block
+    is split by that bit, which leaves both halves in order. All models and columns are blocks from
+    the start: one long line of rows.
     """
-    xp, count = namespace_for(weights), weights.shape[-1]
+    xp = namespace_for(weights)
+    count = weights.shape[-1]
     size = 1 << max(1, (count - 1).bit_length())
     lead = weights.shape[:-1]
     # Rows that fill up have the highest ranks, and so give nothing to any other.
@@ -212,26 +287,57 @@ def _dominance(rank: Array, a: Array, weights: Array) -> Array:
     )
     ranks = xp.concat(filled, -1).reshape(-1)
     numbers, amounts = (
-        xp.pad(xp.broadcast_to(part, weights.shape), 0, size - count).reshape(-1) for part in (a, weights)
+        xp.pad(xp.broadcast_to(part, weights.shape), 0, size - count).reshape(-1)
+        for part in (a, weights)
     )
     arrays = [xp.host_array(part) for part in (ranks, numbers, amounts)]
     if arrays[0] is None:
-        gained = _passes_on_device(ranks, numbers, amounts, size // 2)
+        gained = _passes_on_device(
+            ranks,
+            numbers,
+            amounts,
+            size // 2,
+        )
     else:
         even = bool((weights == 1).all())
-        gained = xp.from_host(_passes(arrays[0], arrays[1], None if even else arrays[2], half=size // 2))
+        gained = xp.from_host(
+            _passes(
+                arrays[0],
+                arrays[1],
+                None if even else arrays[2],
+                half=size // 2,
+            )
+        )
     return gained.reshape(*lead, size)[..., :count]
 
 
-def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half: int) -> Floats:
-    """The passes with NumPy. ``weights`` None: every row has weight 1, and counts are sufficient."""
-    parts: list[NDArray[Any]] = [rank.astype(np.int32), a, np.zeros_like(a), *([] if weights is None else [weights])]
+def _passes(
+    rank: NDArray[np.int64],
+    a: Floats,
+    weights: Floats | None,
+    *,
+    half: int,
+) -> Floats:
+    """The passes with NumPy.
+
+    ``weights`` None: every row has weight 1, and counts are sufficient.
+    """
+    parts: list[NDArray[Any]] = [
+        rank.astype(np.int32),
+        a,
+        np.zeros_like(a),
+        *([] if weights is None else [weights]),
+    ]
     place = np.arange(len(rank) // 2)
     while half:
         above = (parts[0] & half) != 0
-        high, low = np.flatnonzero(above), np.flatnonzero(~above)
-        before, start = high - place, place & -half  # among the rows that have the bit clear, over all blocks
-        lower, higher = [part[low] for part in parts], [part[high] for part in parts]
+        high = np.flatnonzero(above)
+        low = np.flatnonzero(~above)
+        # among the rows that have the bit clear, over all blocks
+        before = high - place
+        start = place & -half
+        lower = [part[low] for part in parts]
+        higher = [part[high] for part in parts]
         running = np.zeros(len(low) + 1)
         np.cumsum(lower[1] if weights is None else lower[3] * lower[1], out=running[1:])
         moments = running[before] - running[start]
@@ -242,13 +348,19 @@ def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half:
             higher[2] += higher[1] * (running[before] - running[start]) - moments
         for number, (low_part, high_part) in enumerate(zip(lower, higher, strict=True)):
             split = np.empty((len(low) // half, 2, half), low_part.dtype)
-            split[:, 0], split[:, 1] = low_part.reshape(-1, half), high_part.reshape(-1, half)
+            split[:, 0] = low_part.reshape(-1, half)
+            split[:, 1] = high_part.reshape(-1, half)
             parts[number] = split.reshape(-1)
         half //= 2
     return parts[2]
 
 
-def _passes_on_device(rank: Array, a: Array, weights: Array, half: int) -> Array:
+def _passes_on_device(
+    rank: Array,
+    a: Array,
+    weights: Array,
+    half: int,
+) -> Array:
     """The same in steps of fixed shapes, which a device records and replays."""
     xp = namespace_for(rank)
     place = xp.arange(len(rank))

@@ -13,7 +13,9 @@ from metrifair.metrics.pair import Pair, Values, evaluate, sample_array
 from metrifair.support.checks import check_known
 
 KernelFunction: TypeAlias = Callable[[Array, Array], Array]
-"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis, of the inputs' library."""
+"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis, of
+the inputs' library.
+"""
 KernelName: TypeAlias = Literal["gaussian", "laplace", "inverse_multiquadric", "distance"]
 Bandwidth: TypeAlias = "float | Sequence[float] | Literal['median']"
 
@@ -26,7 +28,10 @@ def kernel_function(
     unbiased: bool = False,
     vector: bool = False,
 ) -> KernelFunction:
-    """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if requested."""
+    """The kernel as a function; several bandwidths add up.
+
+    ``scores`` give the median bandwidth, if requested.
+    """
     if callable(kernel):
         return kernel
     xp = namespace_for(scores)
@@ -38,8 +43,19 @@ def kernel_function(
         "inverse_multiquadric": lambda far: xp.rsqrt(1 + far**2),
         "laplace": lambda far: xp.exp(-far),
     }
-    check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two arrays")
-    shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
+    check_known(
+        "kernel",
+        kernel,
+        [*shapes, "distance"],
+        otherwise="a function of two arrays",
+    )
+    shape = shapes[kernel]
+    lengths = bandwidths(
+        bandwidth,
+        scores,
+        unbiased=unbiased,
+        vector=vector,
+    )
     if len(lengths) == 1:
         return lambda a, b: shape(distance(a, b) / lengths[0])
     return lambda a, b: xp.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
@@ -53,22 +69,35 @@ def euclidean(a: Array, b: Array | float) -> Array:
     return xp.sqrt(xp.where(differs, squared, 1.0)) * differs
 
 
-def bandwidths(bandwidth: Bandwidth, scores: Array, *, unbiased: bool, vector: bool = False) -> list[float]:
+def bandwidths(
+    bandwidth: Bandwidth,
+    scores: Array,
+    *,
+    unbiased: bool,
+    vector: bool = False,
+) -> list[float]:
     """The bandwidth as a list of positive numbers."""
     if isinstance(bandwidth, str) and bandwidth == "median":
         if unbiased:
             raise DataError(
-                "bandwidth='median' would change with every batch, and the estimate would be biased; "
+                "bandwidth='median' would change with every batch, and the estimate would be "
+                "biased; "
                 "compute it once, median_distance(scores), and pass the number"
             )
         return [median_distance(scores, vector=vector)]
     values: object = bandwidth
     try:
-        lengths = [] if isinstance(values, str) else [float(length) for length in np.atleast_1d(np.asarray(values))]
+        lengths = (
+            []
+            if isinstance(values, str)
+            else [float(length) for length in np.atleast_1d(np.asarray(values))]
+        )
     except (TypeError, ValueError):
         lengths = []
     if not lengths or not all(0 < length < float("inf") for length in lengths):
-        raise DataError(f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}")
+        raise DataError(
+            f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}"
+        )
     return lengths
 
 
@@ -107,11 +136,15 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
     z = z[np.linspace(0, len(z) - 1, min(most, len(z))).round().astype(np.int64)]
     median = evaluate(_median_of_pairs, Pair(z, (), ()), 1.0)
-    return float(median) if median > 0 else 1.0
+    if median > 0:
+        return float(median)
+    return 1.0
 
 
 def _median_of_pairs(points: Pair) -> Array:
-    """The median distance of all pairs of rows, each pair once; of an even count the lower of the two."""
+    """The median distance of all pairs of rows, each pair once; of an even count the lower of
+    the two.
+    """
     first, second = np.triu_indices(len(points.values), 1)
     far = np.sqrt(((points.values[first] - points.values[second]) ** 2).sum(-1))
     middle = (len(far) - 1) // 2

@@ -18,7 +18,7 @@ from metrifair.metrics.pair import (
     Bound,
     Pair,
     Ties,
-    Utility,
+    WitnessFunction,
     ascending_samples,
     block_weights,
     block_weights_in_order,
@@ -46,65 +46,102 @@ class Merged(NamedTuple):
     @property
     def difference(self) -> Array:
         """F0 - F1 just after each score."""
-        return self.left - self.right if self.right.ndim else self.left
+        if self.right.ndim:
+            return self.left - self.right
+        return self.left
 
 
 def merged(pair: Pair) -> Merged:
     """One sort of both samples: all that a distance on the line needs."""
-    z, xp = pair.values, namespace_for(pair.values)
+    z = pair.values
+    xp = namespace_for(pair.values)
     with xp.no_grad():
         points, order, ties = ascending_samples(pair)
         cumulative = running_sums(block_weights_in_order(pair, pair.samples, order))
         below = xp.astype(cumulative / cumulative[..., -1:], z.dtype)
     if is_tensor(z):  # sorted scores are constants
         points = xp.gather(z, order)
-    return Merged(points, below[..., 0, :], below[..., 1, :], ties)
+    return Merged(
+        points,
+        below[..., 0, :],
+        below[..., 1, :],
+        ties,
+    )
 
 
 def kolmogorov(pooled: Merged) -> Array:
     """Largest difference of the distribution functions."""
     height = abs(pooled.difference)
-    return namespace_for(pooled.points).amax(height if pooled.ties is None else height * closes_tie(pooled.points), -1)
+    return namespace_for(pooled.points).amax(
+        height if pooled.ties is None else height * closes_tie(pooled.points), -1
+    )
 
 
 def cramer(pooled: Merged) -> Array:
     """Integral of the squared difference of the distribution functions."""
-    return _integral(pooled, pooled.difference, lambda gap: gap**2, lambda gap: 2 * gap)
+    return _integral(
+        pooled,
+        pooled.difference,
+        lambda gap: gap**2,
+        lambda gap: 2 * gap,
+    )
 
 
 def wasserstein(pooled: Merged) -> Array:
     """Integral of the absolute difference of the distribution functions."""
-    return _integral(pooled, pooled.difference, abs, namespace_for(pooled.points).sign)
+    return _integral(
+        pooled,
+        pooled.difference,
+        abs,
+        namespace_for(pooled.points).sign,
+    )
 
 
 def lp(pooled: Merged, p: float = 2.0) -> Array:
     """L^p norm of the difference of the distribution functions."""
-    difference, xp = pooled.difference, namespace_for(pooled.points)
+    difference = pooled.difference
+    xp = namespace_for(pooled.points)
     largest = xp.amax(abs(difference) * closes_tie(pooled.points), -1, keepdims=True)
-    # Relative to the largest difference: small ones to a high power would vanish. Within ties there may be larger ones.
+    # Relative to the largest difference: small ones to a high power would vanish. Within ties there
+    # may be larger ones.
     share = difference / xp.where(largest > 0, largest, 1.0)
     height = lambda gap: xp.at_most(abs(gap), 1.0) ** p  # noqa: E731
-    power = _integral(pooled, share, height, lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap))
+    power = _integral(
+        pooled,
+        share,
+        height,
+        lambda gap: p * abs(gap) ** (p - 1) * xp.sign(gap),
+    )
     # The root has no derivative at 0; the gradient of a distance of 0 is 0.
     positive = power != 0
     return xp.where(positive, power, 1.0) ** (1.0 / p) * positive * largest[..., 0]
 
 
-def _integral(pooled: Merged, gap: Array, function: Curve, slope: Curve) -> Array:
-    """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its derivative.
+def _integral(
+    pooled: Merged,
+    gap: Array,
+    function: Curve,
+    slope: Curve,
+) -> Array:
+    """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its
+    derivative.
 
-    Terms between equal scores do not affect the value, but distribute the derivative among them. There the
-    function is replaced by its chord across all of the equal scores: the part of each then depends on its own weight,
-    not on the order in which equal ones were sorted.
+    Terms between equal scores do not affect the value, but distribute the derivative among them.
+    There the function is replaced by its chord across all of the equal scores: the part of each
+    then depends on its own weight, not on the order in which equal ones were sorted.
     """
-    height, xp = function(gap), namespace_for(pooled.points)
+    height = function(gap)
+    xp = namespace_for(pooled.points)
     if pooled.ties is not None and xp.is_differentiated(pooled.points):
         ties = pooled.ties
         place = xp.arange(gap.shape[-1]) if ties.tied is None else ties.tied
-        first, last, place = (part.expand(*gap.shape[:-1], -1) for part in (ties.first, ties.last, place))
+        first, last, place = (
+            part.expand(*gap.shape[:-1], -1) for part in (ties.first, ties.last, place)
+        )
         # Before the lowest score of all the gap is 0, and so is the function.
         before, bottom = (xp.gather(xp.pad(rows, 1, 0), first) for rows in (gap, height))
-        after, top = xp.gather(gap, last), xp.gather(height, last)
+        after = xp.gather(gap, last)
+        top = xp.gather(height, last)
         level = abs(after - before) <= _rounding(gap)
         flat = slope(xp.where(abs(after) <= _rounding(gap), 0.0, after))
         chord = xp.where(level, flat, (top - bottom) / xp.where(level, 1.0, after - before))
@@ -114,25 +151,33 @@ def _integral(pooled: Merged, gap: Array, function: Curve, slope: Curve) -> Arra
 
 def _rounding(shares: Array) -> float:
     """Largest rounding error of sums of shares, which may be added up in any order."""
-    return 1e-12 if shares.dtype.itemsize == 8 else 1e-6
+    if shares.dtype.itemsize == 8:
+        return 1e-12
+    return 1e-6
 
 
 def check_exponent(p: float) -> None:
     """Raise a DataError unless L^p is a norm that is an integral."""
     if not 1 <= p < float("inf"):
-        raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
+        raise DataError(
+            f"p must be a number from 1 upwards, got {p!r}; for p = infinity use "
+            "kolmogorov_distance"
+        )
 
 
 def atoms_variation(pooled: Merged) -> Array:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
-    closes, xp = closes_tie(pooled.points), namespace_for(pooled.points)
+    closes = closes_tie(pooled.points)
+    xp = namespace_for(pooled.points)
     place = xp.arange(1, closes.shape[-1] + 1)
     # Where the previous distinct score closed: 0 means "before all scores".
     previous = xp.pad(xp.cummax(place * closes), 1, 0)[..., :-1]
 
     def probabilities(below: Array) -> Array:
         # One row of points may serve many rows of distribution functions.
-        return (below - xp.gather(xp.pad(below, 1, 0), xp.broadcast_to(previous, below.shape))) * closes
+        return (
+            below - xp.gather(xp.pad(below, 1, 0), xp.broadcast_to(previous, below.shape))
+        ) * closes
 
     if pooled.right.ndim == 0:
         return abs(probabilities(pooled.left)).sum(-1) / 2
@@ -140,17 +185,27 @@ def atoms_variation(pooled: Merged) -> Array:
 
 
 def binned_variation(pooled: Merged, bins: int) -> Array:
-    """Total variation after cutting the scores at the quantiles of the even mixture of both samples."""
+    """Total variation after cutting the scores at the quantiles of the even mixture of both
+    samples.
+    """
     xp = namespace_for(pooled.points)
-    place = xp.pad(_bin_edges(pooled, bins), 0, 1, pooled.points.shape[-1] - 1)
-    left, right = (_steps(xp.pad(xp.gather(below, place), 1, 0)) for below in (pooled.left, pooled.right))
+    place = xp.pad(
+        _bin_edges(pooled, bins),
+        0,
+        1,
+        pooled.points.shape[-1] - 1,
+    )
+    left, right = (
+        _steps(xp.pad(xp.gather(below, place), 1, 0)) for below in (pooled.left, pooled.right)
+    )
     return share_variation(left, right)
 
 
 def share_variation(left: Array, right: Array) -> Array:
     """Half the sum of the absolute differences of shares, (..., k).
 
-    The shares add up to 2 except for rounding. Relative to their own sum, disjoint samples differ by exactly 1.
+    The shares add up to 2 except for rounding. Relative to their own sum, disjoint samples differ
+    by exactly 1.
     """
     return abs(left - right).sum(-1) / (left + right).sum(-1)
 
@@ -162,21 +217,31 @@ def _steps(rows: Array) -> Array:
 
 def _bin_edges(pooled: Merged, bins: int) -> Array:
     """Positions among the points, (..., bins - 1), of the last score of each bin but the last."""
-    mixture, xp = (pooled.left + pooled.right) / 2, namespace_for(pooled.points)
+    mixture = (pooled.left + pooled.right) / 2
+    xp = namespace_for(pooled.points)
     levels = xp.astype(xp.arange(1, bins), mixture.dtype) / bins
-    place = xp.searchsorted(mixture, xp.broadcast_to(levels, (*mixture.shape[:-1], bins - 1)) - 1e-6)
+    place = xp.searchsorted(
+        mixture, xp.broadcast_to(levels, (*mixture.shape[:-1], bins - 1)) - 1e-6
+    )
     points = xp.detach(pooled.points)
     return xp.searchsorted(points, xp.gather(points, place), right=True) - 1
 
 
-def _smoothed(value: Array, pair: Pair, thresholds: Array, signs: Array) -> Array:
-    """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both functions.
+def _smoothed(
+    value: Array,
+    pair: Pair,
+    thresholds: Array,
+    signs: Array,
+) -> Array:
+    """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both
+    functions.
 
-    A step function of the scores has derivative 0 almost everywhere. For training, each indicator 1{score <= t} has the
-    slope of a logistic curve with the width of a kernel density estimate.
-    For tensors only: arrays have no gradient.
+    A step function of the scores has derivative 0 almost everywhere. For training, each indicator
+    1{score <= t} has the slope of a logistic curve with the width of a kernel density estimate. For
+    tensors only: arrays have no gradient.
     """
-    z, xp = pair.values, namespace_for(pair.values)
+    z = pair.values
+    xp = namespace_for(pair.values)
     with xp.no_grad():
         width = _kernel_width(pair)[..., None, :]
         weights = block_weights(pair, pair.samples)
@@ -188,8 +253,11 @@ def _smoothed(value: Array, pair: Pair, thresholds: Array, signs: Array) -> Arra
 
 
 def _kernel_width(pair: Pair) -> Array:
-    """Width of a kernel density estimate of the pooled scores, (..., 1); those without weight do not count."""
-    z, xp = pair.values, namespace_for(pair.values)
+    """Width of a kernel density estimate of the pooled scores, (..., 1); those without weight
+    do not count.
+    """
+    z = pair.values
+    xp = namespace_for(pair.values)
     if pair.weights is None:
         width = z.std(-1, keepdim=True, correction=0) * z.shape[-1] ** -0.2
     else:
@@ -202,19 +270,23 @@ def _kernel_width(pair: Pair) -> Array:
 
 def kolmogorov_between(pair: Pair) -> Array:
     """Kolmogorov distance that can be trained on."""
-    pooled, xp = merged(pair), namespace_for(pair.values)
+    pooled = merged(pair)
+    xp = namespace_for(pair.values)
     if not xp.is_differentiated(pair.values):
         return kolmogorov(pooled)
     gap = pooled.difference * closes_tie(pooled.points)
     value = xp.amax(abs(gap), -1)
     # The lowest of equally large gaps, up to rounding.
     place = (abs(gap) >= value[..., None] - _rounding(gap)).byte().argmax(-1, keepdim=True)
-    return _smoothed(value, pair, xp.gather(pooled.points.detach(), place), xp.sign(xp.gather(gap, place)))
+    return _smoothed(
+        value, pair, xp.gather(pooled.points.detach(), place), xp.sign(xp.gather(gap, place))
+    )
 
 
 def total_variation_between(pair: Pair, bins: int | None = None) -> Array:
     """Total variation distance; with ``bins`` it can be trained on."""
-    pooled, xp = merged(pair), namespace_for(pair.values)
+    pooled = merged(pair)
+    xp = namespace_for(pair.values)
     if bins is None:
         return atoms_variation(pooled)
     if not xp.is_differentiated(pair.values):
@@ -222,10 +294,12 @@ def total_variation_between(pair: Pair, bins: int | None = None) -> Array:
     place = _bin_edges(pooled, bins)
     jumps = xp.sign(_steps(xp.pad(xp.gather(pooled.difference, place), 1, 1)))  # one per bin
     signs = (jumps[..., :-1] - jumps[..., 1:]) / 2
-    return _smoothed(binned_variation(pooled, bins), pair, xp.gather(pooled.points.detach(), place), signs)
+    return _smoothed(
+        binned_variation(pooled, bins), pair, xp.gather(pooled.points.detach(), place), signs
+    )
 
 
-def step_utility(pooled: Merged) -> Utility:
+def step_utility(pooled: Merged) -> WitnessFunction:
     """1 up to the score at which the distribution functions differ most, 0 above it."""
     points, difference = _distinct(pooled)
     height = np.abs(difference)
@@ -234,8 +308,10 @@ def step_utility(pooled: Merged) -> Utility:
     return lambda score: (score <= threshold).astype(np.float64)
 
 
-def atoms_utility(pooled: Merged) -> Utility:
-    """1/2 at scores that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
+def atoms_utility(pooled: Merged) -> WitnessFunction:
+    """1/2 at scores that the left sample has more of, -1/2 at those of the right one, 0 at all
+    others.
+    """
     points, difference = _distinct(pooled)
     heights = np.sign(np.diff(difference, prepend=0.0)) / 2
 
@@ -246,7 +322,7 @@ def atoms_utility(pooled: Merged) -> Utility:
     return utility
 
 
-def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
+def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> WitnessFunction:
     """Linear between scores, its slope of norm ``scale`` in L^q, 1/p + 1/q = 1.
 
     It falls where F0 > F1: the left sample has lower scores there, and so a higher mean utility.
@@ -254,7 +330,8 @@ def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> Utility
     points, difference = _distinct(pooled)
     if len(points) == 1:
         return np.zeros_like
-    norm, slopes = float(lp(pooled, p)), np.zeros(len(points) - 1)
+    norm = float(lp(pooled, p))
+    slopes = np.zeros(len(points) - 1)
     if norm > 0:
         slopes = -scale * np.sign(difference[:-1]) * (np.abs(difference[:-1]) / norm) ** (p - 1)
     heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
@@ -270,14 +347,20 @@ def _distinct(pooled: Merged) -> tuple[Floats, Floats]:
 def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
     """The upper bound of ``factor`` times the L^p norm of F0 - F1, to the ``power``.
 
-    The true norm exceeds the observed one by at most that of the constant radius on the interval of all scores. For
-    the largest difference (p = infinity), that is the radius itself, for any interval.
+    The true norm exceeds the observed one by at most that of the constant radius on the interval of
+    all scores. For the largest difference (p = infinity), that is the radius itself, for any
+    interval.
     """
 
     def bound(value: float, radius: float, width: float | None) -> float | None:
         if width is None and p < inf:
             return None
-        maximum = factor if width is None or p == inf else factor * float(width) ** (power / p)
-        return min(maximum, float((max(0.0, value) ** (1 / power) + radius * maximum ** (1 / power)) ** power))
+        maximum = factor
+        if not (width is None or p == inf):
+            maximum = factor * float(width) ** (power / p)
+        return min(
+            maximum,
+            float((max(0.0, value) ** (1 / power) + radius * maximum ** (1 / power)) ** power),
+        )
 
     return bound

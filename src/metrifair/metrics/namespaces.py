@@ -1,8 +1,10 @@
-"""Choose the array library that measures: NumPy for arrays, torch for tensors, which carry gradients.
+"""Choose the array library that measures: NumPy for arrays, torch for tensors, which carry
+gradients.
 
-The formulas of this package are written once, against a namespace ``xp = namespace_for(scores)``. Operators, indexing
-and the methods that both libraries spell alike (``sum``, ``mean``, ``cumsum``, ``swapaxes``) need no namespace. NumPy's
-operations are in ``numpy_namespace``, torch's in ``torch_namespace``, the only file here that imports torch.
+The formulas of this package are written once, against a namespace ``xp = namespace_for(scores)``.
+Operators, indexing and the methods that both libraries spell alike (``sum``, ``mean``, ``cumsum``,
+``swapaxes``) need no namespace. NumPy's operations are in ``numpy_namespace``, torch's in
+``torch_namespace``, the only file here that imports torch.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def is_tensor(value: object) -> bool:
 
 
 def namespace_for(*arrays: Array) -> Any:
-    """The operations for these arrays: torch's, on its device, for the first tensor among them, else NumPy's.
+    """The operations for these arrays: torch's, on its device, for the first tensor among them,
+    else NumPy's.
 
     >>> namespace_for(np.zeros(2)).device
     'cpu'
@@ -51,5 +54,12 @@ def host_values(array: Array) -> NDArray[Any]:
 
 
 def no_warnings() -> np.errstate:
-    """A context in which NumPy overflows silently, as torch does: results are checked afterwards."""
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
+    """A context in which NumPy overflows silently, as torch does: results are checked
+    afterwards.
+    """
+    return np.errstate(
+        over="ignore",
+        invalid="ignore",
+        divide="ignore",
+        under="ignore",
+    )

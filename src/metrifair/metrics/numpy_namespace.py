@@ -18,13 +18,30 @@ from metrifair.support.arrays import Floats
 device = "cpu"
 is_host = True  # values can be read without waiting for a device
 
-arange, asarray, empty, eye, full, ones, zeros = np.arange, np.asarray, np.empty, np.eye, np.full, np.ones, np.zeros
-amax, isinf, where, zeros_like = np.amax, np.isinf, np.where, np.zeros_like
-exp, sign, sqrt = np.exp, np.sign, np.sqrt
-at_least, at_most = np.maximum, np.minimum
-broadcast_shapes, broadcast_to = np.broadcast_shapes, np.broadcast_to
-expand_dims, moveaxis = np.expand_dims, np.moveaxis
-concat, einsum, meshgrid, stack = np.concatenate, np.einsum, np.meshgrid, np.stack
+arange = np.arange
+asarray = np.asarray
+empty = np.empty
+eye = np.eye
+full = np.full
+ones = np.ones
+zeros = np.zeros
+amax = np.amax
+isinf = np.isinf
+where = np.where
+zeros_like = np.zeros_like
+exp = np.exp
+sign = np.sign
+sqrt = np.sqrt
+at_least = np.maximum
+at_most = np.minimum
+broadcast_shapes = np.broadcast_shapes
+broadcast_to = np.broadcast_to
+expand_dims = np.expand_dims
+moveaxis = np.moveaxis
+concat = np.concatenate
+einsum = np.einsum
+meshgrid = np.meshgrid
+stack = np.stack
 promote_types = np.promote_types
 
 
@@ -47,7 +64,8 @@ def detach(x: NDArray[Any]) -> NDArray[Any]:
     return x
 
 
-to_device = from_host = host_array = detach  # torch's host_array is None if values are on an accelerator
+# torch's host_array is None if values are on an accelerator
+to_device = from_host = host_array = detach
 no_grad = full_precision = nullcontext
 
 
@@ -73,7 +91,9 @@ def sum_of_squares(x: NDArray[Any]) -> float:
 
 def gather(x: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     """Each row of x read at the places of its row."""
-    return x.take(places) if x.ndim == places.ndim == 1 else np.take_along_axis(x, places, -1)
+    if x.ndim == places.ndim == 1:
+        return x.take(places)
+    return np.take_along_axis(x, places, -1)
 
 
 def take(x: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
@@ -87,7 +107,12 @@ def scattered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     if values.ndim == 1:
         result[places] = values
     else:
-        np.put_along_axis(result, np.broadcast_to(places, values.shape), values, -1)
+        np.put_along_axis(
+            result,
+            np.broadcast_to(places, values.shape),
+            values,
+            -1,
+        )
     return result
 
 
@@ -102,7 +127,12 @@ def add_product(total: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> None:
     total += a * b
 
 
-def pad(x: NDArray[Any], before: int, after: int, value: float = 0) -> NDArray[Any]:
+def pad(
+    x: NDArray[Any],
+    before: int,
+    after: int,
+    value: float = 0,
+) -> NDArray[Any]:
     """So many more entries before and after each row."""
     count = x.shape[-1]
     result = np.empty((*x.shape[:-1], before + count + after), x.dtype)
@@ -112,8 +142,10 @@ def pad(x: NDArray[Any], before: int, after: int, value: float = 0) -> NDArray[A
     return result
 
 
-cummax, cummin = partial(np.maximum.accumulate, axis=-1), partial(np.minimum.accumulate, axis=-1)
-logcumsumexp = partial(np.logaddexp.accumulate, axis=-1)  # logarithms of running sums of exponentials
+cummax = partial(np.maximum.accumulate, axis=-1)
+cummin = partial(np.minimum.accumulate, axis=-1)
+# logarithms of running sums of exponentials
+logcumsumexp = partial(np.logaddexp.accumulate, axis=-1)
 flip = partial(np.flip, axis=-1)
 
 
@@ -122,24 +154,34 @@ def argsort(x: NDArray[Any], *, stable: bool = False) -> NDArray[np.int64]:
     return np.argsort(x, -1, kind="stable" if stable else None)
 
 
-def searchsorted(points: NDArray[Any], values: NDArray[Any], *, right: bool = False) -> NDArray[Any]:
+def searchsorted(
+    points: NDArray[Any], values: NDArray[Any], *, right: bool = False
+) -> NDArray[Any]:
     """The positions of the values of each row among its ascending points."""
     side: Literal["left", "right"] = "right" if right else "left"
     if points.ndim == 1:
         return np.searchsorted(points, values, side)
-    rows = zip(points.reshape(-1, points.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+    rows = zip(
+        points.reshape(-1, points.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
+    )
     return np.stack([np.searchsorted(row, some, side) for row, some in rows]).reshape(values.shape)
 
 
 def sums_by_code(columns: NDArray[Any], codes: NDArray[Any], levels: int) -> NDArray[Any]:
     """The sum of each row's entries by their code, (..., levels)."""
-    rows = zip(columns.reshape(-1, columns.shape[-1]), codes.reshape(-1, codes.shape[-1]), strict=True)
-    return np.stack([np.bincount(code, row, levels) for row, code in rows]).reshape(*columns.shape[:-1], levels)
+    rows = zip(
+        columns.reshape(-1, columns.shape[-1]), codes.reshape(-1, codes.shape[-1]), strict=True
+    )
+    return np.stack([np.bincount(code, row, levels) for row, code in rows]).reshape(
+        *columns.shape[:-1], levels
+    )
 
 
 def vecdot(a: NDArray[Any], b: NDArray[Any]) -> Any:
     """The inner products of rows."""
-    return a @ b if a.ndim == b.ndim == 1 else (a[..., None, :] @ b[..., :, None])[..., 0, 0]
+    if a.ndim == b.ndim == 1:
+        return a @ b
+    return (a[..., None, :] @ b[..., :, None])[..., 0, 0]
 
 
 def log(x: NDArray[Any]) -> Any:

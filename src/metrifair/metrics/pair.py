@@ -1,5 +1,5 @@
-"""Two samples of scores in the form that every metric accepts, their order with the weight below each score, and a
-metric over comparisons.
+"""Two samples of scores in the form that every metric accepts, their order with the weight below
+each score, and a metric over comparisons.
 
 Order and counts record no gradients: they are constants of a sample, only scores move.
 """
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.namespaces import Array, is_tensor, namespace_for, no_warnings
-from metrifair.problem.cells import Sides, SignedDraws
+from metrifair.problem.cells import Sides
 from metrifair.problem.tables import as_array, check_exact
 from metrifair.support.arrays import Floats
 
@@ -36,11 +36,12 @@ class Pair(NamedTuple):
     """Two samples of scores, one after the other, and how they were drawn."""
 
     values: Array  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
-    left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
+    # sizes of consecutive blocks, drawn with fixed counts, of the left sample
+    left: tuple[int, ...]
     right: tuple[int, ...]
     weights: Array | None = None  # (..., n)
-    fraction: Array | None = None  # (..., blocks): the drawn share of a block's rows; None: fresh ones, see Sides
-    signed: SignedDraws | None = None  # weights are signed, see Sides: all scores are left ones
+    # (..., blocks): the drawn share of a block's rows; None: fresh ones, see Sides
+    fraction: Array | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -59,15 +60,23 @@ Metric: TypeAlias = Callable[[Pair], Array]
 Reduction: TypeAlias = Literal["sum", "max", "all"]
 
 
-Utility: TypeAlias = Callable[[Floats], Floats]
+WitnessFunction: TypeAlias = Callable[[Floats], Floats]
 """The utility of a score: a function of an array of scores."""
 
 Bound: TypeAlias = "Callable[[float, float, float | None], float | None]"
-"""An upper bound of a distance from three numbers: its value, the total error of both distribution functions, and the
-length of the interval that contains all scores (None: unknown). None: no bound."""
+"""An upper bound of a distance from three numbers: its value, the total error of both distribution
+functions, and the length of the interval that contains all scores (None: unknown). None: no bound.
+"""
 
 
-def to_pair(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
+def to_pair(
+    u: Values,
+    v: Values,
+    u_weights: Values | None,
+    v_weights: Values | None,
+    *,
+    vector: bool = False,
+) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
     samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
@@ -77,10 +86,13 @@ def to_pair(u: Values, v: Values, u_weights: Values | None, v_weights: Values | 
     samples = [namespace_for(*samples, u_weights, v_weights).asarray(sample) for sample in samples]
     xp, other_xp = map(namespace_for, samples)
     if xp.device != other_xp.device:
-        raise DataError(f"u and v must be on one device, got {xp.device} and {other_xp.device}; move one")
+        raise DataError(
+            f"u and v must be on one device, got {xp.device} and {other_xp.device}; move one"
+        )
     if vector and samples[0].shape[-1] != samples[1].shape[-1]:
         raise DataError(
-            f"u and v must contain vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
+            f"u and v must contain vectors of one length, got {samples[0].shape[-1]} and "
+            f"{samples[1].shape[-1]}"
         )
     n, m = (sample.shape[axis] for sample in samples)
     weights = None
@@ -92,7 +104,12 @@ def to_pair(u: Values, v: Values, u_weights: Values | None, v_weights: Values | 
     if weights is not None:
         lead = xp.broadcast_shapes(values.shape[:axis], weights.shape[:-1])
         values = xp.broadcast_to(values, (*lead, *values.shape[axis:]))
-    return Pair(values, (n,), (m,), weights)
+    return Pair(
+        values,
+        (n,),
+        (m,),
+        weights,
+    )
 
 
 def concatenate(u: Array, v: Array, *, axis: int = -1) -> Array:
@@ -104,11 +121,17 @@ def concatenate(u: Array, v: Array, *, axis: int = -1) -> Array:
     return xp.concat([xp.broadcast_to(part, (*lead, *part.shape[axis:])) for part in (u, v)], axis)
 
 
-def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Array | None = None) -> Any:
+def evaluate(
+    metric: Metric,
+    pair: Pair,
+    degree: float,
+    *inputs: Values,
+    value: Array | None = None,
+) -> Any:
     """Evaluate a metric: a tensor if an input is a tensor, else a float; never infinite or NaN.
 
-    If sums of large floats overflow, the scores are scaled down, and the distance is scaled up by its ``degree`` (nan:
-    not possible). ``value`` is the distance, if it has been computed.
+    If sums of large floats overflow, the scores are scaled down, and the distance is scaled up by
+    its ``degree`` (nan: not possible). ``value`` is the distance, if it has been computed.
     """
     xp = namespace_for(pair.values)
     with no_warnings(), xp.full_precision():
@@ -117,13 +140,22 @@ def evaluate(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: 
         if xp.is_host and not is_finite(distance):
             scale = 2.0 ** (frexp(abs(xp.detach(pair.values)).max().item())[1] - 1)
             smaller = pair._replace(values=pair.values / scale)
-            distance = distance if isnan(degree) else metric(smaller) * scale**degree
+            if not isnan(degree):
+                distance = metric(smaller) * scale**degree
             if not is_finite(distance):
                 raise DataError(TOO_FAR)
-    return distance if any(map(is_tensor, inputs)) else distance.item()
+    if any(map(is_tensor, inputs)):
+        return distance
+    return distance.item()
 
 
-def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "") -> Array:
+def sample_weights(
+    of: str,
+    weights: Values | None,
+    count: int,
+    *,
+    name: str = "",
+) -> Array:
     """Weights that sum to 1: each sample counts once, however large its weights are."""
     if weights is None:
         return np.full(count, 1 / count)
@@ -132,7 +164,10 @@ def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "
     xp = namespace_for(weight)
     weight = xp.double(weight)
     if weight.shape[-1] != count:
-        raise DataError(f"{of} contains {count} scores and {name} {weight.shape[-1]} weights; pass one per score")
+        raise DataError(
+            f"{of} contains {count} scores and {name} {weight.shape[-1]} weights; pass one per "
+            "score"
+        )
     with no_warnings():
         if xp.is_host and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
             raise DataError(f"{name} must not be negative and must have a positive sum")
@@ -148,21 +183,26 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
         array = as_array(name, values)
         if array.ndim > least_dimensions:
             raise DataError(
-                f"{name} must have {least_dimensions} dimension(s), got an array of shape {array.shape}; "
+                f"{name} must have {least_dimensions} dimension(s), got an array of shape "
+                f"{array.shape}; "
                 "vectors: vector=True, where the metric has it; many models at once: torch tensors"
             )
         array = np.require(array, np.float64, ["C"])
     elif not array.is_floating_point():
         if array.is_complex():
             raise DataError(
-                f"{name} must contain real numbers, got {array.dtype}; compare the real part, or the modulus"
+                f"{name} must contain real numbers, got {array.dtype}; compare the real part, or "
+                "the modulus"
             )
         check_exact(name, array.cpu().numpy())
         array = array.double()
     else:
         array = at_least_single(array)
     if array.ndim < least_dimensions:
-        raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(array.shape)}")
+        raise DataError(
+            f"{name} must have at least {least_dimensions} dimension(s), got shape "
+            f"{tuple(array.shape)}"
+        )
     # On an accelerator this check would make every training step wait for the device.
     if namespace_for(array).is_host and not is_finite(array):
         raise DataError(f"{name} contains NaN or infinite values; remove or replace them")
@@ -170,8 +210,12 @@ def sample_array(name: str, values: Values, least_dimensions: int) -> Array:
 
 
 def at_least_single(x: Array) -> Array:
-    """The tensor; in single precision where it had half: sums of many numbers need more than three digits."""
-    return x.float() if x.dtype.itemsize < 4 else x
+    """The tensor; in single precision where it had half: sums of many numbers need more than
+    three digits.
+    """
+    if x.dtype.itemsize < 4:
+        return x.float()
+    return x
 
 
 def is_finite(x: Array) -> bool:
@@ -196,8 +240,9 @@ def between(
 ) -> Array:
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
-    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` identify comparisons in errors, and
-    ``weights`` multiply their values; ``dependent`` is the dependence of scores on an attribute, if that is compared.
+    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` identify comparisons in
+    errors, and ``weights`` multiply their values; ``dependent`` is the dependence of scores on an
+    attribute, if that is compared.
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
@@ -213,17 +258,24 @@ def between(
                 else:
                     distances.append(dependent(scores, side))
         except TooFewSamples as error:
-            error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
+            error.add_note(
+                f"comparing {names[place] if names else f'the sides of comparison {place}'}"
+            )
             raise
     if weights is not None:
-        distances = [part if weight == 1 else weight * part for weight, part in zip(weights, distances, strict=True)]
+        distances = [
+            part if weight == 1 else weight * part
+            for weight, part in zip(weights, distances, strict=True)
+        ]
     if not distances:
         raise DataError("there is nothing to compare: the list of comparisons is empty")
     if reduce == "sum":
         return functools.reduce(operator.add, distances)
     xp = namespace_for(scores)
     values = xp.stack(distances, -1)
-    return values if reduce == "all" else xp.amax(values, -1)
+    if reduce == "all":
+        return values
+    return xp.amax(values, -1)
 
 
 def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
@@ -232,15 +284,23 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
             f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
             "use a larger batch size, or batches that contain every group"
         )
-    # The type is checked first: comparing a tensor with a slice takes longer than the whole distance.
-    all_rows = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
-    values = scores if all_rows else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
-    return Pair(values, sides.left, sides.right, sides.weights, sides.fraction, sides.signed)
+    # The type is checked first: comparing a tensor with a slice takes longer than the whole
+    # distance.
+    all_rows = isinstance(sides.rows, slice) and sides.rows == slice(
+        0, scores.shape[-2 if vector else -1]
+    )
+    values = (
+        scores if all_rows else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
+    )
+    return Pair(values, sides.left, sides.right, sides.weights, sides.fraction)
 
 
 _LARGE = 2**15  # at least so many scores do not fit into the processor's nearest cache
-_PACKED, _MOST_PACKED = 2**10, 2**28  # so many float32 scores are sorted as numbers that contain their places
-_ABOVE_ZERO = 2.0**-300  # changes a score of 0 only, whose place would be a denormal number, which may be flushed to 0
+# so many float32 scores are sorted as numbers that contain their places
+_PACKED = 2**10
+_MOST_PACKED = 2**28
+# changes a score of 0 only, whose place would be a denormal number, which may be flushed to 0
+_ABOVE_ZERO = 2.0**-300
 
 
 class Ties(NamedTuple):
@@ -260,11 +320,14 @@ class Sorted(NamedTuple):
 
 
 def ascending_samples(pair: Pair) -> Sorted:
-    """The scores of both samples sorted; positions of scores without weights distinguish the samples only."""
+    """The scores of both samples sorted; positions of scores without weights distinguish the
+    samples only.
+    """
     z = pair.values
     if is_tensor(z) or z.ndim > 1 or pair.weights is not None:
         return ascending(z)
-    # Sorting without positions uses vector instructions on every processor, and a stable sort merges sorted parts.
+    # Sorting without positions uses vector instructions on every processor, and a stable sort
+    # merges sorted parts.
     z = np.concatenate([np.sort(sample) for sample in np.split(z, [sum(pair.left)])])
     places = np.argsort(z, kind="stable")
     points = z[places]
@@ -280,7 +343,8 @@ def ascending(z: Array) -> Sorted:
         points, order = xp.sort(z)
         return Sorted(points, order, _ties_on_device(points))
     values, places = sorted_places(array)
-    runs, ties = tied_runs(values), None
+    runs = tied_runs(values)
+    ties = None
     if runs is not None:
         ties = Ties(*(None if part is None else xp.from_host(part) for part in runs))
     return Sorted(xp.from_host(values), xp.from_host(places), ties)
@@ -307,7 +371,8 @@ def tied_runs(
     if points.ndim == 1:
         return _few_ties(equal)
     place = np.arange(points.shape[-1])
-    first, last = np.broadcast_to(place, points.shape).copy(), np.broadcast_to(place, points.shape).copy()
+    first = np.broadcast_to(place, points.shape).copy()
+    last = np.broadcast_to(place, points.shape).copy()
     first[..., 1:][equal] = 0
     last[..., :-1][equal] = place[-1]
     np.maximum.accumulate(first, axis=-1, out=first)
@@ -316,12 +381,18 @@ def tied_runs(
     return first, last, None
 
 
-def _few_ties(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The ties of a single sample; they are usually few, so that most of a large sample is not copied."""
+def _few_ties(
+    equal: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The ties of a single sample; they are usually few, so that most of a large sample is not
+    copied.
+    """
     edges = np.diff(np.concatenate([[False], equal, [False]]).view(np.int8))
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    starts = np.flatnonzero(edges == 1)
+    ends = np.flatnonzero(edges == -1)
     lengths = ends - starts + 1
-    first, last = np.repeat(starts, lengths), np.repeat(ends, lengths)
+    first = np.repeat(starts, lengths)
+    last = np.repeat(ends, lengths)
     within = np.arange(len(first)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return first, last, first + within
 
@@ -329,16 +400,19 @@ def _few_ties(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.i
 def _ties_on_device(points: Tensor) -> Ties:
     """The same without testing for ties, which would wait for the device."""
     xp = namespace_for(points)
-    first, last = xp.searchsorted(points, points), xp.searchsorted(points, points, right=True) - 1
-    # A score that is not a number (its model has diverged) is found nowhere: keep its place within bounds.
+    first = xp.searchsorted(points, points)
+    last = xp.searchsorted(points, points, right=True) - 1
+    # A score that is not a number (its model has diverged) is found nowhere: keep its place within
+    # bounds.
     return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
 
 def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Sorted scores and their positions, from numbers that contain both: memory is read in order.
 
-    The last 29 bits of a score in double precision are 0. A position of at most 28 bits there preserves the order, and
-    rounding to single precision removes it. Positions of infinite scores are lost; their last point is NaN.
+    The last 29 bits of a score in double precision are 0. A position of at most 28 bits there
+    preserves the order, and rounding to single precision removes it. Positions of infinite scores
+    are lost; their last point is NaN.
     """
     words = z.astype(np.float64)
     words += _ABOVE_ZERO
@@ -351,12 +425,17 @@ def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[n
 
 
 def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Array:
-    """Weights of the samples, (..., blocks, n): row k is zero outside its block of ``sizes[k]`` samples.
+    """Weights of the samples, (..., blocks, n): row k is zero outside its block of ``sizes[k]``
+    samples.
 
     Without weights each sample counts 1, so that sums of them are exact.
     """
-    inside = (_small_block_rows if sum(sizes) < _LARGE else block_rows)(sizes, namespace_for(pair.values))
-    return inside if pair.weights is None else inside * pair.weights[..., None, :]
+    inside = (_small_block_rows if sum(sizes) < _LARGE else block_rows)(
+        sizes, namespace_for(pair.values)
+    )
+    if pair.weights is None:
+        return inside
+    return inside * pair.weights[..., None, :]
 
 
 def block_rows(sizes: tuple[int, ...], xp: Any) -> Array:
@@ -384,7 +463,11 @@ def rows_at(rows: Array, places: Array) -> Array:
     xp = namespace_for(rows)
     if places.ndim == 1:
         return xp.take(rows, places)
-    shape = *xp.broadcast_shapes(rows.shape[:-2], places.shape[:-1]), rows.shape[-2], places.shape[-1]
+    shape = (
+        *xp.broadcast_shapes(rows.shape[:-2], places.shape[:-1]),
+        rows.shape[-2],
+        places.shape[-1],
+    )
     wide = xp.broadcast_to(rows, (*shape[:-1], rows.shape[-1]))
     return xp.gather(wide, xp.broadcast_to(places[..., None, :], shape))
 
@@ -399,15 +482,23 @@ def running_sums(rows: Array) -> Array:
 
 
 def closes_tie(points: Array) -> Array:
-    """True at the last of equal scores in ascending ``points``, where distribution functions have their value."""
-    return namespace_for(points).pad(points[..., 1:] != points[..., :-1], 0, 1, True)
+    """True at the last of equal scores in ascending ``points``, where distribution functions
+    have their value.
+    """
+    return namespace_for(points).pad(
+        points[..., 1:] != points[..., :-1],
+        0,
+        1,
+        True,
+    )
 
 
 def weight_below_twice(weights: Array, cumulative: Array, ties: Ties | None) -> Array:
     """Twice the weight below each score in ascending order, equal ones counting half.
 
-    It is the weight strictly below the score plus that below or at it: without ties, the cumulative weight before and
-    after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative`` is overwritten.
+    It is the weight strictly below the score plus that below or at it: without ties, the cumulative
+    weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative``
+    is overwritten.
     """
     if ties is not None and ties.tied is None:
         through = rows_at(cumulative, ties.last)
@@ -418,7 +509,9 @@ def weight_below_twice(weights: Array, cumulative: Array, ties: Ties | None) -> 
         at_ties = rows_at(cumulative, ties.last) + before
     cumulative *= 2
     cumulative -= weights
-    return cumulative if ties is None else namespace_for(weights).put(cumulative, ties.tied, at_ties)
+    if ties is None:
+        return cumulative
+    return namespace_for(weights).put(cumulative, ties.tied, at_ties)
 
 
 def weight_below_less_above(weights: Array, ties: Ties | None) -> Array:

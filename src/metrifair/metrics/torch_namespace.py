@@ -1,4 +1,5 @@
-"""Torch's side of the namespace: the operations of ``numpy_namespace`` on tensors of one device, with gradients.
+"""Torch's side of the namespace: the operations of ``numpy_namespace`` on tensors of one device,
+with gradients.
 
 It is the only file of this package that imports torch, and it is imported for the first tensor.
 """
@@ -27,29 +28,41 @@ class TorchNamespace:
         self.is_host = device.type == "cpu"
         self.arange = partial(torch.arange, device=device)
         numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        self.array, self.full = partial(torch.tensor, **numbers), partial(torch.full, **numbers)
+        self.array = partial(torch.tensor, **numbers)
+        self.full = partial(torch.full, **numbers)
         self.empty, self.ones, self.zeros = (
             partial(make, **numbers) for make in (torch.empty, torch.ones, torch.zeros)
         )
 
     amax, isinf, where = map(_static, (torch.amax, torch.isinf, torch.where))
-    exp, log, rsqrt, sign, sqrt = map(_static, (torch.exp, torch.log, torch.rsqrt, torch.sign, torch.sqrt))
+    exp, log, rsqrt, sign, sqrt = map(
+        _static, (torch.exp, torch.log, torch.rsqrt, torch.sign, torch.sqrt)
+    )
     at_least, at_most = map(_static, (torch.clamp_min, torch.clamp_max))
     broadcast_shapes, broadcast_to = map(_static, (torch.broadcast_shapes, torch.broadcast_to))
-    concat, einsum, meshgrid, stack = map(_static, (torch.cat, torch.einsum, torch.meshgrid, torch.stack))
+    concat, einsum, meshgrid, stack = map(
+        _static, (torch.cat, torch.einsum, torch.meshgrid, torch.stack)
+    )
     zeros_like, expand_dims = map(_static, (torch.zeros_like, torch.unsqueeze))
     moveaxis, promote_types = map(_static, (torch.moveaxis, torch.promote_types))
-    astype, double, integers, detach = map(_static, (Tensor.to, Tensor.double, Tensor.long, Tensor.detach))
-    logcumsumexp, no_grad = staticmethod(lambda x: torch.logcumsumexp(x, -1)), torch.no_grad
+    astype, double, integers, detach = map(
+        _static, (Tensor.to, Tensor.double, Tensor.long, Tensor.detach)
+    )
+    logcumsumexp = staticmethod(lambda x: torch.logcumsumexp(x, -1))
+    no_grad = torch.no_grad
 
     def eye(self, count: int, dtype: type = float) -> Tensor:
-        return torch.eye(count, dtype=torch.long if dtype is int else torch.float64, device=self.device)
+        return torch.eye(
+            count, dtype=torch.long if dtype is int else torch.float64, device=self.device
+        )
 
     # --- between tensors and arrays
 
     @staticmethod
     def asarray(x: Any) -> Tensor:
-        return x if isinstance(x, Tensor) else torch.as_tensor(np.require(x, requirements=["C", "W"]))
+        if isinstance(x, Tensor):
+            return x
+        return torch.as_tensor(np.require(x, requirements=["C", "W"]))
 
     def to_device(self, x: Any) -> Tensor:
         return self.asarray(x).to(self.device)
@@ -107,7 +120,12 @@ class TorchNamespace:
         total.addcmul_(a, b)
 
     @staticmethod
-    def pad(x: Tensor, before: int, after: int, value: float = 0) -> Tensor:
+    def pad(
+        x: Tensor,
+        before: int,
+        after: int,
+        value: float = 0,
+    ) -> Tensor:
         return functional.pad(x, (before, after), value=value)
 
     @staticmethod
@@ -143,7 +161,9 @@ class TorchNamespace:
     def full_precision(self) -> AbstractContextManager[Any]:
         """A context in which autocast rounds nothing to half precision."""
         kind = self.device.type
-        return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+        if torch.is_autocast_enabled(kind):
+            return torch.autocast(kind, enabled=False)
+        return nullcontext()
 
     @staticmethod
     def is_differentiated(x: Tensor) -> bool:
@@ -155,7 +175,11 @@ class TorchNamespace:
         with torch.enable_grad():
             point = at.clone().requires_grad_()
             value = function(point)
-        slope = torch.autograd.grad(value.sum(), point)[0] if value.requires_grad else torch.zeros_like(point)
+        slope = (
+            torch.autograd.grad(value.sum(), point)[0]
+            if value.requires_grad
+            else torch.zeros_like(point)
+        )
         return value.detach(), slope
 
     @staticmethod
@@ -166,8 +190,16 @@ class TorchNamespace:
 
 
 def random_directions(
-    slices: int, dimension: int, generator: torch.Generator, *, dtype: torch.dtype = torch.float64
+    slices: int,
+    dimension: int,
+    generator: torch.Generator,
+    *,
+    dtype: torch.dtype = torch.float64,
 ) -> Tensor:
-    """Independent uniform points of the unit sphere, (slices, dimension), on the generator's device."""
-    normal = torch.randn(slices, dimension, generator=generator, dtype=dtype, device=generator.device)
+    """Independent uniform points of the unit sphere, (slices, dimension), on the generator's
+    device.
+    """
+    normal = torch.randn(
+        slices, dimension, generator=generator, dtype=dtype, device=generator.device
+    )
     return functional.normalize(normal, dim=-1)

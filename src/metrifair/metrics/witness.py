@@ -1,7 +1,8 @@
 """The utility function that shows an unfairness: where two score distributions differ most.
 
-Each metric is the largest difference of expected utility between two samples over a family of utilities
-(sqrt of it for energy, Cramer and MMD, which are squares); the witness is the utility that attains it.
+Each metric is the largest difference of expected utility between two samples over a family of
+utilities (sqrt of it for energy, Cramer and MMD, which are squares); the witness is the utility
+that attains it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import host_values, namespace_for, no_warnings
-from metrifair.metrics.pair import Pair, Utility, Values, to_pair
+from metrifair.metrics.pair import Pair, Values, WitnessFunction, to_pair
 from metrifair.metrics.registry import facts
 
 
@@ -40,18 +41,20 @@ class Witness:
     Attributes
     ----------
     gap : float
-        The difference of the expected utilities: the metric itself, or its square root for energy, cramer and mmd.
+        The difference of the expected utilities: the metric itself, or its square root for energy,
+        cramer and mmd.
 
     Examples
     --------
-    >>> utility = witness([0.0, 1.0], [1.0, 3.0], metric="wasserstein")    # falls with slope 1: the lower sample gains
+    >>> # falls with slope 1: the lower sample gains
+    >>> utility = witness([0.0, 1.0], [1.0, 3.0], metric="wasserstein")
     >>> utility([0.0, 1.0, 3.0]), utility.expected, utility.gap
     (array([ 0., -1., -3.]), (-0.5, -2.0), 1.5)
     """
 
     metric: str
     expected: tuple[float, float]
-    utility: Utility = field(repr=False)
+    utility: WitnessFunction = field(repr=False)
     vector: bool = False
 
     @property
@@ -64,9 +67,13 @@ class Witness:
         scores = np.asarray(score, dtype=np.float64)
         if self.vector:
             values = self.utility(np.atleast_2d(scores))
-            return values if scores.ndim > 1 else float(values[0])
+            if scores.ndim > 1:
+                return values
+            return float(values[0])
         values = self.utility(np.atleast_1d(scores))
-        return values.reshape(scores.shape) if scores.ndim else float(values[0])
+        if scores.ndim:
+            return values.reshape(scores.shape)
+        return float(values[0])
 
 
 def witness(
@@ -88,8 +95,8 @@ def witness(
     u, v : array-like of shape (n,) and (m,), or (n, d) and (m, d) with ``vector``
         The two samples.
     metric : str, default="energy"
-        Distance between distributions: ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"``,
-        ``"mmd"`` or ``"total_variation"``.
+        Distance between distributions: ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``,
+        ``"cramer"``, ``"lp"``, ``"mmd"`` or ``"total_variation"``.
     p : float, default=2.0
         Exponent of ``"lp"``, at least 1.
     kernel : str or callable, default="gaussian"
@@ -99,18 +106,19 @@ def witness(
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
     vector : bool, default=False
-        Compare vectors along one more, last axis: for energy, mmd, wasserstein and total_variation.
+        Compare vectors along one more, last axis: for energy and mmd.
 
     Returns
     -------
     Witness
-        The utility as a function of the score, its mean in each sample, and the gap between the two.
+        The utility as a function of the score, its mean in each sample, and the gap between the
+        two.
 
     Raises
     ------
     DataError
-        If the metric is not known or has no witness, the samples are not numbers, or the utility exceeds the largest
-        float.
+        If the metric is not known or has no witness, the samples are not numbers, or the utility
+        exceeds the largest float.
 
     Examples
     --------
@@ -121,23 +129,57 @@ def witness(
     row = facts(metric)
     best = row.vector_witness if vector else row.witness
     if best is None:
-        of_what = " of vectors" if vector else ""
-        raise DataError(f"the metric {metric!r} has no witness{of_what}: no utility is known that attains it")
+        of_what = ""
+        if vector:
+            of_what = " of vectors"
+        raise DataError(
+            f"the metric {metric!r} has no witness{of_what}: no utility is known that attains it"
+        )
     line.check_exponent(p)
-    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
+    pair = to_pair(
+        u,
+        v,
+        u_weights,
+        v_weights,
+        vector=vector,
+    )
     if pair.values.ndim != (2 if vector else 1):
         raise DataError(
-            "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True"
+            "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with "
+            "vector=True"
         )
-    own_kernel = namespace_for(pair.values).on_arrays(kernel) if callable(kernel) else kernel
-    weights = None if pair.weights is None else host_values(pair.weights)
-    pair = Pair(host_values(pair.values).astype(np.float64), pair.left, pair.right, weights)
+    own_kernel = kernel
+    if callable(kernel):
+        own_kernel = namespace_for(pair.values).on_arrays(kernel)
+    weights = None
+    if pair.weights is not None:
+        weights = host_values(pair.weights)
+    pair = Pair(
+        host_values(pair.values).astype(np.float64),
+        pair.left,
+        pair.right,
+        weights,
+    )
     options = {"p": p, "kernel": own_kernel, "bandwidth": bandwidth}
     with no_warnings():
-        utility = best(pair if vector else line.merged(pair), **{name: options[name] for name in row.witness_options})
-        values, cut = utility(pair.values), pair.samples[0]
+        utility = best(
+            pair if vector else line.merged(pair),
+            **{name: options[name] for name in row.witness_options},
+        )
+        values = utility(pair.values)
+        cut = pair.samples[0]
         weight = np.ones(len(values)) if weights is None else weights
-        left, right = (np.average(values[part], weights=weight[part]) for part in (slice(cut), slice(cut, None)))
+        left, right = (
+            np.average(values[part], weights=weight[part])
+            for part in (slice(cut), slice(cut, None))
+        )
     if not np.isfinite([left, right]).all():
-        raise DataError("the witness exceeds the largest floating-point number; divide all scores by a constant")
-    return Witness(metric, (float(left), float(right)), utility, vector)
+        raise DataError(
+            "the witness exceeds the largest floating-point number; divide all scores by a constant"
+        )
+    return Witness(
+        metric,
+        (float(left), float(right)),
+        utility,
+        vector,
+    )

@@ -1,10 +1,9 @@
 from .distributed import global_mean
 from .penalty import UnfairnessPenalty
-from .samplers import CoveringBatch, ProbabilityBatchSampler, StratifiedBatchSampler, covering
+from .samplers import CoveringBatch, StratifiedBatchSampler, covering
 
 __all__ = [
     "CoveringBatch",
-    "ProbabilityBatchSampler",
     "StratifiedBatchSampler",
     "UnfairnessPenalty",
     "covering",

@@ -1,4 +1,6 @@
-"""One batch over all processes that train a model: gathered with its gradient; errors are raised on all of them."""
+"""One batch over all processes that train a model: gathered with its gradient; errors are
+raised on all of them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _PRECISIONS = (torch.float64, torch.float32)  # of scores that are sent
 
 
 class BatchColumns(NamedTuple):
-    """A batch, or one process's rows of it: scores, and their groups, targets and weights in double precision."""
+    """A batch, or one process's rows of it: scores, and their groups, targets and weights in
+    double precision.
+    """
 
     scores: Tensor  # (n,) or (n, d)
     groups: Tensor  # (n, attributes)
@@ -37,7 +41,9 @@ class Ranks:
     count: int
 
     def device_for(self, device: torch.device) -> torch.device:
-        """The device on which the group exchanges tensors: this one, unless its backend needs the CPU."""
+        """The device on which the group exchanges tensors: this one, unless its backend needs
+        the CPU.
+        """
         listed = str(distributed.get_backend_config(self.group)).split(",")
         backends = dict(entry.split(":", 1) for entry in listed)
         if backends.get(device.type, "gloo") != "gloo":
@@ -55,12 +61,18 @@ class Ranks:
         return [tensor.tolist() for tensor in received]
 
     def rows(self, local: Tensor, counts: Sequence[int]) -> Tensor:
-        """The rows of all ranks, one rank after the other; each rank sends as many as the largest."""
-        sent = local.new_zeros((max(counts), *local.shape[1:]), device=self.device_for(local.device))
+        """The rows of all ranks, one rank after the other; each rank sends as many as the
+        largest.
+        """
+        sent = local.new_zeros(
+            (max(counts), *local.shape[1:]), device=self.device_for(local.device)
+        )
         sent[: len(local)] = local
         received = [torch.empty_like(sent) for _ in range(self.count)]
         distributed.all_gather(received, sent, group=self.group)
-        return torch.cat([tensor[:count] for tensor, count in zip(received, counts, strict=True)]).to(local.device)
+        return torch.cat(
+            [tensor[:count] for tensor, count in zip(received, counts, strict=True)]
+        ).to(local.device)
 
     def sum(self, local: Tensor) -> Tensor:
         """The sum over all ranks."""
@@ -79,7 +91,8 @@ def find_ranks(across: Across) -> Ranks | None:
 
 
 def common_seed(random_state: Any, *, several: bool) -> int:
-    """The seed of a random state; None is 0 with ``several`` processes, which must agree, and else drawn.
+    """The seed of a random state; None is 0 with ``several`` processes, which must agree, and else
+    drawn.
 
     >>> common_seed(7, several=True), common_seed(None, several=True)
     (7, 0)
@@ -93,39 +106,59 @@ def check_across(across: object) -> None:
         return
     if distributed.is_available() and isinstance(across, distributed.ProcessGroup):
         return
-    if distributed.is_available() and across == distributed.GroupMember.NON_GROUP_MEMBER:  # as new_group returns
-        raise DataError("across is a process group that this process is not in; pass the one that it trains in")
-    raise DataError(f"across must be 'auto', None or a torch.distributed process group, got {across!r}")
+    # as new_group returns
+    if distributed.is_available() and across == distributed.GroupMember.NON_GROUP_MEMBER:
+        raise DataError(
+            "across is a process group that this process is not in; pass the one that it trains in"
+        )
+    raise DataError(
+        f"across must be 'auto', None or a torch.distributed process group, got {across!r}"
+    )
 
 
-def gather_batch(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.device) -> BatchColumns:
+def gather_batch(
+    ranks: Ranks, prepare: Callable[[], BatchColumns], device: torch.device
+) -> BatchColumns:
     """The batch of all ranks; gradients of its scores reach the scores of each rank.
 
-    ``prepare`` makes this rank's part. If it raises, or the parts do not match, all ranks raise an error: otherwise
-    they would wait for each other.
+    ``prepare`` makes this rank's part. If it raises, or the parts do not match, all ranks raise an
+    error: otherwise they would wait for each other.
     """
-    local, failure = None, None
+    local = None
+    failure = None
     try:
         local = prepare()
     except Exception as error:  # raised below, after the other processes were notified
         failure = error
-    headers = ranks.numbers([0] * 7 if local is None else [1, *_kind(local), len(local.scores)], device)
+    headers = ranks.numbers(
+        [0] * 7 if local is None else [1, *_kind(local), len(local.scores)], device
+    )
     if local is None or not all(header[0] for header in headers):
         reasons: list[str | None] = [None] * ranks.count
-        distributed.all_gather_object(reasons, None if failure is None else str(failure), group=ranks.group)
+        distributed.all_gather_object(
+            reasons, None if failure is None else str(failure), group=ranks.group
+        )
         first = next(rank for rank, text in enumerate(reasons) if text is not None)
         raise failure or DataError(f"rank {first} could not take part: {reasons[first]}")
-    kinds, counts = [header[1:-1] for header in headers], [header[-1] for header in headers]
+    kinds = [header[1:-1] for header in headers]
+    counts = [header[-1] for header in headers]
     for rank, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise DataError(
-                f"all ranks must pass batches of one kind; rank 0 passed {_describe(kinds[0])}, and rank {rank} "
+                f"all ranks must pass batches of one kind; rank 0 passed {_describe(kinds[0])}, "
+                f"and rank {rank} "
                 f"{_describe(kind)}"
             )
-    columns = [local.groups, *(part.unsqueeze(1) for part in (local.targets, local.weights) if part is not None)]
-    table = ranks.rows(torch.cat([part.double().cpu() for part in columns], 1).to(ranks.device_for(device)), counts)
+    columns = [
+        local.groups,
+        *(part.unsqueeze(1) for part in (local.targets, local.weights) if part is not None),
+    ]
+    table = ranks.rows(
+        torch.cat([part.double().cpu() for part in columns], 1).to(ranks.device_for(device)), counts
+    )
     parts = list(table.split([part.shape[1] for part in columns], 1))
-    groups, targets = parts.pop(0), None if local.targets is None else parts.pop(0).squeeze(1)
+    groups = parts.pop(0)
+    targets = None if local.targets is None else parts.pop(0).squeeze(1)
     weights = None if local.weights is None else parts.pop(0).squeeze(1)
     scores: Tensor = _GatherRows.apply(local.scores, ranks, counts)  # type: ignore[no-untyped-call]
     return BatchColumns(scores, groups, targets, weights)
@@ -134,13 +167,14 @@ def gather_batch(ranks: Ranks, prepare: Callable[[], BatchColumns], device: torc
 class _GatherRows(torch.autograd.Function):
     """The rows of all ranks.
 
-    Each of R ranks computes the penalty P of the whole batch. The sum of their slopes is R times the slope of P by this
-    rank's rows, and DDP's mean over R ranks makes it the slope of P.
+    Each of R ranks computes the penalty P of the whole batch. The sum of their slopes is R times
+    the slope of P by this rank's rows, and DDP's mean over R ranks makes it the slope of P.
     """
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, ranks: Ranks, counts: list[int]) -> Tensor:
-        ctx.ranks, ctx.counts = ranks, counts
+        ctx.ranks = ranks
+        ctx.counts = counts
         return ranks.rows(local, counts)
 
     @staticmethod
@@ -151,9 +185,15 @@ class _GatherRows(torch.autograd.Function):
 
 
 def _kind(batch: BatchColumns) -> list[int]:
-    """The values that must be equal on all ranks, as integers: precision and columns of scores, and other columns."""
+    """The values that must be equal on all ranks, as integers: precision and columns of scores,
+    and other columns.
+    """
     vectors = batch.scores.shape[1] if batch.scores.ndim == 2 else 0
-    columns = [batch.groups.shape[1], int(batch.targets is not None), int(batch.weights is not None)]
+    columns = [
+        batch.groups.shape[1],
+        int(batch.targets is not None),
+        int(batch.weights is not None),
+    ]
     return [_PRECISIONS.index(batch.scores.dtype), vectors, *columns]
 
 
@@ -167,17 +207,17 @@ def _describe(kind: Sequence[int]) -> str:
 def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     """The mean loss, scaled such that the mean over processes is that of all rows of all processes.
 
-    DDP averages gradients over processes. If these have unequal numbers of rows, as with batches that do not divide
-    by the number of processes, the mean of their means is not the mean of all rows; this is, exactly. Every process
-    must call it. Alone, it is ``losses.mean()``.
+    DDP averages gradients over processes. If these have unequal numbers of rows, as with batches
+    that do not divide by the number of processes, the mean of their means is not the mean of all
+    rows; this is, exactly. Every process must call it. Alone, it is ``losses.mean()``.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
         The loss of each row (``reduction="none"``), times its weight if rows have weights.
     across : {"auto"}, process group or None, default="auto"
-        Processes to combine: all processes if a process group is initialized (``"auto"``), the processes of a group, or
-        only this one (None).
+        Processes to combine: all processes if a process group is initialized (``"auto"``), the
+        processes of a group, or only this one (None).
 
     Returns
     -------
@@ -190,11 +230,17 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     tensor(3.)
     """
     check_across(across)
-    ranks, error = find_ranks(across), None
+    ranks = find_ranks(across)
+    error = None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
-        received = f"the shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
+        received = (
+            f"the shape {tuple(losses.shape)}"
+            if isinstance(losses, Tensor)
+            else type(losses).__name__
+        )
         error = DataError(
-            f"losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, got {received}"
+            "losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, "
+            f"got {received}"
         )
     if ranks is None:
         if error is not None:
@@ -204,5 +250,7 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     device = losses.device if isinstance(losses, Tensor) else torch.device("cpu")
     counts = [count for (count,) in ranks.numbers([len(losses) if error is None else -1], device)]
     if min(counts) < 0:
-        raise error or DataError(f"rank {counts.index(-1)} could not take part: its losses are not a tensor (n,)")
+        raise error or DataError(
+            f"rank {counts.index(-1)} could not take part: its losses are not a tensor (n,)"
+        )
     return losses.sum() * (ranks.count / max(1, sum(counts)))

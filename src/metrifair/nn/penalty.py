@@ -24,18 +24,23 @@ from metrifair.metrics.registry import (
     Estimate,
     MetricLike,
     facts_for,
-    has_estimates,
     warn_without_estimate,
 )
-from metrifair.nn.distributed import Across, BatchColumns, check_across, common_seed, find_ranks, gather_batch
+from metrifair.nn.distributed import (
+    Across,
+    BatchColumns,
+    check_across,
+    common_seed,
+    find_ranks,
+    gather_batch,
+)
+from metrifair.nn.on_device import DevicePenalty, DrawnBlocks, is_accelerator, is_code
 from metrifair.nn.samplers import (
     BatchValues,
     ContinuousColumns,
-    ProbabilityBatchSampler,
     StratifiedBatchSampler,
     as_column,
     as_tensor,
-    drawn_sides,
     make_scheme,
 )
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence, Sides
@@ -49,7 +54,12 @@ from metrifair.training.objective import Objective, regression
 
 Values: TypeAlias = "Tensor | ArrayLike"
 
-_WEIGHTED_DRAWS = "the sampler draws rows by their weight; give it sample_weight, and leave weights out here"
+_RANKED = {"energy": 1.0, "cramer": 0.5}
+"""Metrics of ranks, as multiples of the energy distance."""
+
+_WEIGHTED_DRAWS = (
+    "the sampler draws rows by their weight; give it sample_weight, and leave weights out here"
+)
 
 
 class _Compiled(NamedTuple):
@@ -61,50 +71,60 @@ class _Compiled(NamedTuple):
 
 
 class UnfairnessPenalty(torch.nn.Module):
-    """Distance between the groups' scores in a batch, combined over all comparisons; differentiable.
+    """Distance between the groups' scores in a batch, combined over all comparisons;
+    differentiable.
 
-    The penalty learns the groups and labels from the batches, unless ``sampler``, or ``n_groups`` and ``n_classes``,
-    declare them. A batch that lacks one of them raises an error. If only one of two groups, or labels, has been seen,
-    they are assumed to be 0 and 1, or -1 and 1.
+    The penalty learns the groups and labels from the batches, unless ``sampler``, or ``n_groups``
+    and ``n_classes``, declare them. A batch that lacks one of them raises an error. If only one of
+    two groups, or labels, has been seen, they are assumed to be 0 and 1, or -1 and 1.
 
-    The mean over batches is the distance in the population, if batches are drawn at random or come from a
-    ``StratifiedBatchSampler``. Pass that sampler as ``sampler``. Otherwise a group that consists of several of its
-    strata (with several attributes, or with each group against the rest) has its weight in the batch, not in the data.
-    For many epochs over few rows use ``estimate="rows"``: this estimate is never negative.
+    The mean over batches is the distance in the population, if batches are drawn at random or come
+    from a ``StratifiedBatchSampler``. Pass that sampler as ``sampler``. Otherwise a group that
+    consists of several of its strata (with several attributes, or with each group against the rest)
+    has its weight in the batch, not in the data. For many epochs over few rows use
+    ``estimate="rows"``: this estimate is never negative.
 
-    Batches that are drawn at random may lack a group. Catch ``TooFewSamples`` to train on their risk alone, as the
-    second example does. With one attribute, the estimate of the other batches is still unbiased. Its effective strength
-    is lower, by the share of the batches that were skipped.
+    On an accelerator, the energy and Cramér distances do not wait for the device if groups and
+    labels are integers there, and are declared by ``sampler``, or ``n_groups`` and ``n_classes``.
+    After a first call, a step can be compiled as one graph or captured in a CUDA graph. If a batch
+    lacks a group, that comparison counts 0, and a later call, or ``check_batches``, raises the
+    error.
 
-    If several processes train one model (DDP, FSDP), the penalty is that of the whole batch, over all processes. The
-    mean of the gradients over processes is its exact gradient. Every process must call the penalty, even if its rows
-    lack a group; errors are raised on all of them.
+    Batches that are drawn at random may lack a group. Catch ``TooFewSamples`` to train on their
+    risk alone, as the second example does. With one attribute, the estimate of the other batches is
+    still unbiased. Its effective strength is lower, by the share of the batches that were skipped.
+
+    If several processes train one model (DDP, FSDP), the penalty is that of the whole batch, over
+    all processes. The mean of the gradients over processes is its exact gradient. Every process
+    must call the penalty, even if its rows lack a group; errors are raised on all of them.
 
     Parameters
     ----------
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion.
     metric : str or callable, default="energy"
-        Distance between distributions. ``"total_variation"`` compares shares in 10 bins with gradients of a smoothed
-        version, and not the shares of every value, as ``unfairness`` does.
+        Distance between distributions. ``"total_variation"`` compares shares in 10 bins with
+        gradients of a smoothed version, and not the shares of every value, as ``unfairness`` does.
     estimate : {"population", "rows", "batch"}, default="population"
-        Distance that the penalty estimates, for energy, cramer and mmd. ``"population"``: the distance in the
-        population, without bias. ``"rows"``: the distance between the rows that ``sampler`` draws from, without bias.
-        ``"batch"``: the distance within each batch, which is biased upwards. All other metrics use ``"batch"``.
+        Distance that the penalty estimates, for energy, cramer and mmd. ``"population"``: the
+        distance in the population, without bias. ``"rows"``: the distance between the rows that
+        ``sampler`` draws from, without bias. ``"batch"``: the distance within each batch, which is
+        biased upwards. All other metrics use ``"batch"``.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest.
-        ``"independence"`` measures how much scores depend on the group.
+        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
+        with the rest. ``"independence"`` measures how much scores depend on the group.
     combine : {"mean", "sum"}, default="mean"
-        How comparisons are combined. ``"mean"`` averages over pairs of groups and sums over sets of labels and
-        attributes. ``"sum"`` sums over everything.
+        How comparisons are combined. ``"mean"`` averages over pairs of groups and sums over sets of
+        labels and attributes. ``"sum"`` sums over everything.
     continuous : "auto", bool or list of int, default="auto"
-        Numeric attributes, such as age: the given columns of ``groups``, all, or none. The penalty is then the
-        dependence of the scores on the attribute, in units of the energy distance. A batch needs four rows. ``"auto"``
-        selects columns with numbers that are not integers, in the sampler or in the first batch. More than 20 different
-        integers then raise an error, because they may be groups or numbers.
-    sampler : StratifiedBatchSampler or ProbabilityBatchSampler, default=None
-        Sampler of the batches. With a ``ProbabilityBatchSampler``, groups have probabilities, and ``estimate`` is
-        ``"rows"`` or ``"batch"``.
+        Numeric attributes, such as age: the given columns of ``groups``, all, or none. The penalty
+        is then the dependence of the scores on the attribute, in units of the energy distance. A
+        batch needs four rows. ``"auto"`` selects columns with numbers that are not integers, in the
+        sampler or in the first batch. More than 20 different integers then raise an error, because
+        they may be groups or numbers.
+    sampler : StratifiedBatchSampler, default=None
+        Sampler of the batches. If it draws by ``GroupProbabilities``, ``estimate`` is ``"rows"`` or
+        ``"batch"``.
     pos_label : int, default=None
         The positive label; by default the last one.
     n_groups : int, or list of one int for each attribute, default=None
@@ -114,12 +134,12 @@ class UnfairnessPenalty(torch.nn.Module):
     slices : int, default=16
         Number of projections of vector scores. Each call draws new ones.
     random_state : int, NumPy generator or None, default=None
-        Seed of the projections. None uses the sampler's seed, or draws one. Without a sampler, None is 0 if
-        ``torch.distributed`` is initialized: all processes need the same projections.
+        Seed of the projections. None uses the sampler's seed, or draws one. Without a sampler, None
+        is 0 if ``torch.distributed`` is initialized: all processes need the same projections.
     across : {"auto"}, process group or None, default="auto"
-        Processes to combine: all processes if ``torch.distributed`` is initialized (``"auto"``), the processes of a
-        group, or only this one (None). With None, the mean over processes is noisier but still unbiased if the estimate
-        is, and every process needs enough rows.
+        Processes to combine: all processes if ``torch.distributed`` is initialized (``"auto"``),
+        the processes of a group, or only this one (None). With None, the mean over processes is
+        noisier but still unbiased if the estimate is, and every process needs enough rows.
 
     Examples
     --------
@@ -169,7 +189,7 @@ class UnfairnessPenalty(torch.nn.Module):
         *,
         combine: Combine = "mean",
         continuous: ContinuousColumns = "auto",
-        sampler: StratifiedBatchSampler | ProbabilityBatchSampler | None = None,
+        sampler: StratifiedBatchSampler | None = None,
         pos_label: Any = None,
         n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
@@ -180,55 +200,69 @@ class UnfairnessPenalty(torch.nn.Module):
         super().__init__()
         check_across(across)
         self.criterion = criterion_named(criterion)
-        self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
+        self.metric = metric
+        self.estimate = estimate
+        self.contrast = contrast
+        self.combine = combine
         self.sampler = sampler
         self._check_parameters()
         warn_without_estimate(metric, estimate, default="population")
         if n_groups is not None and continuous == "auto":
             continuous = False
-        self.continuous = list(sampler.values.numbers) if isinstance(sampler, StratifiedBatchSampler) else continuous
+        self.continuous = continuous if sampler is None else list(sampler.values.numbers)
         self._scales: dict[str, float] = {}  # of dependences, by name: constants of the first rows
-        self.slices, self.across = slices, across
-        self.pos_label, self.n_classes = pos_label, n_classes
+        self.slices = slices
+        self.across = across
+        self.pos_label = pos_label
+        self.n_classes = n_classes
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         if random_state is None and sampler is not None:
             random_state = sampler.random_state
         seed = common_seed(random_state, several=find_ranks(across) is not None)
         self.generator = torch.Generator().manual_seed(seed)
-        self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
+        self._known_groups = (
+            None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
+        )
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
         self._compiled: _Compiled | None = None  # of the groups and labels so far
-        self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
+        # whether two columns are the probabilities of two classes
+        self._two_classes: bool | None = None
         self._strata: BatchStrata | None = None
-        if isinstance(sampler, ProbabilityBatchSampler):
-            self._by_probabilities = self._objective(sampler.problem.comparisons)
-        elif sampler is not None:
+        self._device: DevicePenalty | None = None
+        self._device_tried = False
+        if sampler is not None:
             self._learn_from(sampler)
         self._number = register_module(self)
 
     def _check_parameters(self) -> None:
-        """Raise a DataError at the first parameter that is not known, or does not match the others."""
+        """Raise a DataError at the first parameter that is not known, or does not match the
+        others.
+        """
         facts_for(self.metric)  # an error if it is not known
         check_known("estimate", self.estimate, ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
         check_known("combine", self.combine, ("mean", "sum"))
-        if isinstance(self.sampler, ProbabilityBatchSampler):
-            self._check_probabilities(self.sampler.problem.scheme)
-        elif self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
+        if self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
             raise DataError(
-                f"sampler must be a StratifiedBatchSampler or a ProbabilityBatchSampler, got a "
-                f"{type(self.sampler).__name__}"
+                f"sampler must be a StratifiedBatchSampler, got a {type(self.sampler).__name__}"
             )
+        if self.sampler is not None and self.sampler.probable is not None:
+            self._check_probabilities(self.sampler)
         if self.estimate == "rows" and self.sampler is None:
             raise DataError(
-                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "estimate='rows' needs to know how many rows of each group there are; pass "
+                "sampler=, the "
                 "StratifiedBatchSampler that the batches come from, or use estimate='population'"
             )
 
-    def _check_probabilities(self, scheme: Scheme) -> None:
-        """Raise a DataError unless the penalty and the sampler have the same comparisons."""
-        if self.estimate == "population":
+    def _check_probabilities(self, sampler: StratifiedBatchSampler) -> None:
+        """Raise a DataError unless the penalty and the sampler have the same comparisons: a batch
+        has no groups for others.
+        """
+        scheme = sampler.problem.scheme
+        uncertain = sampler.probable is not None and sampler.probable.uncertain
+        if uncertain and self.estimate == "population":
             wrong = "'population' needs the group of each row, and the sampler has probabilities"
             raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
         for name, value, of_sampler in (
@@ -236,18 +270,24 @@ class UnfairnessPenalty(torch.nn.Module):
             ("contrast", self.contrast, scheme.contrast),
         ):
             if value != of_sampler:
-                raise DataError(f"must be that of the sampler, {of_sampler!r}", argument=name, received=value)
+                raise DataError(
+                    f"must be that of the sampler, {of_sampler!r}", argument=name, received=value
+                )
 
     def _learn_from(self, sampler: StratifiedBatchSampler) -> None:
         """Take groups, labels, strata and scales from the data set of the sampler."""
         if self.criterion.needs_labels and sampler.values.targets is None:
-            drawn, needed = sampler.problem.scheme.criterion.name, self.criterion.name
+            drawn = sampler.problem.scheme.criterion.name
+            needed = self.criterion.name
             raise DataError(
-                f"was made for {drawn} and has no targets, but {needed} compares groups within labels",
+                f"was made for {drawn} and has no targets, but {needed} compares groups within "
+                "labels",
                 argument="sampler",
                 remedy=f"pass targets and criterion={needed!r} to the sampler",
             )
-        values = BatchValues(self.criterion, sampler.values.table, sampler.values.targets, self.continuous)
+        values = BatchValues(
+            self.criterion, sampler.values.table, sampler.values.targets, self.continuous
+        )
         problem = values.problem(self._compiled_with(values).scheme)
         self._strata = BatchStrata(sampler, problem)
         weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
@@ -271,7 +311,9 @@ class UnfairnessPenalty(torch.nn.Module):
         """
         text = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
         text += f", contrast={self.contrast!r}, combine={self.combine!r}"
-        text += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
+        text += (
+            "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
+        )
         text += "" if self.sampler is None else f", sampler={self.sampler!r}"
         return text if self.across == "auto" else f"{text}, across={self.across!r}"
 
@@ -287,60 +329,146 @@ class UnfairnessPenalty(torch.nn.Module):
         Parameters
         ----------
         scores : Tensor of shape (n,) or (n, d)
-            Scores to compare: probabilities, outputs, predictions, or, for risk parity, losses. They must be finite
-            floating-point numbers (checked on the CPU only). Two columns whose rows sum to 1 are the probabilities of
-            two classes, of which the positive one is used. Other columns are vector scores. The penalty of scores in
-            half precision is computed in single precision, with or without autocast.
+            Scores to compare: probabilities, outputs, predictions, or, for risk parity, losses.
+            They must be finite floating-point numbers (checked on the CPU only). Two columns whose
+            rows sum to 1 are the probabilities of two classes, of which the positive one is used.
+            Other columns are vector scores. The penalty of scores in half precision is computed in
+            single precision, with or without autocast.
         groups : tensor or array-like of shape (n,) or (n, attributes)
-            Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
-            With a ``ProbabilityBatchSampler``: the row numbers of the batch.
+            Group of each sample: integers, with -1 for a missing group. For numeric attributes, see
+            ``continuous``. If the sampler draws by probabilities: its ``batch_groups``.
         targets : tensor or array-like of shape (n,), default=None
             Labels, or a regression target. Needed if the criterion uses them.
         weights : tensor or array-like of shape (n,), default=None
-            Weight of each sample, finite and not negative (checked on the CPU only). Batches of a sampler need none,
-            because it draws rows by their weight.
+            Weight of each sample, finite and not negative (checked on the CPU only). Batches of a
+            sampler need none, because it draws rows by their weight.
 
         Returns
         -------
         Tensor
             A scalar.
         """
+        compiling = torch.compiler.is_compiling()
+        if weights is None and self._stays_on_device(scores, groups, targets):
+            device = self._device if compiling else self._device_penalty()
+            # a compiled step cannot send constants to the device
+            ready = device is not None and (not compiling or device.is_on(scores.device))
+            if ready and device is not None and device.fits(len(scores)):
+                return self._penalty_on_device(device, scores, groups, targets)
         if (
-            torch.compiler.is_compiling()
+            compiling
             and isinstance(groups, Tensor)
             and all(values is None or isinstance(values, Tensor) for values in (targets, weights))
         ):
             return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
         return self._batch_penalty(scores, groups, targets, weights)
 
-    def _batch_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
+    def check_batches(self) -> None:
+        """Raise the error of an earlier batch on an accelerator, such as a group that was missing.
+
+        The penalty does not wait for the device, and raises such errors in a later call. In a
+        compiled step or a CUDA graph it cannot raise them: call this once per epoch.
+        """
+        if self._device is not None:
+            self._device.check()
+
+    def _stays_on_device(self, scores: Any, groups: Any, targets: Any) -> bool:
+        """Whether the batch is on an accelerator, with integers as codes, and has one score for
+        each row.
+        """
+        if not isinstance(scores, Tensor) or not is_accelerator(scores.device):
+            return False
+        if not scores.is_floating_point() or not is_code(groups, scores) or groups.ndim > 2:
+            return False
+        # two columns of probabilities, once that is known
+        if scores.ndim != 1 and not (scores.ndim == 2 and self._two_classes):
+            return False
+        if self.criterion.needs_labels and (not is_code(targets, scores) or targets.ndim != 1):
+            return False
+        return find_ranks(self.across) is None
+
+    def _device_penalty(self) -> DevicePenalty | None:
+        """The penalty on an accelerator; None if groups or labels are not declared, or if only the
+        general one can compute it.
+        """
+        if not self._device_tried:
+            self._device_tried = True
+            self._device = self._make_device_penalty()
+        return self._device
+
+    def _make_device_penalty(self) -> DevicePenalty | None:
+        by_label = self.criterion.needs_labels
+        declared = self._declared[0] and (self._declared[1] or not by_label)
+        if not declared or self.metric not in _RANKED or self.continuous not in (False, []):
+            return None
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compile([set[int]() for _ in self._known_groups or ()], set(), ())
+        table = compiled.lookup.table
+        drawn = None
+        if table is None or (self._strata is not None and not self._strata.alike):
+            return None
+        if self._strata is not None:
+            drawn = self._strata.drawn_blocks(fresh=self.estimate == "population")
+        return DevicePenalty(
+            compiled.scheme.comparisons,
+            [_RANKED[str(self.metric)] * weight for weight in compiled.objective.weights],
+            table if by_label else table[2],  # every row has the label 0
+            unbiased=self.estimate != "batch",
+            drawn=drawn,
+        )
+
+    def _penalty_on_device(
+        self, device: DevicePenalty, scores: Tensor, groups: Any, targets: Any
+    ) -> Tensor:
+        """The penalty of a batch, without waiting for the device."""
+        columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
+        if self.criterion.needs_labels and targets is not None:
+            columns = [targets, *columns]
+        if len(columns) != len(device.shape):
+            raise DataError(
+                f"groups must have {len(self._known_groups or ())} column(s), as declared or seen "
+                f"before, got {1 if groups.ndim == 1 else groups.shape[1]}"
+            )
+        if self._compiled is not None:
+            scores = self._one_column(scores, self._compiled.scheme)
+        if not torch.compiler.is_compiling():
+            device.read_alarm()
+        tables = device.tables_on(scores.device)
+        return device(at_least_single(scores), columns, tables)
+
+    def _batch_penalty(
+        self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None
+    ) -> Tensor:
         """The penalty of the batch of all processes."""
         ranks = find_ranks(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
-            batch = gather_batch(ranks, lambda: _read_columns(scores, groups, targets, weights), device)
+            batch = gather_batch(
+                ranks, lambda: _read_columns(scores, groups, targets, weights), device
+            )
             self._check_parts(len(batch.scores), ranks.count)
             scores, groups, targets, weights = batch
         _check_scores(scores)
         if scores.ndim == 2:
-            with namespace_for(scores).full_precision():  # autocast would round projections to half precision
+            # autocast would round projections to half precision
+            with namespace_for(scores).full_precision():
                 return self._rows_penalty(at_least_single(scores), groups, targets, weights)
         return self._rows_penalty(at_least_single(scores), groups, targets, weights)
 
-    def _rows_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
+    def _rows_penalty(
+        self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None
+    ) -> Tensor:
         """The penalty of checked scores."""
-        if isinstance(self.sampler, ProbabilityBatchSampler):
-            return self._probability_penalty(self.sampler, scores, groups, weights)
-        return self._group_penalty(scores, groups, targets, weights)
-
-    def _group_penalty(self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None) -> Tensor:
-        """The penalty of rows whose groups are known."""
-        compiled, sides, numbers = self._compiled, None, None
+        compiled = self._compiled
+        sides = None
+        numbers = None
         if self._strata is not None and weights is None:
             sides = self._strata.last_sides(scores, groups, targets)
         if compiled is None or sides is None:
             compiled, sides, numbers = self._make_sides(scores, groups, targets, weights)
-        scheme, objective = compiled.scheme, compiled.objective
+        scheme = compiled.scheme
+        objective = compiled.objective
         if self.generator.device != scores.device:
             objective = self._moved(objective, scores.device)
             self._compiled = compiled._replace(objective=objective)
@@ -358,14 +486,22 @@ class UnfairnessPenalty(torch.nn.Module):
         weight = None if weights is None else _batch_weights(weights, scores)
         numbers: Tensor | None = None
         compiled = self._compiled
-        cell = None if compiled is None or weight is not None else compiled.lookup.cells(groups, targets)
-        if compiled is None or cell is None or len(cell) != len(scores):  # new values, or wrong ones
-            values = BatchValues(self.criterion, groups, targets, self.continuous, scores=scores, weights=weight)
+        cell = (
+            None
+            if compiled is None or weight is not None
+            else compiled.lookup.cells(groups, targets)
+        )
+        # new values, or wrong ones
+        if compiled is None or cell is None or len(cell) != len(scores):
+            values = BatchValues(
+                self.criterion, groups, targets, self.continuous, scores=scores, weights=weight
+            )
             if isinstance(self.continuous, str):
                 self.continuous = list(values.numbers)
             compiled = self._compiled_with(values)
             problem = values.problem(compiled.scheme)
-            cell, attributes = problem.cell, problem.attribute_values
+            cell = problem.cell
+            attributes = problem.attribute_values
             numbers = None if attributes is None else torch.as_tensor(attributes).to(scores.device)
         scheme = compiled.scheme
         if self._strata is None:
@@ -378,19 +514,35 @@ class UnfairnessPenalty(torch.nn.Module):
         return compiled, sides, numbers
 
     def _check_parts(self, rows: int, ranks: int) -> None:
-        """Raise a DataError if every rank has drawn a whole batch, so that each row counts several times."""
-        if self.sampler is not None and self.sampler.world_size == 1 and rows == ranks * self.sampler.size:
+        """Raise a DataError if every rank has drawn a whole batch, so that each row counts
+        several times.
+        """
+        if (
+            self.sampler is not None
+            and self.sampler.world_size == 1
+            and rows == ranks * self.sampler.size
+        ):
             raise DataError(
-                f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
+                f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and "
+                "world_size= to "
                 "the sampler, which then deals each batch out"
             )
 
     def _compiled_with(self, values: BatchValues) -> _Compiled:
         """The meaning of values and the comparisons, with all groups and labels known so far."""
-        groups, labels = values.seen()
-        known, classes = self._known_groups or [set[int]() for _ in groups], self._known_labels
+        return self._compile(*values.seen(), values.numbers)
+
+    def _compile(
+        self, groups: list[set[int]], labels: set[int], numbers: Sequence[int]
+    ) -> _Compiled:
+        """The same with these groups of each attribute, labels and numeric attributes."""
+        known = self._known_groups or [set[int]() for _ in groups]
+        classes = self._known_labels
         if len(known) != len(groups):
-            raise DataError(f"groups must have {len(known)} column(s), as declared or seen before, got {len(groups)}")
+            raise DataError(
+                f"groups must have {len(known)} column(s), as declared or seen before, got "
+                f"{len(groups)}"
+            )
         if not self._declared[0]:
             known = [earlier | present for earlier, present in zip(known, groups, strict=True)]
         if not self._declared[1]:
@@ -402,10 +554,12 @@ class UnfairnessPenalty(torch.nn.Module):
                 classes,
                 contrast=self.contrast,
                 pos_label=self.pos_label,
-                numbers=values.numbers,
+                numbers=numbers,
             )
             objective = self._objective(scheme.comparisons)
-            self._known_groups, self._known_labels = known, classes  # only if the scheme is valid
+            # only if the scheme is valid
+            self._known_groups = known
+            self._known_labels = classes
             self._compiled = _Compiled(scheme, CellLookup(scheme), objective)
         return self._compiled
 
@@ -426,33 +580,10 @@ class UnfairnessPenalty(torch.nn.Module):
         self.generator = torch.Generator(device).manual_seed(self.generator.initial_seed())
         return replace(objective, generator=self.generator)
 
-    def _probability_penalty(
-        self, sampler: ProbabilityBatchSampler, scores: Tensor, groups: Any, weights: Any
-    ) -> Tensor:
-        """The penalty of rows, by number, whose groups have probabilities."""
-        if weights is not None:
-            raise DataError(_WEIGHTED_DRAWS)
-        numbers = as_tensor("groups", groups).detach().cpu().reshape(-1)
-        same_length(scores=scores, groups=numbers)
-        rows = numbers.long()
-        if len(rows) != sampler.size:
-            raise DataError(
-                f"must be the rows of a whole batch of the sampler, {sampler.size}, got {len(rows)}", argument="groups"
-            )
-        if bool((rows != numbers).any()) or int(rows.min()) < 0 or int(rows.max()) >= sampler.length:
-            raise DataError(
-                f"must be row numbers of the sampler, integers from 0 to {sampler.length - 1}", argument="groups"
-            )
-        scores = self._one_column(scores, sampler.problem.scheme)
-        signed = self.estimate != "batch" and has_estimates(self.metric)
-        sides = drawn_sides(sampler, rows, scores, signed=signed)
-        objective = self._by_probabilities
-        if self.generator.device != scores.device:
-            self._by_probabilities = objective = self._moved(objective, scores.device)
-        return objective.unfairness_of_scores(scores, sides, None, vector=scores.ndim == 2)
-
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
-        """The probability of the positive class, if two columns are the probabilities of two classes."""
+        """The probability of the positive class, if two columns are the probabilities of two
+        classes.
+        """
         if scores.ndim != 2 or scores.shape[1] != 2:
             return scores
         if self._two_classes is None:  # decided once: on another device this waits for it
@@ -461,12 +592,17 @@ class UnfairnessPenalty(torch.nn.Module):
         return scores[:, positive].contiguous() if self._two_classes else scores
 
 
-def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:
+def _too_few(
+    comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples
+) -> TooFewSamples:
     """The error with the group that the batch has the fewest samples of."""
-    comparison, side = min(zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts))
+    comparison, side = min(
+        zip(comparisons, sides, strict=True), key=lambda pair: min(pair[1].counts)
+    )
     group = comparison.groups[side.counts.index(min(side.counts))]
     return TooFewSamples(
-        f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {comparison}): {error}; "
+        f"the batch has {min(side.counts)} sample(s) of group {group!r} (comparing {comparison}): "
+        f"{error}; "
         "the batches of StratifiedBatchSampler contain enough of every group"
     )
 
@@ -483,33 +619,46 @@ def _read_columns(scores: Any, groups: Any, targets: Any, weights: Any) -> Batch
         raise DataError("groups is missing; pass the group of each row")
     table = as_tensor("groups", groups).detach()
     if table.ndim not in (1, 2):
-        raise DataError(f"groups must have one entry for each row, got the shape {tuple(table.shape)}")
+        raise DataError(
+            f"groups must have one entry for each row, got the shape {tuple(table.shape)}"
+        )
     same_length(scores=scores, groups=table, **columns)
     # Half precision would be added up over ranks in half precision.
-    precise, table = at_least_single(scores), table if table.ndim == 2 else table.unsqueeze(1)
+    precise = at_least_single(scores)
+    table = table if table.ndim == 2 else table.unsqueeze(1)
     return BatchColumns(precise, table, columns.get("targets"), columns.get("weights"))
 
 
 def _check_kind(scores: Tensor) -> None:
     if not isinstance(scores, Tensor):
-        raise DataError(f"scores must be a tensor, as the model returns it, got {type(scores).__name__}")
+        raise DataError(
+            f"scores must be a tensor, as the model returns it, got {type(scores).__name__}"
+        )
     if not scores.is_floating_point():
-        raise DataError(f"scores must be floating-point numbers, which have gradients, got {scores.dtype}")
+        raise DataError(
+            f"scores must be floating-point numbers, which have gradients, got {scores.dtype}"
+        )
     if scores.ndim not in (1, 2):
-        raise DataError(f"scores must be (n,), or (n, d) for vector scores, got the shape {tuple(scores.shape)}")
+        raise DataError(
+            f"scores must be (n,), or (n, d) for vector scores, got the shape {tuple(scores.shape)}"
+        )
 
 
 def _check_scores(scores: Tensor) -> None:
     _check_kind(scores)
     if scores.ndim == 2 and scores.shape[0] == 1 < scores.shape[1]:
         raise DataError(
-            f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the batch comes from a "
+            f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the "
+            "batch comes from a "
             "DataLoader, pass StratifiedBatchSampler as batch_sampler=, not as sampler="
         )
     # On another device this would wait for all its work.
     if namespace_for(scores).is_host and not is_finite(scores):
         wrong = scores[~scores.isfinite()][0]
-        raise DataError(f"scores must be finite, got {wrong}; has the training diverged, or is an input missing?")
+        raise DataError(
+            f"scores must be finite, got {wrong}; has the training diverged, or is an input "
+            "missing?"
+        )
 
 
 def _batch_weights(weights: Values, scores: Tensor) -> Tensor:
@@ -584,7 +733,8 @@ class CellLookup:
     """
 
     def __init__(self, scheme: Scheme) -> None:
-        self.table: Integers | None = None  # by label and group of each attribute, from -2 upwards; -1: a new value
+        # by label and group of each attribute, from -2 upwards; -1: a new value
+        self.table: Integers | None = None
         self.by_label = scheme.criterion.needs_labels
         labels = list(scheme.classes) if self.by_label else [0]
         groups = [list(attribute.groups) for attribute in scheme.attributes]
@@ -592,13 +742,18 @@ class CellLookup:
         by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
         if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
             return
-        if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):  # which needs the values
+        # which needs the values
+        if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):
             return
         shape = [4 + max(values) for values in (labels, *groups)]  # type: ignore[type-var, operator]
         if np.prod(shape) > _LARGEST:
             return
-        places = [[2 + label for label in labels], *([2 + group for group in part] + [1] for part in groups)]  # type: ignore[operator]
-        codes = [range(len(labels)), *(range(len(part) + 1) for part in groups)]  # the last one is "missing"
+        places = [
+            [2 + label for label in labels],  # type: ignore[operator]
+            # The last one is "missing".
+            *([2 + group for group in part] + [1] for part in groups),  # type: ignore[operator]
+        ]
+        codes = [range(len(labels)), *(range(len(part) + 1) for part in groups)]
         self.table = np.full(shape, -1, dtype=np.int64)
         self.table[np.ix_(*places)] = scheme.cells.table[:, 0][np.ix_(*codes)]
 
@@ -622,14 +777,25 @@ class CellLookup:
                 if not (integers == values).all():
                     return None
                 values = integers
-            places.append(values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1))
+            # A short type would overflow: 255 + 2 is 1 among integers of 8 bits. Very large ones
+            # are new values.
+            if values.dtype.kind == "u":
+                values = np.minimum(values, length)
+            values = values.astype(np.int64, copy=False)
+            places.append(
+                values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1)
+            )
         # Both ends of the table are new values.
-        cell: Integers = table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
+        cell: Integers = (
+            table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
+        )
         return None if not len(cell) or cell.min() < 0 else cell
 
 
 class BatchRows:
-    """The rows of a batch by cell (or by any other number): a slice if the batch is ordered by it."""
+    """The rows of a batch by cell (or by any other number): a slice if the batch is ordered by
+    it.
+    """
 
     def __init__(self, cell: Integers, cells: int) -> None:
         self.counts = np.bincount(cell, minlength=cells)
@@ -638,12 +804,18 @@ class BatchRows:
 
     def select(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
         """The rows of these cells, one after the other."""
-        ends = [(int(self.starts[cell]), int(self.starts[cell] + self.counts[cell])) for cell in cells]
+        ends = [
+            (int(self.starts[cell]), int(self.starts[cell] + self.counts[cell])) for cell in cells
+        ]
         if self.order is None:
             if all(end == start for (_, end), (start, _) in pairwise(ends)):
                 return slice(ends[0][0], ends[-1][1])
-            return torch.from_numpy(np.concatenate([np.arange(*piece) for piece in ends])).to(device)
-        return torch.from_numpy(np.concatenate([self.order[slice(*piece)] for piece in ends])).to(device)
+            return torch.from_numpy(np.concatenate([np.arange(*piece) for piece in ends])).to(
+                device
+            )
+        return torch.from_numpy(np.concatenate([self.order[slice(*piece)] for piece in ends])).to(
+            device
+        )
 
 
 def plain_sides(
@@ -654,11 +826,16 @@ def plain_sides(
     for comparison in comparisons:
         both = rows.select(comparison.left + comparison.right, device)
         weight = None if weights is None else weights[both]
-        sizes = [(int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)]
+        sizes = [
+            (int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)
+        ]
         if weight is not None and namespace_for(weight).is_host:
             parts = weight.split([size for (size,) in sizes if size])
             if not all(bool(part.any()) for part in parts):
-                raise TooFewSamples(f"comparing {comparison}: weights are 0 for all samples of one group in the batch")
+                raise TooFewSamples(
+                    f"comparing {comparison}: weights are 0 for all samples of one group in the "
+                    "batch"
+                )
         if isinstance(comparison, Dependence):
             sides.append(Sides(both, sizes[0], (), weight, dependence=comparison))
         else:
@@ -676,34 +853,62 @@ class _Layout(NamedTuple):
 
 
 def _are_equal(earlier: Tensor, values: Any) -> bool:
-    return isinstance(values, Tensor) and earlier.device == values.device and torch.equal(earlier, values)
+    return (
+        isinstance(values, Tensor)
+        and earlier.device == values.device
+        and torch.equal(earlier, values)
+    )
 
 
 class BatchStrata:
-    """The strata that a sampler draws batches from, and their shares in the sides of each comparison."""
+    """The strata that a sampler draws batches from, and their shares in the sides of each
+    comparison.
+    """
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
-        self.scheme, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
-        self.by_label = any(scheme.criterion.needs_labels for scheme in (self.scheme, problem.scheme))
+        self.scheme = sampler.problem.scheme
+        self.continuous = list(sampler.values.numbers)
+        self.by_label = any(
+            scheme.criterion.needs_labels for scheme in (self.scheme, problem.scheme)
+        )
         self._last: _Layout | None = None
-        cells, strata = problem.scheme.cells, self.scheme.cells
+        cells = problem.scheme.cells
+        strata = self.scheme.cells
         self.cells = cells.count if cells else 1
         # Most samplers draw by the cells that are compared, which are then computed once.
         self.alike = bool(cells and strata and np.array_equal(cells.table, strata.table))
         weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
         block = sampler.problem.cell * self.cells + problem.cell
-        self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
-        # Number of rows that batches are drawn from; with weights, with replacement, as from infinitely many.
-        counts = np.bincount(block, weight > 0).astype(np.float64)
-        self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
+        # of each stratum of the batches within each cell that is compared
+        blocks = self.cells * (strata.count if strata else 1)
+        self.mass = np.bincount(block, weight, minlength=blocks)
+        # Number of rows that batches are drawn from; with weights, with replacement, as from
+        # infinitely many.
+        counts = np.bincount(block, weight > 0, minlength=blocks).astype(np.float64)
+        self.drawn_from = (
+            counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
+        )
         self.present = np.flatnonzero(self.mass).tolist()
 
+    def drawn_blocks(self, *, fresh: bool) -> DrawnBlocks:
+        """The weight and the rows of each cell, where strata are cells; ``fresh`` rows are drawn
+        from infinitely many.
+        """
+        diagonal = np.arange(self.cells) * (self.cells + 1)
+        rows = np.asarray(self.drawn_from[diagonal], dtype=np.float64)
+        mass = np.asarray(self.mass[diagonal], dtype=np.float64)
+        return DrawnBlocks(mass, np.full_like(rows, np.inf) if fresh else rows)
+
     def last_sides(self, scores: Tensor, groups: Any, targets: Any) -> tuple[Sides, ...] | None:
-        """The sides of the last batch, if this one has the same groups and labels, as those of a sampler."""
+        """The sides of the last batch, if this one has the same groups and labels, as those of
+        a sampler.
+        """
         last = self._last
         if last is None or last.groups.shape[0] != scores.shape[0] or last.device != scores.device:
             return None
-        alike = _are_equal(last.groups, groups) and (last.targets is None or _are_equal(last.targets, targets))
+        alike = _are_equal(last.groups, groups) and (
+            last.targets is None or _are_equal(last.targets, targets)
+        )
         return last.sides if alike else None
 
     def sides(
@@ -714,15 +919,27 @@ class BatchStrata:
         comparisons: Sequence[Comparison],
         device: torch.device,
     ) -> tuple[Sides, ...]:
-        """The rows of each comparison, block by block, with weights if a side consists of several."""
+        """The rows of each comparison, block by block, with weights if a side consists of
+        several.
+        """
         stratum = cell
         if not self.alike:
-            stratum = BatchValues(self.scheme.criterion, groups, targets, self.continuous).problem(self.scheme).cell
+            stratum = (
+                BatchValues(self.scheme.criterion, groups, targets, self.continuous)
+                .problem(self.scheme)
+                .cell
+            )
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
         sides = tuple(self._make_sides(comparison, rows, device) for comparison in comparisons)
         labels = targets if self.by_label else None
-        if isinstance(groups, Tensor) and (labels is None or isinstance(labels, Tensor)) and not self.continuous:
-            self._last = _Layout(groups.clone(), None if labels is None else labels.clone(), device, sides)
+        if (
+            isinstance(groups, Tensor)
+            and (labels is None or isinstance(labels, Tensor))
+            and not self.continuous
+        ):
+            self._last = _Layout(
+                groups.clone(), None if labels is None else labels.clone(), device, sides
+            )
         return sides
 
     def _make_sides(self, comparison: Comparison, rows: BatchRows, device: torch.device) -> Sides:
@@ -735,10 +952,12 @@ class BatchStrata:
         for blocks in (left, right):
             if len(blocks) > 1 and not counts[blocks].all():
                 raise TooFewSamples(
-                    f"comparing {comparison}: the batch lacks one of the {len(blocks)} kinds of rows that make up a "
+                    f"comparing {comparison}: the batch lacks one of the {len(blocks)} kinds of "
+                    "rows that make up a "
                     "side; pass batches of the sampler"
                 )
-        blocks, sizes = left + right, [tuple(counts[side].tolist()) for side in (left, right)]
+        blocks = left + right
+        sizes = [tuple(counts[side].tolist()) for side in (left, right)]
         weights = None
         if max(len(left), len(right)) > 1:
             share = self.mass[blocks] / np.maximum(1, counts[blocks])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,23 +13,28 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches import Coverage
-from metrifair.batches.memberships import Drawing
 from metrifair.batches.samples import (
     StratifiedPasses,
     check_patience,
     layout,
     overshoot_weights,
     rows_by_cell,
-    side_weights,
 )
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, find_ranks
-from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, Sides
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Inputs, Problem, Scheme, positive_place, problem_with_shares, read_weights
+from metrifair.problem.problem import (
+    Inputs,
+    Problem,
+    Scheme,
+    positive_place,
+    problem_with_probabilities,
+    read_weights,
+)
 from metrifair.problem.proxies import GroupProbabilities
-from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
+from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length, unmasked
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_integer, check_known, check_switches, is_integer
 
@@ -40,26 +44,36 @@ _FEWEST = 2  # expected rows of a group that is compared
 def _read_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """The rank and the number of processes; by default those of ``torch.distributed``."""
     if (rank is None) != (world_size is None):
-        raise DataError(f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither")
+        raise DataError(
+            f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or "
+            "neither"
+        )
     if rank is None or world_size is None:
         ranks = find_ranks("auto")
         rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
     check_integer("world_size", world_size, least=1)
     if not is_integer(rank, least=0) or rank >= world_size:
-        raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")
+        raise DataError(
+            f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
+        )
     return rank, world_size
 
 
 class EpochSampler(torch.utils.data.Sampler[list[int]]):
-    """Batches of rows by epoch: each rank gets its part of every batch, and training can be resumed."""
+    """Batches of rows by epoch: each rank gets its part of every batch, and training can be
+    resumed.
+    """
 
     size: int  # rows of a batch, of all ranks together
 
     def __init__(self, random_state: Any, rank: int | None, world_size: int | None) -> None:
         self.rank, self.world_size = _read_rank(rank, world_size)
         self.random_state = common_seed(random_state, several=self.world_size > 1)
-        self.epoch, self._first = 0, 0  # the start of the next iteration
-        self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
+        # the start of the next iteration
+        self.epoch = 0
+        self._first = 0
+        # epoch and place of the next batch, within an iteration
+        self._under_way: tuple[int, int] | None = None
 
     def _epoch_rows(self, generator: torch.Generator) -> Tensor:
         """The rows of all batches of an epoch, (batches, size)."""
@@ -69,17 +83,23 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         """Raise a DataError if batches have too few rows for all ranks."""
         if self.size < self.world_size:
             raise DataError(
-                f"batches of {self.size} rows leave some of {self.world_size} ranks without any; raise batch_size"
+                f"batches of {self.size} rows leave some of {self.world_size} ranks without any; "
+                "raise batch_size"
             )
 
     def __iter__(self) -> Iterator[list[int]]:
-        epoch, first = self.epoch, self._first
+        epoch = self.epoch
+        first = self._first
         self._under_way = epoch, first
-        self.epoch, self._first = epoch + 1, 0
+        self.epoch = epoch + 1
+        self._first = 0
         seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
         batches = self._epoch_rows(torch.Generator().manual_seed(seed))
-        # Rows are ordered by cell and distributed in turn, so that ranks get as many of each, or one more.
-        for place, rows in enumerate(batches[:, self.rank :: self.world_size].tolist()[first:], first + 1):
+        # Rows are ordered by cell and distributed in turn, so that ranks get as many of each, or
+        # one more.
+        for place, rows in enumerate(
+            batches[:, self.rank :: self.world_size].tolist()[first:], first + 1
+        ):
             self._under_way = (epoch, place) if place < len(batches) else None
             yield rows
 
@@ -93,7 +113,8 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         """
         check_integer("epoch", epoch, least=0)
         self._first = self._first if epoch == self.epoch else 0  # a loaded state is kept
-        self.epoch, self._under_way = epoch, None
+        self.epoch = epoch
+        self._under_way = None
 
     def state_dict(self) -> dict[str, int]:
         """The position in the batches: the same on every rank.
@@ -101,8 +122,8 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         Returns
         -------
         dict
-            ``epoch`` and ``step`` of the next batch. A loader with workers draws batches ahead of training: save the
-            step of the training loop instead of this one then.
+            ``epoch`` and ``step`` of the next batch. A loader with workers draws batches ahead of
+            training: save the step of the training loop instead of this one then.
         """
         epoch, step = self._under_way or (self.epoch, self._first)
         return {"epoch": epoch, "step": step}
@@ -115,32 +136,43 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         state : dict
             The position that ``state_dict`` returned.
         """
-        if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
-            raise DataError(f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
+        if set(state) != {"epoch", "step"} or not all(
+            is_integer(number, least=0) for number in state.values()
+        ):
+            raise DataError(
+                f"state must contain the integers 'epoch' and 'step', from 0 upwards, got {state!r}"
+            )
         epochs, self._first = divmod(int(state["step"]), max(1, len(self)))
-        self.epoch, self._under_way = int(state["epoch"]) + epochs, None
+        self.epoch = int(state["epoch"]) + epochs
+        self._under_way = None
 
     def __len__(self) -> int:
         raise NotImplementedError
 
 
 class StratifiedBatchSampler(EpochSampler):
-    """Row numbers of batches that contain a fixed number of rows of every group (in every set of the criterion).
+    """Row numbers of batches that contain a fixed number of rows of every group (in every set of
+    the criterion).
 
-    Use it as ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which treats a batch as one row) or in a plain loop.
-    Pass it to ``UnfairnessPenalty(sampler=...)`` too, so that groups that consist of several strata have the right
-    weight (with several attributes, or with each group against the rest). Each iteration is another epoch,
-    reproducible from ``random_state``. If ``batch_size`` is too small for two rows of every group (one row for
-    ``estimate="batch"``), batches are larger, with a warning.
+    Use it as ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which treats a batch as one row)
+    or in a plain loop. Pass it to ``UnfairnessPenalty(sampler=...)`` too, so that groups that
+    consist of several strata have the right weight (with several attributes, or with each group
+    against the rest). Each iteration is another epoch, reproducible from ``random_state``. If
+    ``batch_size`` is too small for two rows of every group (one row for ``estimate="batch"``),
+    batches are larger, with a warning.
 
-    If several processes train one model, each has its own sampler with its ``rank`` and the same ``world_size`` (both
-    known from ``torch.distributed``, once it is initialized) and ``random_state``. All draw the same batch, and each
-    takes an equal part of every group, up to one row. Together they see the batches that one process would see.
+    If several processes train one model, each has its own sampler with its ``rank`` and the same
+    ``world_size`` (both known from ``torch.distributed``, once it is initialized) and
+    ``random_state``. All draw the same batch, and each takes an equal part of every group, up to
+    one row. Together they see the batches that one process would see.
 
     Parameters
     ----------
-    groups : tensor or array-like of shape (n,) or (n, attributes)
-        Group of each sample: integers, with -1 for a missing group. For numeric attributes, see ``continuous``.
+    groups : tensor or array-like of shape (n,) or (n, attributes), or GroupProbabilities
+        Group of each sample: integers, with -1 for a missing group. For numeric attributes, see
+        ``continuous``. If groups are not in the data, their probabilities: each row is drawn for
+        every group in proportion to its probability, with replacement. Pass ``batch_groups`` to
+        the penalty then, in place of the groups of the rows.
     targets : tensor or array-like of shape (n,), default=None
         Labels, or a regression target. Needed if the criterion uses them.
     batch_size : int
@@ -150,32 +182,39 @@ class StratifiedBatchSampler(EpochSampler):
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
-        Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then a missing value, and
-        batches need not contain particular values. ``"auto"`` selects columns with numbers that are not integers. More
-        than 20 different integers then raise an error, because they may be groups or numbers.
+        Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then
+        a missing value, and batches need not contain particular values. ``"auto"`` selects columns
+        with numbers that are not integers. More than 20 different integers then raise an error,
+        because they may be groups or numbers.
     pos_label : int, default=None
         The positive label; by default the last one.
     estimate : {"population", "rows", "batch"}, default="population"
-        Distance that the penalty estimates. For ``"population"`` and ``"rows"`` a batch contains two rows of every
-        group. A group of one row works with ``"rows"``, but not with ``"population"``.
+        Distance that the penalty estimates. For ``"population"`` and ``"rows"`` a batch contains
+        two rows of every group. A group of one row works with ``"rows"``, but not with
+        ``"population"``.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each sample. Rows are then drawn with replacement, in proportion to the weights; rows of weight 0 are
-        never drawn.
+        Weight of each sample. Rows are then drawn with replacement, in proportion to the weights;
+        rows of weight 0 are never drawn.
     random_state : int, NumPy generator or None, default=None
-        Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
+        Seed of the batches. None draws one, or is 0 with several processes, which must all draw the
+        same batches.
     rank : int, default=None
         Rank of this process. By default that of ``torch.distributed`` if it is initialized, else 0.
     world_size : int, default=None
-        Number of processes that train together. By default that of ``torch.distributed`` if it is initialized, else 1.
-        ``batch_size`` counts the rows of all of them.
+        Number of processes that train together. By default that of ``torch.distributed`` if it is
+        initialized, else 1. ``batch_size`` counts the rows of all of them.
 
     Attributes
     ----------
     epoch : int
         The epoch that the next iteration draws.
     weights : Tensor of shape (n,)
-        Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
-        the (weighted) mean loss, despite the rounding of group counts.
+        Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an
+        unbiased estimate of the (weighted) mean loss, despite the rounding of group counts.
+    batch_groups : Tensor of shape (rows of a batch,) or None
+        With ``GroupProbabilities``: the group that each place of a batch is drawn for, as the
+        number of its column; -1 where no comparison uses the row. It is the same for every batch.
+        None if groups are known.
 
     Examples
     --------
@@ -188,11 +227,26 @@ class StratifiedBatchSampler(EpochSampler):
     >>> sampler.set_epoch(0)
     >>> [sorted(mine + yours) for mine, yours in zip(one, other)] == [sorted(rows) for rows in sampler]
     True
+
+    Groups that have probabilities: each place of a batch is drawn for one group, and the penalty
+    receives these groups.
+
+    >>> from metrifair import GroupProbabilities, unfairness
+    >>> from metrifair.nn import UnfairnessPenalty
+    >>> x = torch.linspace(-2, 2, 200)
+    >>> race = GroupProbabilities({"a": x.sigmoid(), "b": 1 - x.sigmoid()}, attribute="race")
+    >>> sampler = StratifiedBatchSampler(race, batch_size=50, random_state=0)
+    >>> sampler.batch_groups.bincount()
+    tensor([25, 25])
+    >>> penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
+    >>> values = [penalty(x[rows], sampler.batch_groups) for epoch in range(100) for rows in sampler]
+    >>> print(f"{torch.stack(values).mean():.1f} {unfairness(None, x, sensitive_features=race, metric='energy'):.1f}")
+    0.8 0.8
     """
 
     def __init__(
         self,
-        groups: Tensor | ArrayLike,
+        groups: Tensor | ArrayLike | GroupProbabilities,
         targets: Tensor | ArrayLike | None = None,
         *,
         batch_size: int,
@@ -210,14 +264,37 @@ class StratifiedBatchSampler(EpochSampler):
         super().__init__(random_state, rank, world_size)
         check_known("contrast", contrast, CONTRASTS)
         check_known("estimate", estimate, ESTIMATES)
-        self.values = BatchValues(kind, groups, targets, continuous)
+        self.probable: _ProbableRows | None = None
+        if isinstance(groups, GroupProbabilities):
+            self.probable = _probable_rows(
+                groups,
+                targets,
+                sample_weight,
+                criterion=kind,
+                contrast=contrast,
+                pos_label=pos_label,
+            )
+            self.values = self.probable.values
+            self.sample_weight = self.probable.weight
+        else:
+            self.values = BatchValues(kind, groups, targets, continuous)
+            self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
         scheme = make_scheme(
-            kind, *self.values.seen(), contrast=contrast, pos_label=pos_label, numbers=self.values.numbers
+            kind,
+            *self.values.seen(),
+            contrast=contrast,
+            pos_label=pos_label,
+            numbers=self.values.numbers,
         )
-        self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
         self.problem = self.values.problem(scheme, self.sample_weight)
-        weight = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
-        by_cell = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
+        weight = (
+            torch.ones(self.values.length)
+            if self.sample_weight is None
+            else torch.tensor(self.sample_weight)
+        )
+        by_cell = rows_by_cell(
+            torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1
+        )
         self.rows = [rows[weight[rows] > 0] for rows in by_cell]
         self.layout = layout(
             [len(rows) for rows in self.rows],
@@ -228,7 +305,8 @@ class StratifiedBatchSampler(EpochSampler):
         )
         if self.layout.size > batch_size:
             warnings.warn(
-                f"batch_size={batch_size} is too small to contain enough of every group: batches have "
+                f"batch_size={batch_size} is too small to contain enough of every group: batches "
+                "have "
                 f"{self.layout.size} rows",
                 UserWarning,
                 stacklevel=2,
@@ -240,8 +318,27 @@ class StratifiedBatchSampler(EpochSampler):
         shares = torch.stack([weight[rows].sum() for rows in self.rows]) / weight.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
+        self.batch_groups: Tensor | None = None
+        if self.probable is not None:
+            self.weights = self.probable.row_weights(self.weights)
+            self.batch_groups = self._groups_by_place()[self.rank :: self.world_size]
+
+    def _groups_by_place(self) -> Tensor:
+        """The group of each place of a batch; -1 in cells that are not compared."""
+        compared = {
+            cell
+            for comparison in self.problem.comparisons
+            for cell in (*comparison.left, *comparison.right)
+        }
+        groups = torch.full((len(self.rows),), UNKNOWN)
+        for cell in compared:
+            if len(self.rows[cell]):
+                groups[cell] = int(self.values.groups[self.rows[cell][0], 0])
+        return groups.repeat_interleave(torch.tensor(self.layout.counts))
 
     def __len__(self) -> int:
+        if self.probable is not None:
+            return max(1, self.probable.row_count // self.size)
         return sum(map(len, self.rows)) // self.size
 
     def __repr__(self) -> str:
@@ -250,145 +347,82 @@ class StratifiedBatchSampler(EpochSampler):
         return f"StratifiedBatchSampler({len(self)} batches of {self.size} rows of {kinds}, epoch={self.epoch})"
 
     def _epoch_rows(self, generator: torch.Generator) -> Tensor:
-        return self._passes([generator])[0]
+        entries = self._passes([generator])[0]
+        return entries if self.probable is None else self.probable.row[entries]
 
 
-class ProbabilityBatchSampler(EpochSampler):
-    """Row numbers of batches of a data set whose groups have probabilities.
+class _ProbableRows(NamedTuple):
+    """Rows whose groups have probabilities: an entry for each group of positive probability."""
 
-    Pass it to ``UnfairnessPenalty(estimate="rows", sampler=...)``, and call the penalty with the row numbers of a batch
-    in place of groups. The mean of the penalty over batches is then the distance of all rows, without bias, for energy,
-    cramer and mmd. By default rows are drawn with replacement. Rows that matter for a comparison of groups are drawn
-    more often, which makes the penalty less noisy.
+    values: BatchValues  # of the entries
+    row: Tensor  # (entries,): the row of the data set
+    share: Tensor  # (entries,): the probability of the group
+    weight: NDArray[np.float64] | None  # (entries,); None: all probabilities are 0 or 1
+    row_count: int  # rows of positive weight
+    length: int  # rows of the data set
+    uncertain: bool  # whether some probability is neither 0 nor 1
 
-    Parameters
-    ----------
-    groups : GroupProbabilities
-        Probabilities of the groups. Rows of missing probabilities count for the risk only.
-    targets : tensor or array-like of shape (n,), default=None
-        Labels, or a regression target. Needed if the criterion uses them.
-    batch_size : int
-        Rows per batch.
-    criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion, the same as that of the penalty.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Which groups are compared, the same as in the penalty.
-    pos_label : int, default=None
-        The positive label; by default the last one.
-    replacement : bool, default=True
-        Whether rows are drawn with replacement. If False, all rows are equally likely, and no batch has a row twice.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each sample. Rows of weight 0 are never drawn.
-    random_state : int, NumPy generator or None, default=None
-        Seed of the batches. None draws one, or is 0 with several processes, which must all draw the same batches.
-    rank : int, default=None
-        Rank of this process. By default that of ``torch.distributed`` if it is initialized, else 0.
-    world_size : int, default=None
-        Number of processes that train together. By default that of ``torch.distributed`` if it is initialized, else 1.
+    def row_weights(self, entry_weights: Tensor) -> Tensor:
+        """The loss weight of each row of the data set, (n,), from those of its entries.
 
-    Attributes
-    ----------
-    epoch : int
-        The epoch that the next iteration draws.
-    weights : Tensor of shape (n,)
-        Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
-        the (weighted) mean loss.
-
-    Examples
-    --------
-    >>> from metrifair import GroupProbabilities, unfairness
-    >>> from metrifair.nn import UnfairnessPenalty
-    >>> x = torch.linspace(-2, 2, 200)
-    >>> race = GroupProbabilities({"a": x.sigmoid(), "b": 1 - x.sigmoid()}, attribute="race")
-    >>> sampler = ProbabilityBatchSampler(race, batch_size=50, random_state=0)
-    >>> penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
-    >>> values = [penalty(x[rows], rows) for epoch in range(100) for rows in sampler]
-    >>> print(f"{torch.stack(values).mean():.2f} {unfairness(None, x, sensitive_features=race, metric='energy'):.2f}")
-    0.78 0.78
-    """
-
-    def __init__(
-        self,
-        groups: GroupProbabilities,
-        targets: Tensor | ArrayLike | None = None,
-        *,
-        batch_size: int,
-        criterion: str | Criterion = "statistical_parity",
-        contrast: Contrast = "pairs",
-        pos_label: Any = None,
-        replacement: bool = True,
-        sample_weight: ArrayLike | None = None,
-        random_state: Any = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-    ) -> None:
-        super().__init__(random_state, rank, world_size)
-        check_switches(replacement=replacement)
-        check_integer("batch_size", batch_size, least=2)
-        if not isinstance(groups, GroupProbabilities):
-            raise DataError(
-                f"must be GroupProbabilities, got a {type(groups).__name__}",
-                argument="groups",
-                remedy="use StratifiedBatchSampler if groups are known",
-            )
-        kind = criterion_named(criterion)
-        labels = None if targets is None or not kind.needs_labels else as_column("targets", targets).cpu().numpy()
-        self.problem = problem_with_shares(
-            Inputs(labels, groups, sample_weight=sample_weight, label="targets"),
-            criterion=kind,
-            contrast=contrast,
-            pos_label=pos_label if kind.needs_labels else None,
-        )
-        self.size = min(batch_size, len(self.problem))
-        self._check_size()
-        self._check_groups()
-        self._rows, self.length = np.arange(len(self.problem)), len(self.problem)
-        if self.problem.kept is not None:
-            self._rows, self.length = np.flatnonzero(self.problem.kept), len(self.problem.kept)
-        weight = np.ones(len(self.problem)) if self.problem.weight is None else self.problem.weight
-        shares = self.problem.shares
-        if shares is None:  # all probabilities are 0 or 1
-            shares = np.eye(1 + int(self.problem.cell.max()))[self.problem.cell] * weight[:, None]
-        draw = Drawing.weighted if replacement else Drawing.uniform
-        sides = side_weights(self.problem.comparisons, torch.as_tensor(shares))
-        self.drawing = draw(torch.as_tensor(weight), sides, size=self.size)
-        self.weights = self._expand(self.drawing.loss_weight).float()
-        self.signed, self.sides = map(self._expand, (self.drawing.signed, self.drawing.sides))
-
-    def _check_groups(self) -> None:
-        """Raise TooFewSamples if a group that is compared has less than two expected rows."""
-        sizes = self.problem.cell_sizes
-        for comparison in self.problem.comparisons:
-            for cells, group in zip(comparison.sides, comparison.groups, strict=True):
-                if (expected := float(sizes[list(cells)].sum())) < _FEWEST:
-                    raise TooFewSamples(
-                        f"comparing {comparison}: group {group!r} has {expected:.2g} expected rows there, and "
-                        f"{_FEWEST} are needed; merge small groups"
-                    )
-
-    def _expand(self, values: Tensor) -> Tensor:
-        """The values of the rows of the problem among all rows of the data, (..., n); 0 for the others."""
-        full = torch.zeros(*values.shape[:-1], self.length, dtype=values.dtype)
-        full[..., self._rows] = values
-        return full
-
-    def __len__(self) -> int:
-        return len(self.problem) // self.size
-
-    def __repr__(self) -> str:
-        return f"ProbabilityBatchSampler({len(self)} batches of {self.size} rows, epoch={self.epoch})"
-
-    def _epoch_rows(self, generator: torch.Generator) -> Tensor:
-        return torch.from_numpy(self._rows)[self.drawing.rows(len(self), self.size, generator)]
+        A row is drawn for each of its groups. With the harmonic mean of the weights of its entries,
+        it counts in the mean over batches as in the data.
+        """
+        inverse = torch.zeros(self.length, dtype=torch.float64)
+        inverse.index_add_(0, self.row, self.share / entry_weights)
+        return torch.where(inverse > 0, 1 / inverse, 0.0).float()
 
 
-def drawn_sides(sampler: ProbabilityBatchSampler, rows: Tensor, like: Tensor, *, signed: bool) -> list[Sides]:
-    """The weights of a batch's rows in each comparison: one signed weight each, or a weight on either side."""
-    if signed:
-        side = Sides(slice(0, len(rows)), (len(rows),), (), signed=sampler.drawing.draws)
-        return [replace(side, weights=weights.to(like)) for weights in sampler.signed[:, rows]]
-    on_both = Sides(torch.arange(len(rows)).repeat(2).to(like.device), (len(rows),), (len(rows),))
-    return [replace(on_both, weights=weights.flatten().to(like)) for weights in sampler.sides[..., rows]]
+def _probable_rows(
+    groups: GroupProbabilities,
+    targets: Tensor | ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    *,
+    criterion: Criterion,
+    contrast: Contrast,
+    pos_label: Any,
+) -> _ProbableRows:
+    """The entries of rows whose groups have probabilities, checked."""
+    labels = None if targets is None else as_column("targets", targets).cpu().numpy()
+    if not criterion.needs_labels:
+        labels = None
+        pos_label = None
+    problem = problem_with_probabilities(
+        Inputs(labels, groups, sample_weight=sample_weight, label="targets"),
+        criterion=criterion,
+        contrast=contrast,
+        pos_label=pos_label,
+    )
+    _check_expected_sizes(problem)
+    row = problem.row_of_entry
+    length = len(problem)
+    if problem.kept is not None:
+        row = np.flatnonzero(problem.kept)[row]
+        length = len(problem.kept)
+    entries = problem.entries
+    share = np.ones(len(entries)) if entries.members is None else entries.members.share
+    return _ProbableRows(
+        BatchValues(criterion, entries.groups, None if labels is None else labels[row]),
+        torch.as_tensor(row),
+        torch.as_tensor(share),
+        entries.weight,
+        len(problem),
+        length,
+        uncertain=problem.probabilities is not None,
+    )
+
+
+def _check_expected_sizes(problem: Problem) -> None:
+    """Raise TooFewSamples if a group that is compared has less than two expected rows."""
+    sizes = problem.cell_sizes
+    for comparison in problem.comparisons:
+        for cells, group in zip(comparison.sides, comparison.groups, strict=True):
+            expected = float(sizes[list(cells)].sum())
+            if expected < _FEWEST:
+                raise TooFewSamples(
+                    f"comparing {comparison}: group {group!r} has {expected:.2g} expected rows "
+                    f"there, and {_FEWEST} are needed; merge small groups"
+                )
 
 
 def as_tensor(name: str, values: Tensor | ArrayLike) -> Tensor:
@@ -397,10 +431,11 @@ def as_tensor(name: str, values: Tensor | ArrayLike) -> Tensor:
         return values
     if isinstance(values, Mapping):
         raise DataError(
-            f"{name} must be one tensor, got a dict of {', '.join(map(repr, values))}; make columns of its values with "
+            f"{name} must be one tensor, got a dict of {', '.join(map(repr, values))}; make "
+            "columns of its values with "
             "torch.stack([...], 1)"
         )
-    array = np.array(values)
+    array = np.array(unmasked(values, as_numbers=True))
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"{name} must be numbers, got {array.ravel()[:1].tolist()} and the like; "
@@ -415,16 +450,22 @@ def as_column(name: str, values: Tensor | ArrayLike) -> Tensor:
     if column.ndim == 2 and column.shape[1] == 1:
         return column.squeeze(1)
     if column.ndim != 1:
-        raise DataError(f"{name} must have one entry for each row, got the shape {tuple(column.shape)}")
+        raise DataError(
+            f"{name} must have one entry for each row, got the shape {tuple(column.shape)}"
+        )
     return column
 
 
 ContinuousColumns: TypeAlias = "Literal['auto'] | bool | Sequence[int]"
-"""The numeric attributes among the columns of groups: these, all, none, or those with numbers that are no integers."""
+"""The numeric attributes among the columns of groups: these, all, none, or those with numbers
+that are no integers.
+"""
 
 
 class BatchValues:
-    """The groups and targets of samples, checked; -1 or NaN is a missing group, NaN a missing number."""
+    """The groups and targets of samples, checked; -1 or NaN is a missing group, NaN a missing
+    number.
+    """
 
     def __init__(
         self,
@@ -436,29 +477,32 @@ class BatchValues:
     ) -> None:
         table = as_tensor("groups", groups).detach().cpu().numpy()
         if table.ndim not in (1, 2):
-            raise DataError(f"groups must be (n,) or (n, attributes), got the shape {tuple(table.shape)}")
+            raise DataError(
+                f"groups must be (n,) or (n, attributes), got the shape {tuple(table.shape)}"
+            )
         self.table = table = table[:, None] if table.ndim == 1 else table  # numbers
         self.numbers = _number_columns(table, continuous)
         integers = np.nan_to_num(table, nan=UNKNOWN) if table.dtype.kind == "f" else table
         if self.numbers:
-            known = ~np.isnan(table) if table.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
+            known = (
+                ~np.isnan(table) if table.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
+            )
             is_number = np.isin(np.arange(table.shape[1]), list(self.numbers))
             if not np.isfinite(table[:, is_number][known[:, is_number]]).all():
                 raise DataError("groups contains infinite numbers; leave those rows out")
             integers = np.where(is_number, np.where(known, 0, UNKNOWN), integers)
-        _check_integers("groups", integers)
-        self.groups: Integers = integers.astype(np.int64)
+        self.groups = as_codes("groups", integers)
         if self.groups.min(initial=0) < UNKNOWN:
             raise DataError(
-                f"groups must be integers from 0 upwards, or {UNKNOWN} where not known, got {self.groups.min()}"
+                f"groups must be integers from 0 upwards, or {UNKNOWN} where not known, got "
+                f"{self.groups.min()}"
             )
         self.targets: NDArray[Any] | None = None
         if targets is not None:
             self.targets = as_column("targets", targets).cpu().numpy()
         self.by_label = criterion.labels is not None and criterion.bins is None
         if self.targets is not None and self.by_label:
-            _check_integers("targets", self.targets)
-            self.targets = self.targets.astype(np.int64)
+            self.targets = as_codes("targets", self.targets)
         if criterion.needs_labels and self.targets is None:
             raise DataError(f"{criterion.name} compares groups within labels; pass the true labels")
         self.length = same_length(**others, groups=self.groups, targets=self.targets)
@@ -466,7 +510,11 @@ class BatchValues:
     def seen(self) -> tuple[list[set[int]], set[int]]:
         """The groups of each attribute, and the labels, that occur here."""
         groups = [set(np.unique(column).tolist()) - {UNKNOWN} for column in self.groups.T]
-        labels = set(np.unique(self.targets).tolist()) if self.by_label and self.targets is not None else set()
+        labels = (
+            set(np.unique(self.targets).tolist())
+            if self.by_label and self.targets is not None
+            else set()
+        )
         return groups, labels
 
     def problem(self, scheme: Scheme, weight: NDArray[np.float64] | None = None) -> Problem:
@@ -476,7 +524,8 @@ class BatchValues:
             if attribute.is_number:
                 columns.append(column)
                 continue
-            coded, known = np.full(len(column), UNKNOWN, dtype=np.int64), column != UNKNOWN
+            coded = np.full(len(column), UNKNOWN, dtype=np.int64)
+            known = column != UNKNOWN
             coded[known] = codes(attribute.name, column[known], attribute.groups)
             columns.append(coded)
         labels = self.targets
@@ -495,10 +544,14 @@ def make_scheme(
     pos_label: object,
     numbers: Collection[int] = (),
 ) -> Scheme:
-    """The scheme of these groups of each attribute and these labels; ``numbers`` are the numeric attributes."""
+    """The scheme of these groups of each attribute and these labels; ``numbers`` are the
+    numeric attributes.
+    """
     names = [f"group {place}" for place in range(len(groups))] if len(groups) > 1 else ["group"]
     attributes = [
-        Attribute(name, (), is_number=True) if place in numbers else Attribute(name, at_least_two(values))
+        Attribute(name, (), is_number=True)
+        if place in numbers
+        else Attribute(name, at_least_two(values))
         for place, (name, values) in enumerate(zip(names, groups, strict=True))
     ]
     by_label = criterion.labels is not None and criterion.bins is None
@@ -526,12 +579,15 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
     if isinstance(continuous, bool):
         return tuple(places) if continuous else ()
     if isinstance(continuous, str):
-        check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
+        check_known(
+            "continuous", continuous, ("auto",), otherwise="True, False or a list of columns"
+        )
         columns = []
         for place, column in enumerate(table.T):
             if column.dtype.kind == "f" and (np.isfinite(column) & (column % 1 != 0)).any():
                 columns.append(place)
-            elif (count := len(np.unique(column[column >= 0]))) > MOST_CLASSES:  # without missing groups
+            # without missing groups
+            elif (count := len(np.unique(column[column >= 0]))) > MOST_CLASSES:
                 raise DataError(
                     f"contains {count} different integers, which may be groups or numbers",
                     argument="groups",
@@ -544,23 +600,45 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
     unknown = [place for place in continuous if place not in places]
     if unknown:
         raise DataError(
-            f"continuous names column {unknown[0]!r}; columns of groups have numbers here, 0 to {len(places) - 1}"
+            f"continuous names column {unknown[0]!r}; columns of groups have numbers here, 0 to "
+            f"{len(places) - 1}"
         )
     return tuple(continuous)
 
 
-def _check_integers(name: str, values: NDArray[Any]) -> None:
+def as_codes(name: str, values: NDArray[Any]) -> Integers:
+    """Integers of any type as int64; a DataError for fractions, and for integers that int64 does
+    not contain.
+
+    >>> as_codes("groups", np.array([0, 255], dtype=np.uint8)), as_codes("groups", np.array([1.0, -1.0]))
+    (array([  0, 255]), array([ 1, -1]))
+    """
+    wrong = values[:0]
     if values.dtype.kind == "f":
         wrong = values[~(np.isfinite(values) & (np.rint(values) == values))]
-        if len(wrong):
-            raise DataError(f"{name} must be integers, got {wrong.flat[0]}")
+    if len(wrong):
+        raise DataError(f"{name} must be integers, got {wrong.flat[0]}")
+    beyond = (
+        values[(values >= 2.0**63) | (values < -(2.0**63))]
+        if values.dtype.kind == "f"
+        else values[:0]
+    )
+    if values.dtype.kind == "u":
+        beyond = values[values > np.iinfo(np.int64).max]
+    if len(beyond):
+        raise DataError(
+            f"{name} contains {beyond.flat[0]}, and the largest possible integer is 2^63 - 1",
+            remedy="number the values from 0 upwards",
+        )
+    return values.astype(np.int64)
 
 
 _MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 
 
 class CoveringBatch(NamedTuple):
-    """A batch of a stream with enough samples of every group; ``mean(weight * loss)`` estimates the risk.
+    """A batch of a stream with enough samples of every group; ``mean(weight * loss)`` estimates the
+    risk.
 
     Parameters
     ----------
@@ -593,8 +671,8 @@ def covering(
 ) -> Iterator[CoveringBatch]:
     """Batches of an endless stream of (x, y, group), with enough samples of every group.
 
-    A batch contains at least ``batch_size`` samples, and at least ``least`` of every group in every set of the
-    criterion. The loss weights remove the bias of waiting for the last sample.
+    A batch contains at least ``batch_size`` samples, and at least ``least`` of every group in every
+    set of the criterion. The loss weights remove the bias of waiting for the last sample.
 
     Parameters
     ----------
@@ -611,8 +689,9 @@ def covering(
     least : int, default=2
         Minimum number of samples of every group in every set of the criterion.
     continuous : bool, default=False
-        Numeric attributes, such as age: the group is a number, and NaN is a missing value. Batches then wait for no
-        groups. Unbiased estimates of the dependence need four samples in every set.
+        Numeric attributes, such as age: the group is a number, and NaN is a missing value. Batches
+        then wait for no groups. Unbiased estimates of the dependence need four samples in every
+        set.
 
     Yields
     ------
@@ -628,13 +707,16 @@ def covering(
     kind = criterion_named(criterion)
     check_switches(continuous=continuous)
     numbers_at = (0,) if continuous else ()
-    scheme = make_scheme(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at)
+    scheme = make_scheme(
+        kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at
+    )
     rule = Coverage(scheme.comparisons, size=batch_size, least=least)
     lookup = _SampleLookup(kind, scheme, rule, continuous=continuous)
     pending: list[tuple[Tensor, Any, Any]] = []
     cells: list[int] = []
     needed = np.tile(rule.needs, 2).tolist()  # of every side
-    missing, left = list(needed), sum(needed)
+    missing = list(needed)
+    left = sum(needed)
     for x, y, group in stream:
         pending.append((torch.as_tensor(x), y, group))
         cell, sides = lookup(y, group)
@@ -649,30 +731,49 @@ def covering(
         check_patience(len(cells), member, rule)
         features, labels, values = zip(*pending, strict=True)
         weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
-        yield CoveringBatch(torch.stack(features), join_numbers("y", labels), join_numbers("group", values), weight)
-        pending, cells, missing, left = [], [], list(needed), sum(needed)
+        yield CoveringBatch(
+            torch.stack(features), join_numbers("y", labels), join_numbers("group", values), weight
+        )
+        pending = []
+        cells = []
+        missing = list(needed)
+        left = sum(needed)
 
 
 class _SampleLookup:
-    """The cell of a sample and the sides that it is on, looked up if its group and label occurred before."""
+    """The cell of a sample and the sides that it is on, looked up if its group and label
+    occurred before.
+    """
 
-    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage, *, continuous: bool = False) -> None:
-        self.criterion, self.scheme, self.rule, self.continuous = criterion, scheme, rule, continuous
+    def __init__(
+        self, criterion: Criterion, scheme: Scheme, rule: Coverage, *, continuous: bool = False
+    ) -> None:
+        self.criterion = criterion
+        self.scheme = scheme
+        self.rule = rule
+        self.continuous = continuous
         self.known: dict[object, tuple[int, tuple[int, ...]]] = {}
 
     def __call__(self, y: Tensor | float, group: Tensor | float) -> tuple[int, tuple[int, ...]]:
         """Both, checked the first time."""
         label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
         value = group.item() if isinstance(group, Tensor) else group
-        if self.continuous and isinstance(value, int | float):  # all known numbers are in the same cells
+        # all known numbers are in the same cells
+        if self.continuous and isinstance(value, int | float):
             group = value = 0.0 if abs(value) < inf else value
         key = label, str(value) if self.continuous else value
         place = self.known.get(key)
         if place is None:
-            labels, groups = as_tensor("y", y).reshape(1), as_tensor("group", group).reshape(1, 1)
-            cell = BatchValues(self.criterion, groups, labels, self.continuous).problem(self.scheme).cell
+            labels = as_tensor("y", y).reshape(1)
+            groups = as_tensor("group", group).reshape(1, 1)
+            cell = (
+                BatchValues(self.criterion, groups, labels, self.continuous)
+                .problem(self.scheme)
+                .cell
+            )
             place = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
-            if len(self.known) < _MOST_KNOWN:  # a target that is cut into bins differs in every sample
+            # a target that is cut into bins differs in every sample
+            if len(self.known) < _MOST_KNOWN:
                 self.known[key] = place
         return place
 
@@ -680,5 +781,7 @@ class _SampleLookup:
 def join_numbers(name: str, values: Sequence[Any]) -> Tensor:
     """Numbers, or tensors of one, as one tensor (n,)."""
     if isinstance(values[0], Tensor):
-        return torch.stack([value if isinstance(value, Tensor) else as_tensor(name, value) for value in values])
+        return torch.stack(
+            [value if isinstance(value, Tensor) else as_tensor(name, value) for value in values]
+        )
     return as_tensor(name, values)

@@ -1,4 +1,6 @@
-"""Scores of any model moved towards the barycenter of the groups' distributions, by as much as a tolerance requires."""
+"""Scores of any model moved towards the barycenter of the groups' distributions, by as much as
+a tolerance requires.
+"""
 
 from __future__ import annotations
 
@@ -26,37 +28,41 @@ _LEFT = 0.1  # share of the distance between groups from which fit warns that it
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BarycenterPostprocessor(ScorePostprocessor):
-    """Post-processing of a classifier or regressor: scores with the same distribution in all groups.
+    """Post-processing of a classifier or regressor: scores with the same distribution in all
+    groups.
 
-    A score is replaced by the mean, over groups weighted by their shares, of the scores of the same rank. Of all scores
-    with statistical parity these are nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al.
-    2020). ``tolerance`` interpolates toward the model's scores, and the Wasserstein distance between groups is
-    proportional to it. Prediction needs the groups, unless ``needs_group=False``.
+    A score is replaced by the mean, over groups weighted by their shares, of the scores of the same
+    rank. Of all scores with statistical parity these are nearest to the model's in squared distance
+    (Chzhen et al. 2020; Gouic et al. 2020). ``tolerance`` interpolates toward the model's scores,
+    and the Wasserstein distance between groups is proportional to it. Prediction needs the groups,
+    unless ``needs_group=False``.
 
     Parameters
     ----------
     estimator : classifier or regressor, default=None
-        Estimator to use: a classifier of two classes or a regressor. None is a network, ``FairClassifier(0)``.
+        Estimator to use: a classifier of two classes or a regressor. None is a network,
+        ``FairClassifier(0)``.
     tolerance : float, default=0.0
-        Allowed unfairness, from 0 (parity) to 1 (the estimator's scores). Parity is exact if no scores are tied. Equal
-        scores of a group stay equal unless ``randomized``; ``fit`` warns if the remaining distance is large.
+        Allowed unfairness, from 0 (parity) to 1 (the estimator's scores). Parity is exact if no
+        scores are tied. Equal scores of a group stay equal unless ``randomized``; ``fit`` warns if
+        the remaining distance is large.
     needs_group : bool, default=True
-        Whether prediction needs the group. If False, scores are moved by the predicted probabilities of the groups
-        given the features. Groups that are passed are then ignored.
+        Whether prediction needs the group. If False, scores are moved by the predicted
+        probabilities of the groups given the features. Groups that are passed are then ignored.
     group_model : classifier, default=None
-        Classifier that predicts the group, for ``needs_group=False``. It is calibrated on held-out rows. None is a
-        logistic regression.
+        Classifier that predicts the group, for ``needs_group=False``. It is calibrated on held-out
+        rows. None is a logistic regression.
     randomized : bool, default=False
-        Whether predictions are randomized. If True, tied scores receive random ranks, so that parity is exact; every
-        call of ``predict`` draws new ones. If False, tied scores of a group move to the mean over their ranks. With
-        ``needs_group=False`` nothing is drawn.
+        Whether predictions are randomized. If True, tied scores receive random ranks, so that
+        parity is exact; every call of ``predict`` draws new ones. If False, tied scores of a group
+        move to the mean over their ranks. With ``needs_group=False`` nothing is drawn.
     prefit : bool, default=False
-        Whether the estimator is already fitted, preferably on other rows. ``fit`` then needs no labels, and clones
-        share the estimator.
+        Whether the estimator is already fitted, preferably on other rows. ``fit`` then needs no
+        labels, and clones share the estimator.
     folds : int, default=5
-        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on all rows. Rows to
-        which the estimator assigns the same score count as tied, unless it memorizes its training rows. 1 ranks scores
-        among those of the training rows.
+        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on
+        all rows. Rows to which the estimator assigns the same score count as tied, unless it
+        memorizes its training rows. 1 ranks scores among those of the training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds and the draws.
 
@@ -65,14 +71,16 @@ class BarycenterPostprocessor(ScorePostprocessor):
     base_ : classifier or regressor
         The fitted estimator.
     groups_ : tuple
-        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
-        combination that was not seen, are ranked among all; another value is an error.
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is
+        missing, or a combination that was not seen, are ranked among all; another value is an
+        error.
     classes_ : ndarray
         The classes, of a classifier.
     shares_ : ndarray of shape (n_groups,)
         Shares of the groups.
     distributions_ : tuple of EmpiricalDistribution
-        Scores of each group in ascending order, then those of all, with how much weight lies up to each.
+        Scores of each group in ascending order, then those of all, with how much weight lies up to
+        each.
     group_model_ : GroupModel
         With ``needs_group=False``: the fitted group model, and what calibrates it.
 
@@ -109,7 +117,9 @@ class BarycenterPostprocessor(ScorePostprocessor):
         row, group, weight = rows.memberships()
         self.shares_ = np.bincount(group, weight) / weight.sum()
         members = [group == code for code in range(len(self.groups_))]
-        of_groups = [EmpiricalDistribution.of(rows.score[row[part]], weight[part]) for part in members]
+        of_groups = [
+            EmpiricalDistribution.of(rows.score[row[part]], weight[part]) for part in members
+        ]
         self.distributions_ = (*of_groups, EmpiricalDistribution.of(rows.score, rows.weight))
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
@@ -121,13 +131,18 @@ class BarycenterPostprocessor(ScorePostprocessor):
         members = [rows.group == code for code in range(len(self.groups_))]
 
         def farthest(score: Floats) -> float:
-            return max(wasserstein_distance(score[part], score, rows.weight[part], rows.weight) for part in members)
+            return max(
+                wasserstein_distance(score[part], score, rows.weight[part], rows.weight)
+                for part in members
+            )
 
-        after, before = farthest(self._fair(rows.score, rows.group)), farthest(rows.score)
+        after = farthest(self._fair(rows.score, rows.group))
+        before = farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
         if after > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
             warnings.warn(
-                f"scores are tied, so {after / before:.0%} of the distance between groups is left; randomized=True "
+                f"scores are tied, so {after / before:.0%} of the distance between groups is left; "
+                "randomized=True "
                 "draws the ranks of equal scores",
                 MetrifairWarning,
                 stacklevel=4,
@@ -139,7 +154,12 @@ class BarycenterPostprocessor(ScorePostprocessor):
             arrays |= {f"values{place}": distribution.values, f"upto{place}": distribution.upto}
         if not self.needs_group:
             levels, prices, shares, width = self.blind_map_
-            arrays |= {"levels": levels, "prices": prices, "guessed_shares": shares, "width": np.array([width])}
+            arrays |= {
+                "levels": levels,
+                "prices": prices,
+                "guessed_shares": shares,
+                "width": np.array([width]),
+            }
         return arrays
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
@@ -152,20 +172,32 @@ class BarycenterPostprocessor(ScorePostprocessor):
         for place in range(groups + 1):
             values = arrays.take(f"values{place}", (None,))
             upto = arrays.take(f"upto{place}", (len(values),))
-            if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
+            if (
+                not len(values)
+                or (np.diff(values) < 0).any()
+                or (np.diff(upto, prepend=0.0) <= 0).any()
+            ):
                 raise ModelFileError("the file does not describe a model: its scores do not ascend")
             distributions.append(EmpiricalDistribution(values, upto))
-        self.distributions_, levels = tuple(distributions), np.array([])
+        self.distributions_ = tuple(distributions)
+        levels = np.array([])
         if guess is not None:
             levels = arrays.take("levels", (None,))
             prices = arrays.take("prices", (len(levels), groups))
-            shares, width = arrays.take("guessed_shares", (groups,)), arrays.take("width", (1,)).item()
+            shares = arrays.take("guessed_shares", (groups,))
+            width = arrays.take("width", (1,)).item()
             if not (len(levels) and width > 0 and (shares > 0).all()):
-                raise ModelFileError("the file does not describe a model: its levels are not those of scores")
+                raise ModelFileError(
+                    "the file does not describe a model: its levels are not those of scores"
+                )
             self.blind_map_ = BlindMap(levels, prices, shares, width)
-        reached = np.concatenate([levels, *(distribution.values[[0, -1]] for distribution in distributions)])
+        reached = np.concatenate(
+            [levels, *(distribution.values[[0, -1]] for distribution in distributions)]
+        )
         if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
-            raise ModelFileError("the file does not describe a model: scores of a classifier are probabilities")
+            raise ModelFileError(
+                "the file does not describe a model: scores of a classifier are probabilities"
+            )
 
     def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """The prediction of each row, or the class whose probability is at least a half.
@@ -175,7 +207,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The group of each sample: groups of the training rows. Needed unless ``needs_group=False``.
+            The group of each sample: groups of the training rows. Needed unless
+            ``needs_group=False``.
 
         Returns
         -------
@@ -211,7 +244,11 @@ class BarycenterPostprocessor(ScorePostprocessor):
         plain = self._scores(self.base_, X, sensitive_features)
         if self.tolerance == 1:
             return plain
-        fair = self.blind_map_(plain, self.group_model_.chances(X)) if group is None else self._fair(plain, group)
+        fair = (
+            self.blind_map_(plain, self.group_model_.chances(X))
+            if group is None
+            else self._fair(plain, group)
+        )
         return self.tolerance * plain + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:

@@ -25,9 +25,17 @@ from metrifair.postprocessing.postprocessor import (
     overfits,
     with_ties,
 )
-from metrifair.problem.problem import Inputs, Problem, Scheme, problem_with_scheme, problem_with_shares, warn_of_labels
+from metrifair.problem.problem import (
+    Inputs,
+    Problem,
+    Scheme,
+    problem_with_probabilities,
+    problem_with_scheme,
+    warn_of_labels,
+)
 from metrifair.problem.proxies import GroupProbabilities, RowProbabilities
-from metrifair.problem.tables import UNKNOWN, Table, take_rows
+from metrifair.problem.tables import UNKNOWN, Table, as_labels, take_rows, unmasked
+from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
@@ -41,30 +49,37 @@ class Calibration(NamedTuple):
     score: Floats  # of the positive class, or predictions
     group: Integers
     weight: Floats
-    cells: Floats | None  # (n, groups x label sets): probabilities, for predictions without the group
+    # (n, groups x label sets): probabilities, for predictions without the group
+    cells: Floats | None
 
     def memberships(self) -> tuple[Integers, Integers, Floats]:
-        """Row, group and weight of each membership: one for each row, or for each group of positive probability."""
-        probabilities = self.problem.probabilities
-        if probabilities is None:
+        """Row, group and weight of each membership: one for each row, or for each group of
+        positive probability.
+        """
+        members = self.problem.entries.members
+        if members is None:
             return np.arange(len(self.group)), self.group, self.weight
-        row, group = np.nonzero(probabilities.values)
-        return row, group, self.weight[row] * probabilities.values[row, group]
+        return members.row, members.group, self.weight[members.row] * members.share
 
 
 class IntersectedGroups(NamedTuple):
     """The intersections of all attributes' groups in the training rows: each is a group.
 
-    Parity of all intersections is parity of every attribute. A correction of one attribute after the other would be
-    exact for the last one only.
+    Parity of all intersections is parity of every attribute. A correction of one attribute after
+    the other would be exact for the last one only.
     """
 
     scheme: Scheme
     seen: Integers  # (groups, attributes): codes, in ascending order
 
     @classmethod
-    def from_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> IntersectedGroups:
-        """Intersections with rows in each of the sets; others count as not seen. A group without rows is an error."""
+    def from_rows(
+        cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]
+    ) -> IntersectedGroups:
+        """Intersections with rows in each of the sets; others count as not seen.
+
+        A group without rows is an error.
+        """
         if problem.probabilities is not None:
             return cls._from_probabilities(problem, problem.probabilities, sets)
         has_groups = (problem.groups != UNKNOWN).all(1)
@@ -74,28 +89,37 @@ class IntersectedGroups(NamedTuple):
             has_rows = np.array([tuple(codes) in inside for codes in seen.tolist()])
             if not has_rows.all() and len(problem.scheme.attributes) == 1:
                 group = problem.scheme.attributes[0].groups[int(seen[~has_rows][0, 0])]
-                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
+                raise TooFewSamples(
+                    f"group {group!r} has no row with {name}, on which the criterion conditions"
+                )
             seen = seen[has_rows]
         if len(seen) < 2:
-            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
+            raise TooFewSamples(
+                f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed"
+            )
         return cls(problem.scheme, seen)
 
     @classmethod
     def _from_probabilities(
-        cls, problem: Problem, probabilities: RowProbabilities, sets: Mapping[str, NDArray[np.bool_]]
+        cls,
+        problem: Problem,
+        probabilities: RowProbabilities,
+        sets: Mapping[str, NDArray[np.bool_]],
     ) -> IntersectedGroups:
         """All groups; a group of which less than one row is expected in a set is an error."""
         for name, member in sets.items():
             expected = np.nansum(probabilities.values[member], axis=0)
             if expected.min() < 1:
                 raise TooFewSamples(
-                    f"group {probabilities.groups[expected.argmin()]!r} of {probabilities.name} has "
+                    f"group {probabilities.groups[expected.argmin()]!r} of {probabilities.name} "
+                    "has "
                     f"{expected.min():.2g} expected rows with {name}; merge it with another group"
                 )
         return cls(problem.scheme, np.arange(len(probabilities.groups))[:, None])
 
     def codes(self, groups: Integers) -> Integers:
-        """The intersection of each row; unknown where an attribute is missing or the intersection was not seen.
+        """The intersection of each row; unknown where an attribute is missing or the intersection
+        was not seen.
 
         >>> from metrifair.problem.problem import Inputs, make_problem
         >>> problem = make_problem(Inputs(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
@@ -103,7 +127,9 @@ class IntersectedGroups(NamedTuple):
         array([ 2,  1, -1, -1])
         """
         radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
-        seen_numbers, numbers = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        seen_numbers, numbers = (
+            np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups)
+        )
         place = np.searchsorted(seen_numbers, numbers).clip(max=len(seen_numbers) - 1)
         return np.where(seen_numbers[place] == numbers, place, UNKNOWN)
 
@@ -111,16 +137,24 @@ class IntersectedGroups(NamedTuple):
     def names(self) -> tuple[object, ...]:
         """The names of the groups; for several attributes, a tuple with one value of each."""
         parts = [
-            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
+            tuple(
+                attribute.groups[code]
+                for attribute, code in zip(self.scheme.attributes, codes, strict=True)
+            )
             for codes in self.seen.tolist()
         ]
-        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
+        return (
+            tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
+        )
 
 
 class ScorePostprocessor(Saved, Postprocessor):
-    """Base class of our post-processors: held-out scores, intersections of all attributes, and a tolerance."""
+    """Base class of our post-processors: held-out scores, intersections of all attributes, and
+    a tolerance.
+    """
 
-    _needs_labels, _moves_numbers = False, True
+    _needs_labels = False
+    _moves_numbers = True
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(
@@ -132,18 +166,21 @@ class ScorePostprocessor(Saved, Postprocessor):
         sample_weight: Table | None = None,
         clusters: Table | None = None,
     ) -> Self:
-        """Fit the estimator, unless it is fitted already, and then the post-processing of its scores.
+        """Fit the estimator, unless it is fitted already, and then the post-processing of its
+        scores.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         y : array-like of shape (n_samples,), default=None
-            Labels, or a regression target. A prefit estimator needs them for decisions, but not for scores.
+            Labels, or a regression target. A prefit estimator needs them for decisions, but not for
+            scores.
         sensitive_features : array-like of shape (n_samples,), table, dict of columns or GroupProbabilities
-            The group of each sample. Several columns are intersected. Samples with a missing group are used for the
-            estimator only. If groups are not in the data and ``needs_group=False``, pass their probabilities as
-            ``GroupProbabilities``: the group model is then fitted to them.
+            The group of each sample. Several columns are intersected. Samples with a missing group
+            are used for the estimator only. If groups are not in the data and
+            ``needs_group=False``, pass their probabilities as ``GroupProbabilities``: the group
+            model is then fitted to them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample, for the estimator too.
         clusters : array-like of shape (n_samples,), default=None
@@ -154,7 +191,9 @@ class ScorePostprocessor(Saved, Postprocessor):
         self : object
             The fitted estimator.
         """
-        arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        arguments = Inputs(
+            y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters
+        )
         self._calibrate(self._learn(X, arguments))
         return self
 
@@ -168,7 +207,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         clusters: Table | None = None,
         tolerances: Sequence[float],
     ) -> list[Self]:
-        """A fitted post-processor for each tolerance; they equal single fits, and share the fitted estimator.
+        """A fitted post-processor for each tolerance; they equal single fits, and share the fitted
+        estimator.
 
         Parameters
         ----------
@@ -183,14 +223,19 @@ class ScorePostprocessor(Saved, Postprocessor):
             One for each tolerance, in their order.
         """
         if isinstance(tolerances, (str, bytes)) or not np.iterable(tolerances):
-            raise DataError(f"tolerances must be a sequence of numbers from 0 to 1, got {tolerances!r}")
+            raise DataError(
+                f"tolerances must be a sequence of numbers from 0 to 1, got {tolerances!r}"
+            )
         values = list(tolerances)
         for tolerance in values:
             check_number("tolerances", tolerance, low=0, high=1)
         first = clone(self)
-        arguments = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters)
+        arguments = Inputs(
+            y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters
+        )
         rows = first._learn(X, arguments)
-        state, fitted = first.generator_.get_state(), []
+        state = first.generator_.get_state()
+        fitted = []
         for tolerance in values:
             model = copy(first).set_params(tolerance=tolerance)
             model.generator_ = np.random.RandomState()
@@ -209,15 +254,26 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         """Restore the arrays of ``_state``, and the groups of the training rows."""
         sizes = [len(attribute.groups) for attribute in scheme.attributes]
-        if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
-            raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
+        if (
+            len(seen) < 2
+            or (seen < 0).any()
+            or (seen >= sizes).any()
+            or len(np.unique(seen, axis=0)) < len(seen)
+        ):
+            raise ModelFileError(
+                "the file does not describe a model: its groups are not those of its attributes"
+            )
         self.crossed_ = IntersectedGroups(scheme, np.unique(seen, axis=0))
-        self.groups_, self._used_group = self.crossed_.names, guess is None
+        self.groups_ = self.crossed_.names
+        self._used_group = guess is None
         if guess is not None:
             bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
             slope = arrays.take("slope", (1,)).item()
-            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):  # a cell may have had no row
-                raise ModelFileError("the file does not describe a model: its guess is not of its groups")
+            # a cell may have had no row
+            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):
+                raise ModelFileError(
+                    "the file does not describe a model: its guess is not of its groups"
+                )
             self.group_model_ = GroupModel(guess, Correction(slope, bias))
 
     def _check_parameters(self) -> None:
@@ -232,7 +288,10 @@ class ScorePostprocessor(Saved, Postprocessor):
         check_is_fitted(self, "base_")
         self._check_parameters()
         if self.needs_group != self._used_group:
-            raise DataError(f"needs_group was {self._used_group} when {type(self).__name__} was fitted; fit it again")
+            raise DataError(
+                f"needs_group was {self._used_group} when {type(self).__name__} was fitted; fit it "
+                "again"
+            )
 
     def __sklearn_clone__(self) -> Self:
         """A clone shares a fitted estimator: a copy of its parameters alone could not predict."""
@@ -242,14 +301,17 @@ class ScorePostprocessor(Saved, Postprocessor):
         return copied
 
     def _calibrate(self, rows: Calibration) -> None:
-        """Compute the part that depends on the tolerance; nothing if the tolerance is used at prediction only."""
+        """Compute the part that depends on the tolerance; nothing if the tolerance is used at
+        prediction only.
+        """
 
     def _learn(self, X: Table, arguments: Inputs) -> Calibration:
         """Fit base and group model, store groups and classes, and score held-out rows."""
         self._check_parameters()
         problem, training = self._read(X, arguments)
         self.crossed_ = IntersectedGroups.from_rows(problem, self._sets(problem))
-        self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
+        self.groups_ = self.crossed_.names
+        self.positive_ = problem.scheme.positive
         seed = make_seed(self.random_state)
         self.generator_ = np.random.RandomState(seed)
         self._used_group = self.needs_group
@@ -259,17 +321,24 @@ class ScorePostprocessor(Saved, Postprocessor):
         labels = np.asarray(problem.labels) if labeled else np.zeros(len(problem), dtype=np.int64)
         folds = assign_folds(self.folds, labels, group, seed, problem.clusters)
         if self.prefit:
-            self.base_, score = self.estimator, self._scores(self.estimator, training.X, training.groups)
+            self.base_ = self.estimator
+            score = self._scores(self.base_, training.X, training.groups)
         else:
             self.base_ = training.fit(self._template(), np.arange(len(problem)))
             score = self._calibration_scores(training, folds, weight)
         with_group = np.flatnonzero(group != UNKNOWN)
-        rows = Calibration(problem.take(with_group), score[with_group], group[with_group], weight[with_group], None)
+        rows = Calibration(
+            problem.take(with_group), score[with_group], group[with_group], weight[with_group], None
+        )
         if self.needs_group:
             return rows
-        return rows._replace(cells=self._fit_group_model(training, rows, with_group, folds[with_group]))
+        return rows._replace(
+            cells=self._fit_group_model(training, rows, with_group, folds[with_group])
+        )
 
-    def _calibration_scores(self, training: TrainingRows, folds: Integers, weight: Floats) -> Floats:
+    def _calibration_scores(
+        self, training: TrainingRows, folds: Integers, weight: Floats
+    ) -> Floats:
         """Scores of the training rows, distributed as ``base_`` will score new rows."""
         in_sample = self._scores(self.base_, training.X, training.groups)
         if folds.max() == 0:
@@ -279,39 +348,54 @@ class ScorePostprocessor(Saved, Postprocessor):
         overfit = overfits(in_sample, held_out, np.asarray(truth, dtype=np.float64), weight)
         return held_out if overfit else with_ties(in_sample, held_out)
 
-    def _fit_group_model(self, source: TrainingRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
-        """Fit the model that predicts groups of new rows, and return the probabilities of the cells of these rows."""
+    def _fit_group_model(
+        self, source: TrainingRows, rows: Calibration, known: Integers, folds: Integers
+    ) -> Floats:
+        """Fit the model that predicts groups of new rows, and return the probabilities of the
+        cells of these rows.
+        """
         row, group, weight = rows.memberships()
         cell = 2 * group + np.asarray(rows.problem.is_positive)[row] if self._labels else group
-        folds, clusters = folds[row], rows.problem.clusters
+        folds = folds[row]
+        clusters = rows.problem.clusters
         parts = range(int(folds.max()) + 1) if folds.max() else ()
         if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
             counts = np.bincount(rows.group)
             raise TooFewSamples(
-                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to predict groups in "
+                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to "
+                "predict groups in "
                 "each of the folds; pass folds=1, or needs_group=True"
             )
-        row_weight = None if source.weight is None and rows.problem.probabilities is None else weight
+        row_weight = (
+            None if source.weight is None and rows.problem.probabilities is None else weight
+        )
         clusters = None if clusters is None else clusters[row]
         features = TrainingRows(take_rows(source.X, known[row]), cell, None, row_weight, clusters)
         template = self.group_model
-        if template is None:  # our logistic regression, which can be saved; some columns determine groups
+        # our logistic regression, which can be saved; some columns determine groups
+        if template is None:
             seed = make_seed(self.random_state)
             template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
-        elif rows.problem.probabilities is not None and not has_fit_parameter(template, "sample_weight"):
+        elif rows.problem.probabilities is not None and not has_fit_parameter(
+            template, "sample_weight"
+        ):
             raise DataError(
                 "must accept sample_weight in fit to learn from probabilities",
                 argument="group_model",
                 received=template,
             )
         count = len(self.groups_) * self._cells_per_group
-        self.group_model_, cells = fit_group_model(features, template, cells=count, weight=weight, folds=folds)
+        self.group_model_, cells = fit_group_model(
+            features, template, cells=count, weight=weight, folds=folds
+        )
         first = np.append(True, np.diff(row) > 0)
         return np.asarray(cells[first])  # memberships of a row have the same features
 
     @property
     def _labels(self) -> tuple[int, ...]:
-        """Labels on which the criterion conditions, 1 for the positive one; none: it compares all rows."""
+        """Labels on which the criterion conditions, 1 for the positive one; none: it compares
+        all rows.
+        """
         return ()
 
     @property
@@ -324,15 +408,19 @@ class ScorePostprocessor(Saved, Postprocessor):
         if not self._labels:
             return {"any label": np.ones(len(problem), dtype=np.bool_)}
         positive = np.asarray(problem.is_positive)
-        return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
+        return {
+            f"the {('negative', 'positive')[label]} label": positive == label
+            for label in self._labels
+        }
 
     def _read(self, X: Table, arguments: Inputs) -> tuple[Problem, TrainingRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
         y = arguments.y
         self._check_wrapped(X, y, needs_labels=self._needs_labels)
-        numeric, target = is_regressor(self), None
+        numeric = is_regressor(self)
+        target = None
         if y is not None:
-            target = self._target_column(X, y)
+            target = self._target_column(X, as_labels(y))
             assert_all_finite(target, input_name="y")
             if not numeric:
                 check_classification_targets(target)
@@ -343,22 +431,29 @@ class ScorePostprocessor(Saved, Postprocessor):
                 received=True,
                 remedy=Remedy("needs_group", False),
             )
-        problem = problem_with_shares(
+        problem = problem_with_probabilities(
             arguments,
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None if numeric or not self.prefit else np.unique(self.estimator.classes_).tolist(),
+            classes=None
+            if numeric or not self.prefit
+            else np.unique(self.estimator.classes_).tolist(),
         )
         warn_of_labels(problem)
+        warn_of_unknown_names(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
-            check_class_count(self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more")
+            check_class_count(
+                self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more"
+            )
         rows = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
-        (X,) = indexable(X)
+        (X,) = indexable(unmasked(X, as_numbers=True))
         y = None if target is None else target[rows]
         groups = take_rows(arguments.sensitive_features, rows)
-        return problem, TrainingRows(take_rows(X, rows), y, groups, problem.weight, problem.clusters)
+        return problem, TrainingRows(
+            take_rows(X, rows), y, groups, problem.weight, problem.clusters
+        )
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""
@@ -376,13 +471,19 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        numeric = self._moves_numbers and isinstance(self.estimator, BaseEstimator) and is_regressor(self.estimator)
+        numeric = (
+            self._moves_numbers
+            and isinstance(self.estimator, BaseEstimator)
+            and is_regressor(self.estimator)
+        )
         tags.estimator_type = "regressor" if numeric else "classifier"
         tags.classifier_tags = None if numeric else ClassifierTags(multi_class=False)
         tags.regressor_tags = RegressorTags() if numeric else None
         tags.target_tags.required = True
         if not self.needs_group:
             guess = self.group_model
-            tags.input_tags.sparse &= isinstance(guess, BaseEstimator) and get_tags(guess).input_tags.sparse
+            tags.input_tags.sparse &= (
+                isinstance(guess, BaseEstimator) and get_tags(guess).input_tags.sparse
+            )
         tags.non_deterministic = self.randomized is True
         return tags

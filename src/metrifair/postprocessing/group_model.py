@@ -1,7 +1,9 @@
-"""Predicted groups: calibrated probabilities of the group given the features, and group-blind predictions.
+"""Predicted groups: calibrated probabilities of the group given the features, and group-blind
+predictions.
 
-These probabilities replace the group if it must not be used at prediction (Xian and Zhao, 2024): the rates of a group
-are means over all rows weighted by its probability, and the best rule is linear in the probabilities.
+These probabilities replace the group if it must not be used at prediction (Xian and Zhao, 2024):
+the rates of a group are means over all rows weighted by its probability, and the best rule is
+linear in the probabilities.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from scipy.special import expit, log_softmax, softmax
 
 from metrifair.postprocessing.postprocessor import TrainingRows, out_of_fold, overfits
 from metrifair.postprocessing.rates import parity_program
-from metrifair.problem.tables import Table, take_rows
+from metrifair.problem.tables import Table, take_rows, unmasked
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.reuse import reused
 
 _LEAST = 1e-12  # probability
-_LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
+# values that a score may be moved to; 33 take five times as long and are no fairer on new rows
+_LEVELS = 17
 _MOST_ROWS = 10_000  # to compute prices of levels on
 _MARGIN = 1e-7  # difference of gains within which rows are equal
 _RAMP = 0.01  # width of the ramp of decisions, in spans of the price
@@ -37,8 +40,12 @@ class Correction(NamedTuple):
 
     @classmethod
     def fit(cls, chances: Floats, code: Integers, weight: Floats) -> Correction:
-        """Fit the correction of probabilities (n, classes) to known classes, by maximum likelihood."""
-        logs, share, rows = np.log(np.maximum(chances, _LEAST)), weight / weight.sum(), np.arange(len(code))
+        """Fit the correction of probabilities (n, classes) to known classes, by maximum
+        likelihood.
+        """
+        logs = np.log(np.maximum(chances, _LEAST))
+        share = weight / weight.sum()
+        rows = np.arange(len(code))
 
         def loss(at: Floats) -> tuple[float, Floats]:
             log_probabilities = log_softmax(at[0] * logs + at[1:], axis=1)
@@ -48,7 +55,8 @@ class Correction(NamedTuple):
             return -float(share @ log_probabilities[rows, code]), slopes
 
         classes = chances.shape[1]
-        start, bounds = np.append(1.0, np.zeros(classes)), [(0.0, 10.0), *[(None, None)] * classes]
+        start = np.append(1.0, np.zeros(classes))
+        bounds = [(0.0, 10.0), *[(None, None)] * classes]
         best = _minimizer(loss, start, bounds=bounds)
         return cls(float(best[0]), best[1:] - best[1:].mean())
 
@@ -58,18 +66,23 @@ class Correction(NamedTuple):
 
 
 class GroupModel(NamedTuple):
-    """A classifier of groups (or of groups and labels), and the calibration of its probabilities."""
+    """A classifier of groups (or of groups and labels), and the calibration of its
+    probabilities.
+    """
 
     model: Any
     correction: Correction
 
     def chances(self, X: Table) -> Floats:
         """The probability of each cell given the features, (n, cells)."""
+        X = unmasked(X, as_numbers=True)
         predicted = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
         return self.correction(_all_cells(self.model, predicted, len(self.correction.bias)))
 
 
-def _minimizer(function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any) -> Floats:
+def _minimizer(
+    function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any
+) -> Floats:
     """The minimizer of a smooth function, which returns its value and its gradient."""
     minimizer: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
     return minimizer
@@ -80,15 +93,18 @@ def fit_group_model(
 ) -> tuple[GroupModel, Floats]:
     """The group model, and probabilities of these rows that are distributed as those of new rows.
 
-    They are calibrated on out-of-fold rows, because a classifier can be overconfident on its training rows. The
-    optimization of a rule must use the inputs of prediction: the model's probabilities, unless it overfits its
-    rows.
+    They are calibrated on out-of-fold rows, because a classifier can be overconfident on its
+    training rows. The optimization of a rule must use the inputs of prediction: the model's
+    probabilities, unless it overfits its rows.
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
-        return _all_cells(model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells)
+        return _all_cells(
+            model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells
+        )
 
-    fit, cell = partial(features.fit, template), np.asarray(features.y)
+    fit = partial(features.fit, template)
+    cell = np.asarray(features.y)
     model = fit(np.arange(len(cell)))
     in_sample = predict(model, np.arange(len(cell)))
     held_out = in_sample if folds.max() == 0 else out_of_fold(fit, predict, folds)
@@ -104,11 +120,14 @@ def _all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
     return probabilities
 
 
-# --- scores ---------------------------------------------------------------------------------------------------------
+# --- scores
+# ---------------------------------------------------------------------------------------------------------
 
 
 class BlindMap(NamedTuple):
-    """Scores moved so that their distributions agree in all groups, as far as features predict the groups."""
+    """Scores moved so that their distributions agree in all groups, as far as features predict
+    the groups.
+    """
 
     levels: Floats  # (levels,): where scores are moved to
     prices: Floats  # (levels, groups): of a level for one of that group
@@ -118,23 +137,30 @@ class BlindMap(NamedTuple):
     def __call__(self, score: Floats, chances: Floats) -> Floats:
         """The fair scores: means of the levels over which each score is spread."""
         priced = (chances / self.shares - 1) @ self.prices.T
-        return softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1) @ self.levels
+        return (
+            softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
+            @ self.levels
+        )
 
 
 def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
     """The map to equal distributions that moves scores least, in squared distance.
 
-    Each score is spread over levels so that every level has the same share of all groups, which are counted by their
-    probabilities. That is optimal transport with a little entropy; its dual, the price of each level for each group, is
-    smooth and convex and has few variables.
+    Each score is spread over levels so that every level has the same share of all groups, which are
+    counted by their probabilities. That is optimal transport with a little entropy; its dual, the
+    price of each level for each group, is smooth and convex and has few variables.
     """
     some = slice(None, None, -(-len(score) // _MOST_ROWS))
-    score, chances, weight = score[some], chances[some], weight[some]
+    score = score[some]
+    chances = chances[some]
+    weight = weight[some]
     low, high = np.quantile(score, [0.001, 0.999])
     span = float(high - low) or 1.0
-    levels, share = np.linspace(low, high, _LEVELS), weight / weight.sum()
+    levels = np.linspace(low, high, _LEVELS)
+    share = weight / weight.sum()
     shares = share @ chances
-    away, width = (chances / shares - 1), 1 / (_LEVELS - 1)
+    away = chances / shares - 1
+    width = 1 / (_LEVELS - 1)
     cost = -(((score[:, None] - levels) / span) ** 2)
 
     def dual(at: Floats) -> tuple[float, Floats]:
@@ -146,11 +172,14 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
         slopes = -((spread / sums[:, None] * share[:, None]).T @ away)
         return value * width**2, slopes.ravel()
 
-    prices = _minimizer(dual, np.zeros(_LEVELS * chances.shape[1]), options={"maxiter": 1_000, "gtol": 1e-4})
+    prices = _minimizer(
+        dual, np.zeros(_LEVELS * chances.shape[1]), options={"maxiter": 1_000, "gtol": 1e-4}
+    )
     return BlindMap(levels, prices.reshape(_LEVELS, -1) * span**2, shares, width * span)
 
 
-# --- decisions ------------------------------------------------------------------------------------------------------
+# --- decisions
+# ------------------------------------------------------------------------------------------------------
 
 
 class BlindRule(NamedTuple):
@@ -166,35 +195,47 @@ class BlindRule(NamedTuple):
         return expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
 
 
-def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
-    """The cheapest randomized rule whose rates differ by at most the tolerance between the groups of each set.
+def blind_coin(
+    price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float
+) -> BlindRule:
+    """The cheapest randomized rule whose rates differ by at most the tolerance between the groups
+    of each set.
 
-    ``price`` (n,) is the loss of accepting a row, ``cells`` (n, cells) the probability of each cell, ``sets`` the set
-    that a cell belongs to, within which rates are compared. A little entropy replaces the step, on whose edge many
-    equal rows could lie, by a ramp: its dual, the price of each difference of two rates, is smooth.
+    ``price`` (n,) is the loss of accepting a row, ``cells`` (n, cells) the probability of each
+    cell, ``sets`` the set that a cell belongs to, within which rates are compared. A little entropy
+    replaces the step, on whose edge many equal rows could lie, by a ramp: its dual, the price of
+    each difference of two rates, is smooth.
     """
     share = weight / weight.sum()
     mass = share @ cells
-    normalized, width = cells / mass, _RAMP * (float(np.ptp(price)) or 1.0)
+    normalized = cells / mass
+    width = _RAMP * (float(np.ptp(price)) or 1.0)
     first, second = np.nonzero((sets[:, None] == sets) & ~np.eye(len(sets), dtype=np.bool_))
     differences = np.eye(len(sets))[first] - np.eye(len(sets))[second]  # (pairs, cells)
 
     def dual(at: Floats) -> tuple[float, Floats]:
         gain = (-price - normalized @ (at @ differences)) / width
         rates = (share * expit(gain)) @ normalized
-        return width * float(share @ np.logaddexp(0, gain)) + tolerance * at.sum(), tolerance - differences @ rates
+        return width * float(
+            share @ np.logaddexp(0, gain)
+        ) + tolerance * at.sum(), tolerance - differences @ rates
 
     options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
-    prices = _minimizer(dual, np.zeros(len(first)), bounds=[(0, None)] * len(first), options=options)
+    prices = _minimizer(
+        dual, np.zeros(len(first)), bounds=[(0, None)] * len(first), options=options
+    )
     return BlindRule((prices @ differences) / mass, 0.0, width)
 
 
-def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
-    """The same without randomization: a step, beyond the tolerance by no more than one row for each cell.
+def blind_cut(
+    price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float
+) -> BlindRule:
+    """The same without randomization: a step, beyond the tolerance by no more than one row for each
+    cell.
 
-    A linear program computes the prices; it splits at most one row per constraint, unless many are equal.
-    Then no step at these prices may be within the tolerance: a search finds the step and a factor of the prices.
-    Accepting no row, or all rows, is always within it.
+    A linear program computes the prices; it splits at most one row per constraint, unless many are
+    equal. Then no step at these prices may be within the tolerance: a search finds the step and a
+    factor of the prices. Accepting no row, or all rows, is always within it.
     """
     mass = weight @ cells
     rates = weight[:, None] * cells / mass
@@ -202,7 +243,9 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
     program = parity_program(weight * price / weight.sum(), csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
     prices = (upper - lower) * weight.sum() / mass
-    rule, cheapest, limit = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
+    rule = BlindRule(prices, np.inf, 0.0)
+    cheapest = np.inf
+    limit = tolerance + len(sets) * rates.max()
     for part in _PARTS:
         gain = -price - cells @ (part * prices)
         order = np.argsort(-gain)
@@ -210,10 +253,13 @@ def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tole
         edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # possible numbers of accepted rows
         reached = np.vstack([np.zeros(len(sets)), np.cumsum(rates[order], axis=0)])[edges]
         loss = np.append(0.0, np.cumsum((weight * price)[order]))[edges]
-        gaps = np.max([np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0)
+        gaps = np.max(
+            [np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0
+        )
         loss = np.where(gaps <= limit, loss, np.inf)
         best = int(loss.argmin())
         if loss[best] < cheapest:
             threshold = falls[edges[best] : edges[best] + 2].mean()
-            rule, cheapest = BlindRule(part * prices, float(threshold), 0.0), loss[best]
+            rule = BlindRule(part * prices, float(threshold), 0.0)
+            cheapest = loss[best]
     return rule

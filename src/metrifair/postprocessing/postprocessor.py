@@ -1,4 +1,6 @@
-"""Base class of all post-processors: the wrapped model, its scores, and the quality of the final predictions."""
+"""Base class of all post-processors: the wrapped model, its scores, and the quality of the
+final predictions.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,22 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
-from metrifair.problem.tables import Table, take_rows
+from metrifair.problem.tables import Table, take_rows, unmasked
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import argument_if_accepted, check_integer, check_switches, groups_if_accepted
+from metrifair.support.checks import (
+    argument_if_accepted,
+    check_integer,
+    check_switches,
+    groups_if_accepted,
+)
 from metrifair.support.reuse import reused
 
 
-def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
-    """Raise a DataError unless it is a scikit-learn estimator of that kind, or one that states no kind.
+def check_learner(
+    estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator"
+) -> None:
+    """Raise a DataError unless it is a scikit-learn estimator of that kind, or one that states no
+    kind.
 
     >>> from sklearn.linear_model import LinearRegression
     >>> check_learner(LinearRegression(), "classifier")
@@ -31,11 +41,16 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
     metrifair.errors.DataError: estimator must be a scikit-learn classifier, got LinearRegression(), a regressor
     """
     if isinstance(estimator, type):
-        raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
+        raise DataError(
+            f"{name} must be an instance, got the class {estimator.__name__}; call it first"
+        )
     actual_kind = None
     if all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__")):
-        actual_kind = get_tags(estimator).estimator_type  # first: some have predict only once they are fitted
-        if actual_kind is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+        # first: some have predict only once they are fitted
+        actual_kind = get_tags(estimator).estimator_type
+        if actual_kind is None and (
+            hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")
+        ):
             actual_kind = kind
     if actual_kind != kind:
         but = f", a {actual_kind}" if actual_kind else ""
@@ -43,12 +58,15 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
 
 
 def check_class_count(classes: list[object], *, two: bool, remedy: str = "") -> None:
-    """Raise a DataError for a single class, and for more than two where the method takes ``two``."""
+    """Raise a DataError for a single class, and for more than two where the method takes
+    ``two``.
+    """
     if len(classes) < 2:
         raise DataError(f"y must contain at least two classes, got one class: {classes}")
     if two and len(classes) > 2:
         raise DataError(
-            f"Only binary classification is supported. y contains {len(classes)} classes: {classes[:5]}{remedy}"
+            f"Only binary classification is supported. y contains {len(classes)} classes: "
+            f"{classes[:5]}{remedy}"
         )
 
 
@@ -63,8 +81,11 @@ class TrainingRows:
     clusters: Integers | None = None
 
     def fit(self, template: Any, rows: Integers) -> Any:
-        """A copy of the estimator, fitted on some rows, with groups, weights and clusters if ``fit`` accepts them."""
-        model, options = clone(template), {}
+        """A copy of the estimator, fitted on some rows, with groups, weights and clusters if
+        ``fit`` accepts them.
+        """
+        model = clone(template)
+        options = {}
         if self.groups is not None:
             options = groups_if_accepted(model.fit, take_rows(self.groups, rows))
         if self.weight is not None:
@@ -75,7 +96,8 @@ class TrainingRows:
             options |= argument_if_accepted(model.fit, "clusters", self.clusters[rows])
         if self.y is None:
             raise DataError("y is missing")
-        X, y = take_rows(self.X, rows), self.y[rows]
+        X = take_rows(self.X, rows)
+        y = self.y[rows]
         if _draws_anew(template):
             return model.fit(X, y, **options)
         return reused(lambda: model.fit(X, y, **options), TrainingRows, template, X, y, options)
@@ -89,7 +111,9 @@ def _draws_anew(template: Any) -> bool:
     parameters = template.get_params()
     if "random_state" in parameters:
         return parameters["random_state"] is None
-    return any(name.endswith("__random_state") and value is None for name, value in parameters.items())
+    return any(
+        name.endswith("__random_state") and value is None for name, value in parameters.items()
+    )
 
 
 class Postprocessor(BaseEstimator):
@@ -106,14 +130,18 @@ class Postprocessor(BaseEstimator):
         check_integer("folds", self.folds, least=1)
         validate_data(self, X, skip_check_array=True)
         if _num_samples(X) < 2:
-            raise DataError(f"X must contain rows of at least two groups, got {_num_samples(X)} sample(s)")
+            raise DataError(
+                f"X must contain rows of at least two groups, got {_num_samples(X)} sample(s)"
+            )
         if self.prefit:
             if base is None:
                 raise DataError("prefit=True needs a fitted estimator, got None")
             check_is_fitted(base)
         if y is None and (needs_labels or not self.prefit):
             only = "" if needs_labels else "; only a prefit estimator needs none"
-            raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None{only}"
+            )
 
     @staticmethod
     def _target_column(X: Table, y: Table | None) -> NDArray[Any]:
@@ -142,12 +170,19 @@ class Postprocessor(BaseEstimator):
         """Scores of each row by a copy of the estimator that was trained without it."""
         return out_of_fold(
             lambda rows: training.fit(self._template(), rows),
-            lambda model, rows: self._scores(model, take_rows(training.X, rows), take_rows(training.groups, rows)),
+            lambda model, rows: self._scores(
+                model, take_rows(training.X, rows), take_rows(training.groups, rows)
+            ),
             folds,
         )
 
     def score(
-        self, X: Table, y: Table, *, sensitive_features: Table | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Accuracy of the predictions, or R² for a regressor.
 
@@ -171,26 +206,37 @@ class Postprocessor(BaseEstimator):
         return float(metric(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of a wrapper whose base validates the features; the default network takes no sparse ones."""
-        tags, base = super().__sklearn_tags__(), self.estimator
-        if isinstance(base, BaseEstimator):  # others are refused by ``fit``, unless they are estimators in another way
+        """Tags of a wrapper whose base validates the features; the default network takes no
+        sparse ones.
+        """
+        tags = super().__sklearn_tags__()
+        base = self.estimator
+        # others are refused by ``fit``, unless they are estimators in another way
+        if isinstance(base, BaseEstimator):
             accepted = get_tags(base).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = accepted.sparse, accepted.allow_nan
+            tags.input_tags.sparse = accepted.sparse
+            tags.input_tags.allow_nan = accepted.allow_nan
         return tags
 
 
 def _call(method: Callable[..., Any], X: Table, sensitive_features: Table | None) -> Floats:
     """Numbers that a method of the base returns; it gets the groups if it takes them."""
     groups = groups_if_accepted(method, sensitive_features)
-    model, name = getattr(method, "__self__", method), getattr(method, "__name__", "")
+    X = unmasked(X, as_numbers=True)
+    model = getattr(method, "__self__", method)
+    name = getattr(method, "__name__", "")
     predicted = reused(lambda: method(X, **groups), model, name, X, groups)
     return np.asarray(predicted).astype(np.float64)
 
 
 def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floats:
-    """Class probabilities (n, classes) of a classifier; a single column is that of the later class."""
+    """Class probabilities (n, classes) of a classifier; a single column is that of the later
+    class.
+    """
     if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
-        raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
+        raise DataError(
+            f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None"
+        )
     scores = _call(base.predict_proba, X, sensitive_features)
     if scores.ndim == 1:
         scores = np.stack([1 - scores, scores], axis=1)
@@ -201,9 +247,11 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
     return np.ascontiguousarray(scores)
 
 
-# A model may predict a row differently in the last digits when others are predicted along with it: relative to the
-# value and, where terms cancel to almost 0, to the median. Not to the largest value, which may be an outlier.
-_ROUNDING, _CANCELLED = 1e-9, 1e-14
+# A model may predict a row differently in the last digits when others are predicted along with it:
+# relative to the value and, where terms cancel to almost 0, to the median. Not to the largest
+# value, which may be an outlier.
+_ROUNDING = 1e-9
+_CANCELLED = 1e-14
 _OVERFIT = 0.1  # share of the target's variation: beyond it, scores of training rows are not used
 
 Fit = Callable[[Integers], Any]
@@ -218,16 +266,23 @@ def rounding_error(values: Floats, typical: float | None = None) -> Floats:
     return _ROUNDING * np.abs(values) + _CANCELLED * typical
 
 
-def assign_folds(most: int, labels: Integers, group: Integers, seed: int, clusters: Integers | None = None) -> Integers:
-    """The fold of each row; all folds have the same mix of labels and groups, up to one row of each.
+def assign_folds(
+    most: int, labels: Integers, group: Integers, seed: int, clusters: Integers | None = None
+) -> Integers:
+    """The fold of each row; all folds have the same mix of labels and groups, up to one row of
+    each.
 
-    There are at most ``most`` folds, and at most as many as rows of the rarest label (or its clusters, kept whole).
+    There are at most ``most`` folds, and at most as many as rows of the rarest label (or its
+    clusters, kept whole).
     """
     if clusters is not None:
-        count = min(most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels)))
+        count = min(
+            most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels))
+        )
         if count < 2 <= most:  # a model would predict its training rows
             raise TooFewSamples(
-                "contain all rows, or all of one label, in one cluster, so that no folds keep clusters whole",
+                "contain all rows, or all of one label, in one cluster, so that no folds keep "
+                "clusters whole",
                 argument="clusters",
                 remedy="use smaller clusters, or leave clusters out",
             )
@@ -241,34 +296,42 @@ def assign_folds(most: int, labels: Integers, group: Integers, seed: int, cluste
 
 
 def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
-    """Predictions for each row by a model that was trained without it; with one fold, by a model of all rows.
+    """Predictions for each row by a model that was trained without it; with one fold, by a model of
+    all rows.
 
     >>> out_of_fold(lambda rows: rows.sum(), lambda model, rows: model + 0.1 * rows, np.array([0, 1, 0]))
     array([1. , 2.1, 1.2])
     """
     parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
-    training = [np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))]
+    training = [
+        np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))
+    ]
     predicted = [predict(fit(rest), part) for rest, part in zip(training, parts, strict=True)]
     return np.concatenate(predicted)[np.argsort(np.concatenate(parts))]
 
 
 def overfits(in_sample: Floats, held_out: Floats, truth: Floats, weight: Floats) -> bool:
-    """Whether a model predicts its training rows much better than others; then only ``held_out`` represents new rows.
+    """Whether a model predicts its training rows much better than others; then only ``held_out``
+    represents new rows.
 
-    ``in_sample`` are the predictions of the final model, ``held_out`` those of models trained without the rows. The
-    share of the truth's variation by which ``in_sample`` is closer is about the number of parameters over the number of
-    rows. Scores of groups whose labels differ by d differ by that share of d too much.
+    ``in_sample`` are the predictions of the final model, ``held_out`` those of models trained
+    without the rows. The share of the truth's variation by which ``in_sample`` is closer is about
+    the number of parameters over the number of rows. Scores of groups whose labels differ by d
+    differ by that share of d too much.
     """
     off = truth - np.average(truth, axis=0, weights=weight)
-    closer, total = (weight @ (values * off).reshape(len(off), -1) for values in (in_sample - held_out, off))
+    closer, total = (
+        weight @ (values * off).reshape(len(off), -1) for values in (in_sample - held_out, off)
+    )
     return bool(closer.sum() > _OVERFIT * total.sum())
 
 
 def with_ties(in_sample: Floats, held_out: Floats) -> Floats:
-    """The scores ``held_out``, but the final model's ``in_sample`` scores for rows with tied scores.
+    """The scores ``held_out``, but the final model's ``in_sample`` scores for rows with tied
+    scores.
 
-    Equal rows get different scores from the folds' models, but one score at prediction. Thresholds and ranks must use
-    the scores of prediction.
+    Equal rows get different scores from the folds' models, but one score at prediction. Thresholds
+    and ranks must use the scores of prediction.
 
     >>> with_ties(np.array([0.5, 0.2, 0.5, 0.7]), np.array([0.4, 0.3, 0.6, 0.8]))
     array([0.5, 0.3, 0.5, 0.8])

@@ -1,4 +1,6 @@
-"""Decisions of any model by thresholds of the groups, as near to parity as requested, at the least loss."""
+"""Decisions of any model by thresholds of the groups, as near to parity as requested, at the
+least loss.
+"""
 
 from __future__ import annotations
 
@@ -23,45 +25,51 @@ from metrifair.support.checks import check_known
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdPostprocessor(ScorePostprocessor):
-    """Post-processing of a binary classifier: thresholds with rates that differ by at most a tolerance.
+    """Post-processing of a binary classifier: thresholds with rates that differ by at most a
+    tolerance.
 
-    ``fit`` selects the thresholds, one per group, with the smallest loss on held-out rows (Hardt et al. 2016, with the
-    relaxation of Cruz and Hardt 2024). With randomization between thresholds this is a linear program on the convex
-    hulls of the groups' ROC curves. Prediction needs the groups, unless ``needs_group=False``.
+    ``fit`` selects the thresholds, one per group, with the smallest loss on held-out rows (Hardt et
+    al. 2016, with the relaxation of Cruz and Hardt 2024). With randomization between thresholds
+    this is a linear program on the convex hulls of the groups' ROC curves. Prediction needs the
+    groups, unless ``needs_group=False``.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier with ``predict_proba``. None is a network, ``FairClassifier(0)``.
+        Estimator to use: a classifier with ``predict_proba``. None is a network,
+        ``FairClassifier(0)``.
     tolerance : float, default=0.0
-        Allowed unfairness: the largest difference between the rates of two groups that the criterion compares, on the
-        training rows. 1 selects the best threshold of each group.
+        Allowed unfairness: the largest difference between the rates of two groups that the
+        criterion compares, on the training rows. 1 selects the best threshold of each group.
     criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true positive rates,
-        "predictive_equality" false positive rates, and "equalized_odds" both.
+        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
+        positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.
     utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
-        Measure of quality to maximize. A table of costs is by label and decision, in ascending order of the classes.
+        Measure of quality to maximize. A table of costs is by label and decision, in ascending
+        order of the classes.
     needs_group : bool, default=True
-        Whether prediction needs the group. If False, the rule is linear in the calibrated score and the predicted
-        probabilities of the groups (Xian and Zhao 2024). Rates computed with these probabilities differ on the training
-        rows by at most the tolerance, and without randomization by at most one more row per rate. If many rows are
-        equal, one decision for all rows may be the only such rule. Rates computed with the true groups, ``rates_``,
-        differ as far as the probabilities are wrong. Groups that are passed are ignored.
+        Whether prediction needs the group. If False, the rule is linear in the calibrated score and
+        the predicted probabilities of the groups (Xian and Zhao 2024). Rates computed with these
+        probabilities differ on the training rows by at most the tolerance, and without
+        randomization by at most one more row per rate. If many rows are equal, one decision for all
+        rows may be the only such rule. Rates computed with the true groups, ``rates_``, differ as
+        far as the probabilities are wrong. Groups that are passed are ignored.
     group_model : classifier, default=None
-        Classifier that predicts the group (and label), for ``needs_group=False``. It is calibrated on held-out rows.
-        None is a logistic regression.
+        Classifier that predicts the group (and label), for ``needs_group=False``. It is calibrated
+        on held-out rows. None is a logistic regression.
     randomized : bool, default=False
-        Whether predictions are randomized. If True, decisions are drawn between thresholds if that is better: rates
-        are exact, but equal rows may receive different decisions, and every call of ``predict`` draws new ones. If
-        False, rates of the best single thresholds may differ by one row more than the tolerance.
+        Whether predictions are randomized. If True, decisions are drawn between thresholds if that
+        is better: rates are exact, but equal rows may receive different decisions, and every call
+        of ``predict`` draws new ones. If False, rates of the best single thresholds may differ by
+        one row more than the tolerance.
     pos_label : object, default=None
         The positive label: the class of accepted rows. By default the last class.
     prefit : bool, default=False
         Whether the estimator is already fitted, preferably on other rows. Clones share it.
     folds : int, default=5
-        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on all rows. Rows to
-        which the estimator assigns the same score count as tied, unless it memorizes its training rows. 1 selects
-        thresholds on the scores of the training rows.
+        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on
+        all rows. Rows to which the estimator assigns the same score count as tied, unless it
+        memorizes its training rows. 1 selects thresholds on the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds and the draws.
 
@@ -70,17 +78,19 @@ class ThresholdPostprocessor(ScorePostprocessor):
     base_ : classifier
         The fitted estimator.
     groups_ : tuple
-        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
-        combination that was not seen, are decided by the best threshold of all; another value is an error.
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is
+        missing, or a combination that was not seen, are decided by the best threshold of all;
+        another value is an error.
     classes_ : ndarray
         The two classes.
     thresholds_ : tuple of Mixture
         For each group, then for rows of unknown groups: thresholds, and the probability of each.
     rates_ : ndarray of shape (n_groups, n_sets)
-        Rates of acceptance that are expected, on the rows fitted on, by the scores of ``folds``. With
-        ``GroupProbabilities``, rows count for each group by its probability.
+        Rates of acceptance that are expected, on the rows fitted on, by the scores of ``folds``.
+        With ``GroupProbabilities``, rows count for each group by its probability.
     blind_rule_ : BlindRule
-        With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
+        With ``needs_group=False``: the price of each probability, beside the loss of accepting a
+        row.
     correction_ : Correction
         With ``needs_group=False``: the calibration of the scores.
     group_model_ : GroupModel
@@ -114,16 +124,31 @@ class ThresholdPostprocessor(ScorePostprocessor):
     folds: int = 5
     random_state: Any = None
 
-    _needs_labels, _moves_numbers = True, False
+    _needs_labels = True
+    _moves_numbers = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kind = criterion_named(self.criterion)
-        if kind.score != "prediction" or kind.bins is not None or kind.sets is not None or kind.strata:
-            remedy = "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
-            raise DataError(f"criterion {kind.name!r} does not compare rates of decisions", remedy=remedy)
+        if (
+            kind.score != "prediction"
+            or kind.bins is not None
+            or kind.sets is not None
+            or kind.strata
+        ):
+            remedy = (
+                "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
+            )
+            raise DataError(
+                f"criterion {kind.name!r} does not compare rates of decisions", remedy=remedy
+            )
         if isinstance(self.utility, str):
-            check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
+            check_known(
+                "utility",
+                self.utility,
+                ("accuracy", "balanced_accuracy"),
+                otherwise="a table of costs",
+            )
 
     @property
     def _labels(self) -> tuple[int, ...]:
@@ -141,21 +166,29 @@ class ThresholdPostprocessor(ScorePostprocessor):
             chances = self._cut(rows, members * rows.weight[:, None], least)
         else:
             positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
-            self.correction_ = Correction.fit(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
-            price, cells = self._expected_price(rows.score), rows.cells[:, self._compared_cells()]
+            self.correction_ = Correction.fit(
+                np.stack([1 - rows.score, rows.score], 1), positive, rows.weight
+            )
+            price = self._expected_price(rows.score)
+            cells = rows.cells[:, self._compared_cells()]
             of_set = np.repeat(np.arange(members.shape[1]), len(self.groups_))
             best = blind_coin if self.randomized else blind_cut
             self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
             chances = self.blind_rule_(price, cells)
-        sets, chances = members[row] * weight[:, None], chances[row]
-        self.rates_ = np.stack([(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups])
+        sets = members[row] * weight[:, None]
+        chances = chances[row]
+        self.rates_ = np.stack(
+            [(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups]
+        )
 
     def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
         """Choose the groups' thresholds; return the probability that each row is accepted."""
         price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
         price *= rows.weight / rows.weight.sum()
         groups = [rows.group == code for code in range(len(self.groups_))]
-        curves = [rate_curve(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups]
+        curves = [
+            rate_curve(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups
+        ]
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
@@ -167,28 +200,38 @@ class ThresholdPostprocessor(ScorePostprocessor):
         return self._accepted(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
-        """Cells of each group that the criterion compares: the group, or the group with each of the labels."""
+        """Cells of each group that the criterion compares: the group, or the group with each of
+        the labels.
+        """
         codes = np.arange(len(self.groups_))
-        return np.concatenate([self._cells_per_group * codes + label for label in self._labels or (0,)])
+        return np.concatenate(
+            [self._cells_per_group * codes + label for label in self._labels or (0,)]
+        )
 
     def _state(self) -> dict[str, Floats]:
         arrays = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
         if not self.needs_group:
-            (rule, least, width), (slope, bias) = self.blind_rule_, self.correction_
+            rule, least, width = self.blind_rule_
+            slope, bias = self.correction_
             step = {"rule": rule, "least": np.array([least]), "width": np.array([width])}
             return {**arrays, **step, "score_slope": np.array([slope]), "score_bias": bias}
         for place, threshold in enumerate(self.thresholds_):
-            arrays |= {f"threshold{place}": threshold.threshold, f"probability{place}": threshold.probability}
+            arrays |= {
+                f"threshold{place}": threshold.threshold,
+                f"probability{place}": threshold.probability,
+            }
         return arrays
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         super()._restore(scheme, seen, guess, arrays)
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
-        groups, compared = len(self.groups_), self._compared_cells()
+        groups = len(self.groups_)
+        compared = self._compared_cells()
         self.rates_ = arrays.take("rates", (groups, len(compared) // groups))
         if guess is not None:
-            rule, least = arrays.take("rule", (len(compared),)), arrays.take("least", (1,), finite=False).item()
+            rule = arrays.take("rule", (len(compared),))
+            least = arrays.take("least", (1,), finite=False).item()
             width = arrays.take("width", (1,)).item()
             if np.isnan(least) or width < 0:
                 raise ModelFileError("the file does not describe a model: its rule has no step")
@@ -200,21 +243,31 @@ class ThresholdPostprocessor(ScorePostprocessor):
         for place in range(groups + 1):
             threshold = arrays.take(f"threshold{place}", (None,), finite=False)
             probability = arrays.take(f"probability{place}", (len(threshold),))
-            if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
-                raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
+            if (
+                np.isnan(threshold).any()
+                or (probability < 0).any()
+                or abs(probability.sum() - 1) > 1e-6
+            ):
+                raise ModelFileError(
+                    "the file does not describe a model: its thresholds have no probabilities"
+                )
             mixtures.append(Mixture(threshold, probability))
         self.thresholds_ = tuple(mixtures)
 
     def _expected_price(self, score: Floats) -> Floats:
         """The expected loss of accepting rows with these scores, by calibrated probabilities."""
-        price: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
+        price: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(
+            self.prices_
+        )
         return price
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
         """The probability that each row is accepted."""
         chances_by_row = np.empty(len(score))
-        for code in (*range(len(self.groups_)), UNKNOWN):  # the last thresholds are those of unknown groups
-            in_group, (thresholds, chances) = group == code, self.thresholds_[code]
+        # the last thresholds are those of unknown groups
+        for code in (*range(len(self.groups_)), UNKNOWN):
+            in_group = group == code
+            thresholds, chances = self.thresholds_[code]
             chances_by_row[in_group] = (score[in_group, None] >= thresholds) @ chances
         return chances_by_row
 
@@ -226,7 +279,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The group of each sample: groups of the training rows. Needed unless ``needs_group=False``.
+            The group of each sample: groups of the training rows. Needed unless
+            ``needs_group=False``.
 
         Returns
         -------
@@ -242,19 +296,23 @@ class ThresholdPostprocessor(ScorePostprocessor):
         else:
             chance = self._accepted(score, group)
         # Draws are from [0, 1): a row with probability 0 is never accepted.
-        accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
+        accepted = (
+            chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
+        )
         return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
 
 
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
     """The loss added by accepting a row of the negative and of the positive class."""
-    positive, weight = problem.is_positive, problem.weight
+    positive = problem.is_positive
+    weight = problem.weight
     if isinstance(utility, str) and utility == "accuracy":
         return 1.0, -1.0
     if isinstance(utility, str):
         share = float(np.average(np.asarray(positive), weights=weight))
         return 0.5 / (1 - share), -0.5 / share
     expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # validates the table of costs
-    costs, yes = np.asarray(utility, dtype=np.float64), problem.scheme.positive
+    costs = np.asarray(utility, dtype=np.float64)
+    yes = problem.scheme.positive
     no = 1 - yes
     return float(costs[no, yes] - costs[no, no]), float(costs[yes, yes] - costs[yes, no])

@@ -1,1 +1,3 @@
-"""User input -> one validated record -> cells and comparisons: the only place that interprets input."""
+"""User input -> one validated record -> cells and comparisons: the only place that interprets
+input.
+"""

@@ -13,24 +13,29 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import Strata, membership_codes, overlapping_strata, separate_strata
+from metrifair.problem.criteria import Strata, separate_strata
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,
+    CodedColumn,
+    CodedColumns,
     Column,
     Table,
     as_array,
-    codes,
+    can_be_number,
+    check_lengths,
+    coded_columns,
     columns,
     distinct,
     is_missing,
-    levels,
 )
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Integers
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
-"""Which sensitive features are numeric: columns, all or none; or "auto" to decide by their values."""
+"""Which sensitive features are numeric: columns, all or none; or "auto" to decide by their
+values.
+"""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
 """The cuts of numbers into groups (≤ and >): by column, or those of the only column."""
@@ -43,25 +48,28 @@ class Groups(NamedTuple):
 
     codes: Integers  # (n, attributes); of a number 0
     attributes: tuple[Attribute, ...]
-    numbers: NDArray[np.float64] | None = None  # (n, attributes), 0 if not known or not a number; None: no numbers
+    # (n, attributes), 0 if not known or not a number; None: no numbers
+    numbers: NDArray[np.float64] | None = None
 
 
 def group_codes(
-    sensitive_features: Table,
+    sensitive_features: Table | CodedColumns,
     *,
     intersectional: bool = False,
     attributes: Sequence[Attribute] | None = None,
     continuous: Continuous = False,
 ) -> Groups:
-    """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
+    """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes
+    the codes.
 
     >>> groups = group_codes(["m", "f", None, "m"])
     >>> groups.codes.ravel()
     array([ 1,  0, -1,  1])
     >>> groups.attributes
-    (Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=(), columns=(), parts=()),)
+    (Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=(), columns=(),
+    parts=()),)
     """
-    features = columns("sensitive_features", sensitive_features)
+    features = coded_columns("sensitive_features", sensitive_features)
     crossed = tuple(features) if intersectional and len(features) > 1 else ()
     numbers = numbers_among(features, continuous) if attributes is None else []
     if crossed and numbers:
@@ -72,46 +80,63 @@ def group_codes(
         )
     parts: dict[object, tuple[object, ...]] = {}
     if crossed:
-        column, parts = _cross(list(features.values()))
-        features = {" x ".join(crossed): column}
+        column, parts = _cross(" x ".join(crossed), features)
+        features = {column.name: column}
     if attributes is None:
         attributes = [
-            Attribute(name, (), is_number=True) if name in numbers else Attribute(name, levels(name, column))
+            Attribute(name, (), is_number=True)
+            if name in numbers
+            else Attribute(name, column.levels())
             for name, column in features.items()
         ]
         if crossed:
             values = tuple(parts[group] for group in attributes[0].groups)
             attributes = [attributes[0]._replace(columns=crossed, parts=values)]
     elif len(attributes) != len(features):
-        raise DataError(f"sensitive_features has {len(features)} column(s), {len(attributes)} were declared before")
+        raise DataError(
+            f"sensitive_features has {len(features)} column(s), {len(attributes)} were declared "
+            "before"
+        )
     return _encode_groups(attributes, list(features.values()))
 
 
-def _encode_groups(attributes: Sequence[Attribute], features: Sequence[Column]) -> Groups:
-    codes_by_attribute, values = [], np.zeros((len(features[0]), len(features)))
+def _encode_groups(attributes: Sequence[Attribute], features: Sequence[CodedColumn]) -> Groups:
+    rows = len(features[0].column)
+    codes = np.empty((rows, len(features)), dtype=np.int64)
+    numbers = None
+    if any(attribute.is_number for attribute in attributes):
+        numbers = np.zeros((rows, len(features)))
     for place, (attribute, column) in enumerate(zip(attributes, features, strict=True)):
-        if attribute.is_number:
-            present = ~is_missing(column)
-            values[present, place] = _numbers(attribute.name, column[present])
-            codes_by_attribute.append(np.where(present, 0, UNKNOWN))
+        if numbers is not None and attribute.is_number:
+            codes[:, place] = np.where(column.missing, UNKNOWN, 0)
+            numbers[~column.missing, place] = _numbers(attribute.name, column.present)
         else:
-            codes_by_attribute.append(_group_places(attribute, column))
-    some = any(attribute.is_number for attribute in attributes)
-    return Groups(np.stack(codes_by_attribute, axis=1), tuple(attributes), values if some else None)
+            codes[:, place] = _group_places(attribute, column)
+    return Groups(codes, tuple(attributes), numbers)
 
 
-def numbers_among(features: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
-    """The names of the numeric columns: those passed, or by default those with many distinct numbers.
+def numbers_among(
+    features: CodedColumns, continuous: Continuous, *, rows: int | None = None
+) -> list[str]:
+    """The names of the numeric columns: those passed, or by default those with many distinct
+    numbers.
 
     ``rows`` is the number of rows behind the values, if they are counts.
 
-    >>> numbers_among({"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}, "auto")
+    >>> people = {"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}
+    >>> numbers_among(coded_columns("people", people), "auto")
     ['age']
     """
     if isinstance(continuous, bool | np.bool_):
-        return list(features) if continuous else []
+        if continuous:
+            return list(features)
+        return []
     if continuous == "auto":
-        return [name for name, column in features.items() if _is_numeric(column) and _is_measurement(column, rows)]
+        return [
+            name
+            for name, column in features.items()
+            if _is_numeric(column) and _is_measurement(column, rows)
+        ]
     if isinstance(continuous, str) or not isinstance(continuous, Iterable):
         raise DataError(
             "must be 'auto', True, False or a list of columns",
@@ -123,7 +148,8 @@ def numbers_among(features: Mapping[str, Column], continuous: Continuous, *, row
     strange = [name for name in names if name not in features]
     if strange:
         raise DataError(
-            f"names {strange[0]!r}, which is none of the sensitive features {list(features)}", argument="continuous"
+            f"names {strange[0]!r}, which is none of the sensitive features {list(features)}",
+            argument="continuous",
         )
     return names
 
@@ -137,19 +163,26 @@ def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, .
     if cuts is None:
         return {}
     if not names:
-        raise DataError("cannot be used: groups with probabilities have no column of numbers", argument="cuts")
+        raise DataError(
+            "cannot be used: groups with probabilities have no column of numbers", argument="cuts"
+        )
     if not isinstance(cuts, Mapping):
         if len(names) != 1:
             raise DataError(
                 "must name the column that is cut, where there are several",
                 argument="cuts",
                 received=cuts,
-                remedy=Remedy("cuts", detail=f", with one of the columns {', '.join(map(repr, names))}"),
+                remedy=Remedy(
+                    "cuts", detail=f", with one of the columns {', '.join(map(repr, names))}"
+                ),
             )
         cuts = {names[0]: cuts}
     for name in cuts:
         if name not in names:
-            raise DataError(f"names {name!r}, which is none of the sensitive features {list(names)}", argument="cuts")
+            raise DataError(
+                f"names {name!r}, which is none of the sensitive features {list(names)}",
+                argument="cuts",
+            )
     return {name: _ascending_cuts(name, values) for name, values in cuts.items()}
 
 
@@ -159,7 +192,9 @@ def _ascending_cuts(name: str, values: Iterable[float]) -> tuple[float, ...]:
     except (TypeError, ValueError):
         numbers = []
     if not numbers or not np.isfinite(numbers).all():
-        raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {values!r}")
+        raise DataError(
+            f"the cuts of {name!r} must be finite numbers, at least one, got {values!r}"
+        )
     return tuple(numbers)
 
 
@@ -172,99 +207,134 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
     features = columns("sensitive_features", sensitive_features)
     groups = dict(features)
     for name, edges in cuts_by_column(cuts, list(features)).items():
-        column, present = features[name], ~is_missing(features[name])
-        groups[name] = np.full(len(column), None, dtype=object)
+        present = ~is_missing(features[name])
+        numbers = as_array(name, features[name][present]).astype(np.float64)
         names = np.array(band_names(edges), dtype=object)
-        groups[name][present] = names[np.searchsorted(edges, as_array(name, column[present]).astype(np.float64))]
+        groups[name] = np.full(len(present), None, dtype=object)
+        groups[name][present] = names[np.searchsorted(edges, numbers)]
     return groups
 
 
-def numbers_warning(features: Mapping[str, Column], numbers: Sequence[str]) -> MetrifairWarning:
+def numbers_warning(features: CodedColumns, numbers: Sequence[str]) -> MetrifairWarning:
     """The warning that names the columns taken as numbers, with remedies."""
-    known = {name: features[name][~is_missing(features[name])] for name in numbers}
-    listed = " and ".join(f"{name!r} ({len(distinct(known[name])[0]):,} different values)" for name in numbers)
-    integers = [name for name in numbers if (known[name] % 1 == 0).all()]
-    codes_perhaps = f"; integers in {' and '.join(map(repr, integers))} may be codes of groups" if integers else ""
-    value = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
-    meaning = "unfairness is how much scores depend on it, not a gap between groups"
+    columns = {name: features[name] for name in numbers}
+    listed = " and ".join(
+        f"{name!r} ({len(column.values):,} different values)" for name, column in columns.items()
+    )
+    taken = "is taken as a number"
+    them = "it"
+    if len(numbers) > 1:
+        taken = "are taken as numbers"
+        them = "them"
+    perhaps = ""
+    integers = [name for name in numbers if (columns[name].present % 1 == 0).all()]
+    if integers:
+        perhaps += f"; integers in {' and '.join(map(repr, integers))} may be codes of groups"
+    shares = [name for name in numbers if _are_shares(columns[name].present)]
+    if shares:
+        named = " and ".join(map(repr, shares))
+        perhaps += f"; {named} from 0 to 1 may be scores, not groups"
+    # a column without a name
+    value = True if list(numbers) == ["sensitive_features"] else list(numbers)
+    meaning = f"unfairness is how much scores depend on {them}, not a gap between groups"
     return MetrifairWarning(
-        f"{listed} is taken as a number: {meaning}{codes_perhaps}",
+        f"{listed} {taken}: {meaning}{perhaps}",
         remedy=[
             Remedy("continuous", value, " if the values are numbers"),
             Remedy("continuous", False, " if every value is a group"),
-            "cut it into groups",
+            f"cut {them} into groups",
         ],
     )
 
 
-def _is_numeric(column: Column) -> bool:
-    if column.dtype.kind in "iuf":
-        return True
-    present = column[~is_missing(column)] if column.dtype.kind == "O" else column[:0]
-    return bool(len(present)) and all(
-        isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present.tolist()
-    )
+def _are_shares(numbers: Column) -> bool:
+    return bool((numbers >= 0).all() and (numbers <= 1).all())
 
 
-def _is_measurement(column: Column, rows: int | None) -> bool:
-    """Whether there are many different numbers, which are not row numbers: consecutive integers, each once."""
-    values = column[~is_missing(column)]
-    count = len(distinct(values)[0])
-    if count <= MOST_CLASSES:
+def _is_numeric(column: CodedColumn) -> bool:
+    kind = column.column.dtype.kind
+    if kind != "O":
+        return kind in "iuf"
+    if not column.values or not all(map(_is_number, column.values)):
         return False
-    once = count == (len(values) if rows is None else rows)
-    return not (once and count == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
+    return all(map(_is_number, column.present.tolist()))  # where a boolean equals a number
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def _is_measurement(column: CodedColumn, rows: int | None) -> bool:
+    """Whether there are many different numbers, which are not row numbers: consecutive
+    integers, each once.
+    """
+    values = column.values
+    if len(values) <= MOST_CLASSES:
+        return False
+    once = len(values) == (len(column.present) if rows is None else rows)
+    if not once or len(values) != float(max(values)) - float(min(values)) + 1:
+        return True
+    return any(value % 1 != 0 for value in values)
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     try:
         values = as_array(name, column).astype(np.float64)
     except DataError:
-        strange = [value for value in column.tolist() if not _is_number(value)]
+        strange = [value for value in column.tolist() if not can_be_number(value)]
         if not strange:  # integers that floats would round
             raise
         raise DataError(
-            f"{name} must contain numbers, as the columns that are continuous or as the first rows did",
+            f"{name} must contain numbers, as the columns that are continuous or as the first rows "
+            "did",
             received=strange[0],
             remedy=Remedy("continuous", detail=", the columns of numbers, if others hold groups"),
         ) from None
     if not (np.abs(values) < _LARGEST).all():
         raise DataError(
-            f"{name} contains infinite values, or numbers beyond {_LARGEST:g}; leave those rows out, or rescale it"
+            f"{name} contains infinite values, or numbers beyond {_LARGEST:g}; leave those rows "
+            "out, or rescale it"
         )
     return values
 
 
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _group_places(attribute: Attribute, column: Column) -> Integers:
+def _group_places(attribute: Attribute, column: CodedColumn) -> Integers:
     """Places among the groups; new numbers raise an error that suggests a numeric attribute."""
     try:
-        return codes(attribute.name, column, attribute.groups)
+        return column.places(attribute.groups, name=attribute.name)
     except DataError as error:
         if not _is_numeric(column):
             raise
         raise DataError(
-            f"{error}, the groups that the first rows had or that were declared; declare all of them (groups=), or "
+            f"{error}, the groups that the first rows had or that were declared; declare all of "
+            "them (groups=), or "
             "say from the first rows on that it is a number (continuous)"
         ) from None
 
 
-def _cross(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[object, ...]]]:
+def _cross(
+    name: str, features: CodedColumns
+) -> tuple[CodedColumn, dict[object, tuple[object, ...]]]:
     """One column of joint names, missing where any part is; and the joined values by name."""
-    missing = np.logical_or.reduce([is_missing(column) for column in columns])
-    rows = list(zip(*columns, strict=True))
-    joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
-    parts: dict[object, tuple[object, ...]] = {
-        name: row for name, row in zip(joint, rows, strict=True) if name is not None
-    }
-    return np.array(joint, dtype=object), parts
+    parts = list(features.values())
+    for part in parts:
+        check_lengths(part.name, part.values)
+    missing = np.logical_or.reduce([part.missing for part in parts])
+    rows = np.flatnonzero(~missing)
+    combination = np.zeros(len(rows), dtype=np.int64)
+    for part in parts:
+        # numbered again each time, or many columns would have more combinations than integers
+        combination = distinct(combination * len(part.values) + part.codes[rows])[1]
+    last_rows = np.zeros(combination.max(initial=-1) + 1, dtype=np.int64)
+    last_rows[combination] = rows
+    joined = [tuple(part.column[row] for part in parts) for row in last_rows.tolist()]
+    names = list(map(_joint_name, joined))
+    by_name: dict[object, tuple[object, ...]] = dict(zip(names, joined, strict=True))
+    place = {joint: code for code, joint in enumerate(by_name)}
+    codes = np.full(len(missing), UNKNOWN, dtype=np.int64)
+    codes[rows] = np.array([place[joint] for joint in names], dtype=np.int64)[combination]
+    column = np.array([*by_name, None], dtype=object)[codes]
+    return CodedColumn(name, column, (list(by_name), codes)), by_name
 
 
 def _joint_name(row: Sequence[object]) -> str:
@@ -272,7 +342,8 @@ def _joint_name(row: Sequence[object]) -> str:
 
 
 def _part(value: object) -> str:
-    """The name of a value within a joint one: the same for 1 and 1.0; in quotes if it contains the separator.
+    """The name of a value within a joint one: the same for 1 and 1.0; in quotes if it contains the
+    separator.
 
     >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
@@ -280,35 +351,43 @@ def _part(value: object) -> str:
     is_integer = isinstance(value, float | np.floating) and float(value).is_integer()
     text = str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
     ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
-    return json.dumps(text, ensure_ascii=False) if ambiguous else text
+    if ambiguous:
+        return json.dumps(text, ensure_ascii=False)
+    return text
 
 
-def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
-    """Strata of each sample. A boolean mask is one set, several masks may overlap; otherwise, each value is a set.
+def stratum_codes(
+    control_features: Table | CodedColumns, strata: Strata | None = None
+) -> tuple[Integers, Strata]:
+    """Strata of each sample: every value of a column is one, whatever its type, and each
+    combination of several.
 
     ``strata`` are those of earlier samples: values are matched as those of groups are.
 
     >>> first, strata = stratum_codes([1, 2, 1])
     >>> strata.names, stratum_codes([2.0, None], strata)[0]
     (('control_features=1', 'control_features=2'), array([ 1, -1]))
+    >>> stratum_codes([True, False])[1].names
+    ('control_features=False', 'control_features=True')
     """
-    features = columns("control_features", control_features)
-    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in features.values())
-    if masks if strata is None else strata.values is None:
-        if not masks:
-            raise DataError("control_features must be boolean masks, as those of the first rows were")
-        membership = np.stack([column.astype(np.bool_) for column in features.values()], axis=1)
-        return membership_codes(membership), strata or overlapping_strata(list(features))
-    name, parts = " and ".join(features), None
+    features = coded_columns("control_features", control_features)
+    name = " and ".join(features)
+    parts = None
     column = next(iter(features.values()))
     if len(features) > 1:
-        column, parts = _cross(list(features.values()))
+        column, parts = _cross(name, features)
     if strata is None:
-        values = levels(name, column)
+        values = column.levels()
         if not values:
-            raise DataError(f"{name} contains missing values only; leave it out")
-        strata = strata_by_values(list(features), [(level,) if parts is None else parts[level] for level in values])
-    return codes(name, column, strata.values or ()), strata
+            if len(features) > 1:
+                raise DataError(
+                    f"no row has a value in each of {name}", remedy="leave one of them out"
+                )
+            raise DataError(f"{name} contains missing values only", remedy="leave it out")
+        strata = strata_by_values(
+            list(features), [(level,) if parts is None else parts[level] for level in values]
+        )
+    return column.places(strata.values or ()), strata
 
 
 def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Strata:
@@ -319,8 +398,6 @@ def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -
     """
     conditions = [tuple(zip(columns, row, strict=True)) for row in rows]
     names = [",".join(f"{column}={value}" for column, value in pairs) for pairs in conditions]
-    return separate_strata(names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions)
-
-
-def _all_booleans(column: Column) -> bool:
-    return column.dtype.kind == "O" and len(column) > 0 and all(isinstance(value, bool) for value in column.tolist())
+    return separate_strata(
+        names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions
+    )

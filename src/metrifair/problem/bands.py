@@ -19,18 +19,23 @@ MOST_CUTS = 100
 BANDS = 5  # in figures by group
 
 
-def candidate_cuts(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
+def candidate_cuts(
+    values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS
+) -> Floats:
     """Numbers to cut at (≤ and >): quantiles, or every value, that leave enough rows on each side.
 
     If none does, as with two values and a rare one, the cut with most rows on its smaller side.
 
-    >>> candidate_cuts(np.array([20.0, 30.0, 30.0, 40.0])), candidate_cuts(np.arange(1000.0), most=4)
+    >>> (candidate_cuts(np.array([20.0, 30.0, 30.0, 40.0])),
+    ...  candidate_cuts(np.arange(1000.0), most=4))
     (array([20., 30.]), array([ 49., 349., 649., 949.]))
     """
     distinct, place = np.unique(values, return_inverse=True)
     share = np.bincount(place, weight)
     upto = np.cumsum(share)[:-1] / share.sum()
-    inside = np.flatnonzero((upto >= LEAST_SIDE * (1 - 1e-9)) & (upto <= 1 - LEAST_SIDE * (1 - 1e-9)))
+    inside = np.flatnonzero(
+        (upto >= LEAST_SIDE * (1 - 1e-9)) & (upto <= 1 - LEAST_SIDE * (1 - 1e-9))
+    )
     if not len(inside) and len(upto):
         inside = np.abs(upto - 0.5).argmin(keepdims=True)
     if len(inside) > most:
@@ -41,22 +46,33 @@ def candidate_cuts(values: Floats, weight: Floats | None = None, *, most: int = 
 
 
 def quantile_cuts(
-    values: Floats, weight: Floats | None, bands: int, *, rows: NDArray[Any] | None = None, least: float = 1
+    values: Floats,
+    weight: Floats | None,
+    bands: int,
+    *,
+    rows: NDArray[Any] | None = None,
+    least: float = 1,
 ) -> Floats:
-    """Numbers that cut rows into ``bands`` of about equal weight, or fewer, so that each has at least ``least`` rows.
+    """Numbers that cut rows into ``bands`` of about equal weight, or fewer, so that each has at
+    least ``least`` rows.
 
-    ``rows`` is the number of rows of each value. If two bands cannot have enough, the cut nearest to it.
+    ``rows`` is the number of rows of each value. If two bands cannot have enough, the cut nearest
+    to it.
 
     >>> quantile_cuts(np.arange(10.0), None, 5), quantile_cuts(np.arange(10.0), None, 5, least=3)
     (array([1., 3., 5., 7.]), array([3., 6.]))
     """
     distinct, place = np.unique(values, return_inverse=True)
-    share, below = np.bincount(place, weight), np.cumsum(np.bincount(place, rows))
+    share = np.bincount(place, weight)
+    below = np.cumsum(np.bincount(place, rows))
     upto = np.cumsum(share) / share.sum()
     bands = int(np.clip(below[-1] // least, 2, bands))
     cuts = [-1]
     for at in np.unique(np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))):
-        if below[at] - (below[cuts[-1]] if len(cuts) > 1 else 0) >= least and below[-1] - below[at] >= least:
+        if (
+            below[at] - (below[cuts[-1]] if len(cuts) > 1 else 0) >= least
+            and below[-1] - below[at] >= least
+        ):
             cuts.append(at)
     if len(cuts) == 1 and len(distinct) > 1:
         cuts.append(np.minimum(below, below[-1] - below).argmax())
@@ -71,10 +87,12 @@ def in_bands(
     rows: NDArray[Any] | None = None,
     least: float = 1,
 ) -> Problem:
-    """Cut numeric attributes into groups: ``bands`` of about equal weight, or one band between all candidate cuts.
+    """Cut numeric attributes into groups: ``bands`` of about equal weight, or one band between all
+    candidate cuts.
 
     Rows up to a cut are compared with all rows above it, and groups in pairs. If rows were counted,
-    ``weight`` and ``rows`` are the totals of each value. Each of ``bands`` has at least ``least`` rows if possible.
+    ``weight`` and ``rows`` are the totals of each value. Each of ``bands`` has at least ``least``
+    rows if possible.
 
     >>> from metrifair.problem.problem import Inputs, make_problem
     >>> ages = make_problem(Inputs(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
@@ -84,8 +102,10 @@ def in_bands(
     independence = problem.scheme.contrast == "independence"
     if problem.numbers is None and not (independence and bands):
         return problem
-    groups, attributes = problem.groups.copy(), list(problem.scheme.attributes)
-    weight = problem.weight if weight is None else weight
+    groups = problem.groups.copy()
+    attributes = list(problem.scheme.attributes)
+    if weight is None:
+        weight = problem.weight
     for place, attribute in enumerate(attributes):
         if problem.numbers is None or not attribute.is_number:
             continue
@@ -99,7 +119,9 @@ def in_bands(
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
         groups[present, place] = np.searchsorted(cuts, values)
-        attributes[place] = Attribute(attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist()))
+        attributes[place] = Attribute(
+            attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist())
+        )
     contrast = "pairs" if independence else problem.scheme.contrast
     scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
-    return replace(problem, scheme=scheme, groups=groups, numbers=None)
+    return replace(problem, scheme=scheme.for_groups(groups), groups=groups, numbers=None)

@@ -6,14 +6,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations as pairs_of
+from itertools import pairwise, product
+from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import EVERYONE, LABEL, Conditions, Criterion, Strata, label_sets, membership_codes
+from metrifair.problem.criteria import (
+    EVERYONE,
+    LABEL,
+    Conditions,
+    Criterion,
+    Strata,
+    label_sets,
+    membership_codes,
+)
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
@@ -22,10 +32,13 @@ Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
 CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")
 Combine: TypeAlias = Literal["mean", "sum"]
 
-REST = "the rest"
+THE_REST = "the rest"
 """The name of all groups but one."""
 
 _LARGEST_TABLE = 2_000_000
+"""Entries in a table of all combinations of groups; beyond it, only the combinations that occur
+in rows have cells.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,14 +56,18 @@ class Comparison:
     attribute: str = "group"
     within: str = "everyone"
     groups: tuple[str, str] = ("left", "right")
-    labels: str = "everyone"  # the set of labels among which it is made; ``within`` names the control stratum too
+    # the set of labels among which it is made; ``within`` names the control stratum too
+    labels: str = "everyone"
     conditions: Conditions = ()  # what ``within`` names, as values
-    values: tuple[object, ...] = ()  # of the two groups; the parts of an intersection are a tuple, the rest is None
+    # of the two groups; the parts of an intersection are a tuple, the rest is None
+    values: tuple[object, ...] = ()
 
     @property
     def sides(self) -> tuple[tuple[int, ...], ...]:
         """The cells of both sides; of a dependence, there is one."""
-        return tuple(side for side in (self.left, self.right) if side or not isinstance(self, Dependence))
+        return tuple(
+            side for side in (self.left, self.right) if side or not isinstance(self, Dependence)
+        )
 
     def needs(self, usual: int) -> int:
         """Rows of each kind that a batch needs, where comparisons usually need so many."""
@@ -62,10 +79,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Dependence(Comparison):
-    """A collection of cells, ``left``, in which scores should not depend on an attribute's values; nothing is right.
+    """A collection of cells, ``left``, in which scores should not depend on an attribute's values;
+    nothing is right.
 
-    The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy distance of their
-    distance covariance: a constant of the first rows; None: of the rows at hand.
+    The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy
+    distance of their distance covariance: a constant of the first rows; None: of the rows at hand.
 
     >>> str(Dependence((0,), attribute="age", within="label=1"))
     'age, label=1'
@@ -78,18 +96,22 @@ class Dependence(Comparison):
     scale: float | None = None
 
     def __str__(self) -> str:
-        return self.attribute if self.within == "everyone" else f"{self.attribute}, {self.within}"
+        if self.within == "everyone":
+            return self.attribute
+        return f"{self.attribute}, {self.within}"
 
     def needs(self, usual: int) -> int:
         """Four rows, where other comparisons need two."""
-        return usual if usual < 2 else 2 * usual
+        if usual < 2:
+            return usual
+        return 2 * usual
 
 
 def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tuple[float, ...]:
     """The weight of each comparison in the penalty, whether they are summed or averaged.
 
-    The mean is over pairs of groups and control strata: a strength means the same however many of them there are. Sets
-    of labels and attributes, which measure different things, are summed.
+    The mean is over pairs of groups and control strata: a strength means the same however many of
+    them there are. Sets of labels and attributes, which measure different things, are summed.
 
     >>> three = [Comparison((a,), (b,), "race") for a, b in ((0, 1), (0, 2), (1, 2))]
     >>> penalty_weights([*three, Comparison((3,), (4,), "sex")], "mean")
@@ -99,41 +121,39 @@ def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tupl
     if combine == "sum":
         return (1.0,) * len(comparisons)
     averaged = Counter((comparison.attribute, comparison.labels) for comparison in comparisons)
-    return tuple(1 / averaged[comparison.attribute, comparison.labels] for comparison in comparisons)
+    return tuple(
+        1 / averaged[comparison.attribute, comparison.labels] for comparison in comparisons
+    )
 
 
 def check_dependences(comparisons: Sequence[Comparison], metric: object) -> None:
-    """Raise a DataError if a comparison is a dependence on an attribute, and the metric cannot measure that."""
-    dependent = next((comparison for comparison in comparisons if isinstance(comparison, Dependence)), None)
+    """Raise a DataError if a comparison is a dependence on an attribute, and the metric cannot
+    measure that.
+    """
+    dependent = next(
+        (comparison for comparison in comparisons if isinstance(comparison, Dependence)), None
+    )
     if dependent is not None and metric != "energy":
         name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
         raise DataError(
-            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {name}; cut "
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, "
+            f"got {name}; cut "
             "numbers into groups for other metrics, and use contrast='pairs'"
         )
 
 
-class SignedDraws(NamedTuple):
-    """Weights of pairs of drawn rows, with signed weights, in an unbiased estimate of the distance of all rows.
-
-    The signed weight of a row in a comparison is its share of the left side less its share of the right side.
-    """
-
-    pairs: float  # two different draws
-    diagonal: float  # a draw and itself
-
-
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
+    """The rows of a batch that a comparison uses: those of its left side, then those of its right
+    side.
 
     Its arrays are NumPy's, or tensors if the batch has tensors.
 
-    ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
-    ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is the share of the
-    data's rows of each block that was drawn without replacement: 1 is all of them; None: they are fresh, or were drawn
-    with replacement. Where groups have probabilities, a row may be on both sides; or all rows are on the left, with
-    ``signed`` weights.
+    ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed
+    counts (one block: ordinary independent samples); ``weights`` give the blocks their true shares.
+    ``fraction`` is the share of the data's rows of each block that was drawn without replacement: 1
+    is all of them; None: they are fresh, or were drawn with replacement. Where groups have
+    probabilities, a row may be on both sides.
     """
 
     rows: Any  # array or slice
@@ -141,18 +161,23 @@ class Sides:
     right: tuple[int, ...]
     weights: Any = None  # (..., n)
     fraction: Any = None  # (..., blocks)
-    dependence: Dependence | None = None  # of the rows' scores on their attribute; nothing is on the right then
-    signed: SignedDraws | None = None  # weights are signed; nothing is on the right then
+    # of the rows' scores on their attribute; nothing is on the right then
+    dependence: Dependence | None = None
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Samples on the left and on the right; of a dependence and of signed weights, samples."""
-        one_sided = self.dependence is not None or self.signed is not None
-        return (sum(self.left),) if one_sided else (sum(self.left), sum(self.right))
+        """Samples on the left and on the right; of a dependence, samples."""
+        if self.dependence is not None:
+            return (sum(self.left),)
+        return sum(self.left), sum(self.right)
 
     def for_coordinates(self) -> Sides:
-        """The same rows of scores (..., coordinates, n): weights get an axis for the coordinates."""
-        weights, fraction = (part if part is None else part[..., None, :] for part in (self.weights, self.fraction))
+        """The same rows of scores (..., coordinates, n): weights get an axis for the
+        coordinates.
+        """
+        weights, fraction = (
+            part if part is None else part[..., None, :] for part in (self.weights, self.fraction)
+        )
         return replace(self, weights=weights, fraction=fraction)
 
 
@@ -163,7 +188,10 @@ def rows_by_cell(cell: Integers, cells: int) -> list[Integers]:
     [array([1]), array([0, 2]), array([], dtype=int64)]
     """
     counts = np.bincount(cell, minlength=cells)
-    short = cell.astype(np.uint16) if len(counts) < 2**16 else cell  # which NumPy sorts by their digits
+    # which NumPy sorts by their digits
+    short = cell
+    if len(counts) < 2**16:
+        short = cell.astype(np.uint16)
     return np.split(np.argsort(short, kind="stable"), np.cumsum(counts)[:-1])
 
 
@@ -174,22 +202,31 @@ def make_sides(
     *,
     drawn_from: Integers | None = None,
 ) -> tuple[Sides, ...]:
-    """The rows of each comparison among samples in these cells; ``weight`` is one number per sample.
+    """The rows of each comparison among samples in these cells; ``weight`` is one number per
+    sample.
 
-    ``drawn_from`` are the cells of the data set that the samples were drawn from without replacement.
+    ``drawn_from`` are the cells of the data set that the samples were drawn from without
+    replacement.
 
     >>> make_sides([Comparison((0,), (1, 2))], np.array([2, 0, 1]))[0].rows
     array([1, 0, 2])
     """
-    cells = 1 + max((max(comparison.left + comparison.right) for comparison in comparisons), default=-1)
+    # pairs share their sides
+    distinct = {id(side): side for comparison in comparisons for side in comparison.sides}
+    cells = 1 + max((max(side) for side in distinct.values()), default=-1)
     by_cell = rows_by_cell(cell, cells)  # sorted once, however many comparisons there are
-    sizes = None if drawn_from is None else np.bincount(drawn_from, minlength=cells)
+    sizes = None
+    if drawn_from is not None:
+        sizes = np.bincount(drawn_from, minlength=cells)
+    rows_of = {
+        key: by_cell[side[0]]
+        if len(side) == 1
+        else np.sort(np.concatenate([by_cell[place] for place in side]))
+        for key, side in distinct.items()
+    }
     sides = []
     for comparison in comparisons:
-        blocks = [
-            by_cell[side[0]] if len(side) == 1 else np.sort(np.concatenate([by_cell[place] for place in side]))
-            for side in comparison.sides
-        ]
+        blocks = [rows_of[id(side)] for side in comparison.sides]
         rows = np.concatenate(blocks)
         left, right = [(len(block),) for block in blocks] if len(blocks) > 1 else [(len(rows),), ()]
         fraction = None
@@ -197,17 +234,23 @@ def make_sides(
             total = np.array([sizes[list(side)].sum() for side in comparison.sides])
             with np.errstate(invalid="ignore"):  # a side without rows
                 fraction = np.array([len(block) for block in blocks]) / total
-        weights = None if weight is None else weight[rows]
-        dependence = comparison if isinstance(comparison, Dependence) else None
+        weights = None
+        if weight is not None:
+            weights = weight[rows]
+        dependence = None
+        if isinstance(comparison, Dependence):
+            dependence = comparison
         sides.append(Sides(rows, left, right, weights, fraction, dependence))
     return tuple(sides)
 
 
 class Attribute(NamedTuple):
-    """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known.
+    """A protected attribute and its groups, in the order of their codes; a number has none, and
+    code 0 if known.
 
-    With ``cuts``, groups are the bands of a number between them: rows up to a cut are compared with all rows above it.
-    An intersection of several columns has a tuple of their values for each group, where rows showed them.
+    With ``cuts``, groups are the bands of a number between them: rows up to a cut are compared with
+    all rows above it. An intersection of several columns has a tuple of their values for each
+    group, where rows showed them.
     """
 
     name: str
@@ -220,7 +263,9 @@ class Attribute(NamedTuple):
     @property
     def codes(self) -> int:
         """Number of codes."""
-        return 1 if self.is_number else len(self.groups)
+        if self.is_number:
+            return 1
+        return len(self.groups)
 
     @property
     def values(self) -> tuple[object, ...]:
@@ -230,37 +275,91 @@ class Attribute(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A criterion compiled with attributes and strata: the cell of each row, and the cells that are compared.
+    """A criterion compiled with attributes and strata: the cell of each row, and the cells that are
+    compared.
 
     >>> from metrifair.problem.criteria import EQUAL_OPPORTUNITY
-    >>> cells = compile_cells(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
+    >>> cells = compile_cells(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no",
+    ...     "yes"))
     >>> [str(comparison) for comparison in cells.comparisons]
     ["sex 'f' against 'm', label=yes"]
-    >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))      # -1: group unknown
+    >>> # -1: group unknown
+    >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))
     array([0, 1, 2, 2])
     """
 
     criterion: Criterion
-    table: Integers  # (label patterns, strata + 1, groups + 1, ...) -> cell; index -1 is "unknown"
+    # (label patterns, strata + 1, groups + 1, ...) -> cell; index -1 is "unknown". With
+    # combinations: (label patterns, strata + 1, combinations)
+    table: Integers
     comparisons: tuple[Comparison, ...]
     has_strata: bool = False
+    # (combinations, attributes): distinct group codes of rows; None: all
+    combinations: Integers | None = None
 
     @property
     def count(self) -> int:
         """Number of cells."""
         return int(self.table.max()) + 1
 
-    def of(self, groups: Integers, *, labels: NDArray[Any] | None = None, strata: Integers | None = None) -> Integers:
-        """The cell of each sample, from its group codes (n, attributes), label code (or target) and stratum."""
+    def of(
+        self,
+        groups: Integers,
+        *,
+        labels: NDArray[Any] | None = None,
+        strata: Integers | None = None,
+    ) -> Integers:
+        """The cell of each sample, from its group codes (n, attributes), label code (or target)
+        and stratum.
+        """
         pattern = np.zeros(len(groups), dtype=np.int64)
         if self.criterion.needs_labels:
             if labels is None:
-                raise DataError(f"{self.criterion.name} compares groups within labels; pass the true labels")
+                raise DataError(
+                    f"{self.criterion.name} compares groups within labels; pass the true labels"
+                )
             pattern = _label_pattern(self.criterion, labels)
         if strata is None and self.has_strata:
-            raise DataError(f"{self.criterion.name} was compiled with strata; pass the stratum of each sample")
-        stratum = np.zeros(len(groups), dtype=np.int64) if strata is None else strata
-        return np.asarray(self.table[pattern, stratum, *groups.T])
+            raise DataError(
+                f"{self.criterion.name} was compiled with strata; pass the stratum of each sample"
+            )
+        stratum = strata
+        if strata is None:
+            stratum = np.zeros(len(groups), dtype=np.int64)
+        if self.combinations is None:
+            return np.asarray(self.table[pattern, stratum, *groups.T])
+        return np.asarray(self.table[pattern, stratum, _combination(groups, self.combinations)])
+
+
+def _combination(groups: Integers, combinations: Integers) -> Integers:
+    """The place of the group codes of each row among distinct combinations; a DataError if one is
+    not there.
+
+    >>> _combination(np.array([[1, 0], [-1, 2]]), np.array([[-1, 2], [0, 0], [1, 0]]))
+    array([2, 0])
+    """
+    distinct, place = np.unique(np.concatenate([combinations, groups]), axis=0, return_inverse=True)
+    if len(distinct) > len(combinations):
+        raise DataError(
+            "the groups of these rows make combinations that the first rows did not have; use "
+            "fewer attributes, or "
+            "coarser groups"
+        )
+    place = place.reshape(-1)
+    order = np.empty(len(combinations), dtype=np.int64)
+    order[place[: len(combinations)]] = np.arange(len(combinations))
+    return np.asarray(order[place[len(combinations) :]])
+
+
+def needs_combinations(attributes: Sequence[Attribute]) -> bool:
+    """Whether the attributes have too many combinations of groups for a cell of each.
+
+    >>> needs_combinations([Attribute("a", tuple(range(40)))] * 3)
+    False
+    >>> needs_combinations([Attribute("a", tuple(range(40)))] * 4)
+    True
+    """
+    return prod(attribute.codes + 1 for attribute in attributes) > _LARGEST_TABLE
 
 
 def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
@@ -273,7 +372,8 @@ def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
         expected = (len(labels), len(criterion.set_names))
         if membership.dtype != np.bool_ or membership.shape != expected:
             raise DataError(
-                f"the sets of {criterion.name} must be booleans of shape {expected}, one column for each of its "
+                f"the sets of {criterion.name} must be booleans of shape {expected}, one column "
+                "for each of its "
                 f"set_names, got {membership.dtype} of shape {membership.shape}"
             )
         return membership_codes(membership)
@@ -291,37 +391,72 @@ def compile_cells(
     strata: Strata | None = None,
     contrast: Contrast = "pairs",
     outcome: str = LABEL,
+    combinations: Integers | None = None,
 ) -> Cells:
-    """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
+    """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against
+    the rest).
+
+    ``combinations`` are the distinct group codes of the rows, (combinations, attributes); None: all
+    that are possible.
+    """
     check_known("contrast", contrast, CONTRASTS)
     _check(criterion, attributes, len(classes), strata)
-    sets, within = label_sets(criterion, classes, positive, outcome), strata or EVERYONE
-    member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
+    sets = label_sets(criterion, classes, positive, outcome)
+    within = strata or EVERYONE
+    member = np.einsum(
+        "ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])])
+    )
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
-    shape = *member.shape[:2], *(attribute.codes + 1 for attribute in attributes)
-    if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
+    groups = (
+        [attribute.codes + 1 for attribute in attributes]
+        if combinations is None
+        else [len(combinations)]
+    )
+    shape = *member.shape[:2], *groups
+    if prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
-            f"{len(attributes)} attributes, {member.shape[-1]} sets and their groups make more than {_LARGEST_TABLE} "
-            "combinations; use fewer attributes, coarser groups or fewer strata"
+            f"the attributes, the sets and their groups make more than {_LARGEST_TABLE:,} "
+            "combinations (attributes: "
+            f"{len(attributes)}, sets: {member.shape[-1]}); use fewer attributes, coarser groups "
+            "or fewer strata"
         )
-    # Where scores should not depend on an attribute, rows of all its known values share their cells.
+    # Where scores should not depend on an attribute, rows of all its known values share their
+    # cells.
     dependent = [attribute.is_number or contrast == "independence" for attribute in attributes]
     pairs = zip(attributes, dependent, strict=True)
-    roles = _roles(member, [np.arange(attribute.codes) * (not is_dependent) for attribute, is_dependent in pairs])
+    code_roles = [
+        np.arange(attribute.codes) * (not is_dependent) for attribute, is_dependent in pairs
+    ]
+    roles = (
+        _roles(member, code_roles)
+        if combinations is None
+        else _roles_of(combinations, member, code_roles)
+    )
     table = _cell_table(roles, shape)
     comparisons: list[Comparison] = []
-    for (a, attribute), (j, names) in product(enumerate(attributes), enumerate(_named_sets(sets, within))):
-        (labels, name, conditions), role = names, np.broadcast_to(roles[..., a, j], shape)
+    for (a, attribute), (j, names) in product(
+        enumerate(attributes), enumerate(_named_sets(sets, within))
+    ):
+        (labels, name, conditions) = names
+        role = np.broadcast_to(roles[..., a, j], shape)
         if dependent[a]:
             cells = _cells_in(table, role == 0)
-            dependence = Dependence(cells, (), attribute.name, name, ("any", ""), labels, conditions)
+            dependence = Dependence(
+                cells, (), attribute.name, name, ("any", ""), labels, conditions
+            )
             comparisons.append(replace(dependence, column=a, levels=len(attribute.groups)))
             continue
         comparisons += [
             Comparison(left, right, attribute.name, name, groups, labels, conditions, values)
             for left, right, groups, values in _contrasts(attribute, role, table, contrast)
         ]
-    return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
+    return Cells(
+        criterion,
+        table,
+        tuple(comparisons),
+        has_strata=strata is not None,
+        combinations=combinations,
+    )
 
 
 def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, Conditions]]:
@@ -334,7 +469,9 @@ def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, Condit
 
 
 def _cell_table(roles: Integers, shape: tuple[int, ...]) -> Integers:
-    """The cell of each combination of codes, numbered by first occurrence; a cell without comparisons is the last."""
+    """The cell of each combination of codes, numbered by first occurrence; a cell without
+    comparisons is the last.
+    """
     signatures = roles.reshape(-1, roles.shape[-1] * roles.shape[-2])
     _, first, inverse = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
     idle = (signatures[first] < 0).all(1)
@@ -349,49 +486,81 @@ def _cells_in(table: Integers, inside: Booleans) -> tuple[int, ...]:
 def _contrasts(
     attribute: Attribute, role: Integers, table: Integers, contrast: Contrast
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[str, str], tuple[object, object]]]:
-    """The cells of both sides, their names and values: of each cut, pair of groups, or group and the rest."""
-    groups, values = list(map(str, attribute.groups)), attribute.values
+    """The cells of both sides, their names and values: of each cut, pair of groups, or group
+    and the rest.
+    """
+    groups = list(map(str, attribute.groups))
+    values = attribute.values
     for place, cut in enumerate(attribute.cuts):
-        below, above = _cells_in(table, (role >= 0) & (role <= place)), _cells_in(table, role > place)
+        below = _cells_in(table, (role >= 0) & (role <= place))
+        above = _cells_in(table, role > place)
         names = f"≤{number_name(cut)}", f">{number_name(cut)}"
         yield below, above, names, names
     if attribute.cuts:
         return
     of_group = [_cells_in(table, role == code) for code in range(len(groups))]
     if contrast == "pairs" or len(groups) == 2:
-        for g, h in combinations(range(len(groups)), 2):
+        for g, h in pairs_of(range(len(groups)), 2):
             yield of_group[g], of_group[h], (groups[g], groups[h]), (values[g], values[h])
     else:
         for g, group in enumerate(groups):
-            yield of_group[g], _cells_in(table, (role >= 0) & (role != g)), (group, REST), (values[g], None)
+            yield (
+                of_group[g],
+                _cells_in(table, (role >= 0) & (role != g)),
+                (group, THE_REST),
+                (values[g], None),
+            )
 
 
-def _check(criterion: Criterion, attributes: Sequence[Attribute], classes: int, strata: Strata | None) -> None:
+def _check(
+    criterion: Criterion, attributes: Sequence[Attribute], classes: int, strata: Strata | None
+) -> None:
     if criterion.strata and strata is None:
-        raise DataError(f"{criterion.name} needs control_features; pass a column or a boolean mask")
+        raise DataError(f"{criterion.name} needs control_features; pass the stratum of each row")
     if criterion.labels is not None and criterion.bins is None and classes < 2:
         raise DataError(
-            f"{criterion.name} compares groups within labels, and there are {classes} classes; for a regression "
+            f"{criterion.name} compares groups within labels, and there are {classes} classes; for "
+            "a regression "
             "target cut it with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         )
-    if criterion.bins is not None and (not criterion.bins or any(a >= b for a, b in pairwise(criterion.bins))):
-        raise DataError(f"the bins of {criterion.name} must be ascending numbers, got {criterion.bins}")
+    if criterion.bins is not None and (
+        not criterion.bins or any(a >= b for a, b in pairwise(criterion.bins))
+    ):
+        raise DataError(
+            f"the bins of {criterion.name} must be ascending numbers, got {criterion.bins}"
+        )
     for attribute in attributes:
         if len(attribute.groups) < 2 and not attribute.is_number:
             raise DataError(
-                f"{attribute.name} has {len(attribute.groups)} group(s): {list(attribute.groups)}; fairness between "
+                f"{attribute.name} has {len(attribute.groups)} group(s): {list(attribute.groups)}; "
+                "fairness between "
                 "groups needs at least two"
             )
 
 
 def _roles(member: Booleans, code_roles: Sequence[Integers]) -> Integers:
-    """The role of each group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes,
-    sets)."""
+    """The role of each group code in each set, -1 outside it: (label patterns, strata + 1, groups +
+    1, ..., attributes, sets).
+    """
     axes = len(code_roles)
     inside = member.reshape(*member.shape[:2], *[1] * axes, member.shape[2])
     roles = []
     for a, role in enumerate(code_roles):
-        code = np.append(role, -1).reshape([1, 1] + [len(role) + 1 if b == a else 1 for b in range(axes)] + [1])
+        code = np.append(role, -1).reshape(
+            [1, 1] + [len(role) + 1 if b == a else 1 for b in range(axes)] + [1]
+        )
         roles.append(np.where(inside, code, -1))
     shape = np.broadcast_shapes(*(role.shape for role in roles))
     return np.stack([np.broadcast_to(role, shape) for role in roles], axis=-2)
+
+
+def _roles_of(combinations: Integers, member: Booleans, code_roles: Sequence[Integers]) -> Integers:
+    """The same roles of combinations of group codes: (label patterns, strata + 1, combinations,
+    attributes, sets).
+    """
+    roles = [
+        np.append(role, -1)[codes] for role, codes in zip(code_roles, combinations.T, strict=True)
+    ]
+    code = np.stack(roles, axis=-1)  # (combinations, attributes)
+    inside = member[:, :, None, None, :]
+    return np.where(inside, code[None, None, :, :, None], -1)

@@ -17,25 +17,29 @@ from metrifair.support.checks import check_known
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
 SCORES = get_args(ScoreName)
-ScoreFunction: TypeAlias = Callable[[Any, Any], Any]  # (prediction, y) -> score; arrays, or tensors in training
+# (prediction, y) -> score; arrays, or tensors in training
+ScoreFunction: TypeAlias = Callable[[Any, Any], Any]
 Penalize: TypeAlias = Literal["prediction", "output"]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A score, and the sets of samples within which its distribution should not depend on the group.
+    """A score, and the sets of samples within which its distribution should not depend on the
+    group.
 
     Parameters
     ----------
     name : str
         Name, for messages and reports.
     score : {"prediction", "output", "loss", "log_prediction"} or callable, default="prediction"
-        The compared score. A function receives the prediction and the outcome: of two classes the positive one's
-        probability, and 1 where the label is the positive one. Both are NumPy arrays in audits and tensors in training.
+        The compared score. A function receives the prediction and the outcome: of two classes the
+        positive one's probability, and 1 where the label is the positive one. Both are NumPy arrays
+        in audits and tensors in training.
     labels : {"positive", "negative", "every"}, default=None
         The sets by label, "every" being one set for each; without it there is one set, everyone.
     bins : tuple of float, default=None
-        Bins of a regression target, which are its labels: the cuts between them. The highest bin is the positive label.
+        Bins of a regression target, which are its labels: the cuts between them. The highest bin is
+        the positive label.
     sets : callable, default=None
         Maps the outcomes, an array (n,), to a boolean membership (n, J).
     set_names : tuple of str, default=()
@@ -141,18 +145,23 @@ _MOST_OVERLAPPING_SETS = 12
 
 
 Conditions: TypeAlias = tuple[tuple[str, object], ...]
-"""The conditions of a set: pairs of a column, or "label", and its value; a tuple: one of its values.
+"""The conditions of a set: pairs of a column, or "label", and its value; a tuple: one of its
+values.
 
-A boolean mask, or a set of a criterion's own, is a column whose value is True. Everyone has no conditions.
+A set of a criterion's own is a column whose value is True. Everyone has no conditions.
 """
 
 
 class Strata(NamedTuple):
-    """Sets that the user passed: which ones each stratum belongs to. Stratum -1 belongs to none."""
+    """Sets of rows, by label or by the values of columns: which ones each stratum belongs to.
+
+    Stratum -1 has none.
+    """
 
     member: Booleans  # (strata, sets)
     names: tuple[str, ...]
-    values: tuple[object, ...] | None = None  # values of each stratum; None: its membership of the sets
+    # of the columns in each stratum; None: of sets by label
+    values: tuple[object, ...] | None = None
     conditions: tuple[Conditions, ...] = ()  # of each set
 
 
@@ -171,11 +180,19 @@ def separate_strata(
 
 
 def overlapping_strata(names: Sequence[str]) -> Strata:
-    """Every combination of sets that may overlap; stratum numbers are ``membership_codes`` their membership."""
+    """Every combination of sets that may overlap; stratum numbers are ``membership_codes``
+    their membership.
+    """
     if len(names) > _MOST_OVERLAPPING_SETS:
-        raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets are supported, got {len(names)}")
+        raise DataError(
+            f"at most {_MOST_OVERLAPPING_SETS} overlapping sets are supported, got {len(names)}"
+        )
     patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
-    return Strata((patterns & 1).astype(np.bool_), tuple(names), conditions=tuple(((name, True),) for name in names))
+    return Strata(
+        (patterns & 1).astype(np.bool_),
+        tuple(names),
+        conditions=tuple(((name, True),) for name in names),
+    )
 
 
 def membership_codes(membership: Booleans) -> Integers:
@@ -188,8 +205,12 @@ LABEL = "label"
 """The name of the outcome in conditions, and of an outcome without a name."""
 
 
-def label_sets(criterion: Criterion, classes: Sequence[object], positive: int, outcome: str = LABEL) -> Strata:
-    """The sets within which a criterion compares, by label; their names call the label ``outcome``."""
+def label_sets(
+    criterion: Criterion, classes: Sequence[object], positive: int, outcome: str = LABEL
+) -> Strata:
+    """The sets within which a criterion compares, by label; their names call the label
+    ``outcome``.
+    """
     if criterion.sets is not None:
         return overlapping_strata(criterion.set_names)
     if criterion.labels is None:
@@ -205,12 +226,15 @@ def label_sets(criterion: Criterion, classes: Sequence[object], positive: int, o
     mask = (np.arange(len(every.names)) == positive) == (criterion.labels == "positive")
     if mask.sum() == 1:
         place = int(mask.argmax())
-        name, conditions = every.names[place], every.conditions[place]
+        name = every.names[place]
+        conditions = every.conditions[place]
     elif criterion.bins is not None:
         highest = number_name(criterion.bins[-1])
-        name, conditions = f"{outcome}<{highest}", ((LABEL, f"<{highest}"),)
+        name = f"{outcome}<{highest}"
+        conditions = ((LABEL, f"<{highest}"),)
     else:
-        name, conditions = f"{outcome}≠{classes[positive]}", ((LABEL, tuple(compress(classes, mask))),)
+        name = f"{outcome}≠{classes[positive]}"
+        conditions = ((LABEL, tuple(compress(classes, mask))),)
     return Strata(mask[:, None], (name,), conditions=(conditions,))
 
 

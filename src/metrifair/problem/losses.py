@@ -1,6 +1,7 @@
 """Losses of predictions, one for each row: what risk parity compares.
 
-The errors of regression take NumPy arrays or tensors, so that training and audits share one formula.
+The errors of regression take NumPy arrays or tensors, so that training and audits share one
+formula.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def log_clipped(probability: Floats) -> Floats:
 def log_losses(probability: Floats, y: NDArray[Any]) -> Floats:
     """Minus the logarithm of the probability of each outcome.
 
-    ``probability`` is (n,), that of the outcome 1; or (n, classes), whose rows are divided by their sums.
+    ``probability`` is (n,), that of the outcome 1; or (n, classes), whose rows are divided by their
+    sums.
 
     >>> log_losses(np.array([0.5, 0.25]), np.array([1.0, 0.0])).round(3)
     array([0.693, 0.288])
@@ -64,25 +66,32 @@ def log_losses(probability: Floats, y: NDArray[Any]) -> Floats:
 
 
 def logits(probability: Floats) -> Floats:
-    """The output that a model has for a probability: of the positive of two classes (n,), or of each class.
+    """The output that a model has for a probability: of the positive of two classes (n,), or of
+    each class.
 
     >>> logits(np.array([0.5, 0.75])).round(3)
     array([0.   , 1.099])
     """
-    return log_clipped(probability) - (log_clipped(1 - probability) if probability.ndim == 1 else 0.0)
+    return log_clipped(probability) - (
+        log_clipped(1 - probability) if probability.ndim == 1 else 0.0
+    )
 
 
 def tied(losses: Floats, loss: str, size: float) -> Floats:
-    """Losses (n,), where those that differ only by rounding are equal; ``size`` is that of the largest number given.
+    """Losses (n,), where those that differ only by rounding are equal; ``size`` is that of the
+    largest number given.
 
-    A prediction of 0.3 for the label 1 is as wrong as one of 0.7 for the label 0, but 1 - 0.7 is not 0.3 to the last
-    digit, and its logarithm magnifies the difference. Comparing distributions depends on which losses are equal.
+    A prediction of 0.3 for the label 1 is as wrong as one of 0.7 for the label 0, but 1 - 0.7 is
+    not 0.3 to the last digit, and its logarithm magnifies the difference. Comparing distributions
+    depends on which losses are equal.
 
     >>> tied(np.array([0.5, 2.0, 0.5 + 1e-16]), "absolute_error", 2.0)
     array([0.5, 2. , 0.5])
     """
     distinct, place = np.unique(losses, return_inverse=True)
-    slope = {"log_loss": np.exp(distinct), "squared_error": 2 * np.sqrt(distinct)}.get(loss, np.ones_like(distinct))
+    slope = {"log_loss": np.exp(distinct), "squared_error": 2 * np.sqrt(distinct)}.get(
+        loss, np.ones_like(distinct)
+    )
     off = slope * size + (-log(SMALLEST_PROBABILITY) if loss == "log_loss" else distinct)
     differs = np.diff(distinct) > _ROUNDINGS * np.finfo(losses.dtype).eps * off[1:]
     first = np.append(True, differs)

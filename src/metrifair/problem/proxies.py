@@ -1,7 +1,8 @@
 """Groups that are not in the data: the probability of each group in place of the group itself.
 
-A row counts for every group in proportion to its probability: a problem has one entry for each row and group of
-positive probability. Its weight is the row's weight times that probability, so that code for weights needs no change.
+A row counts for every group in proportion to its probability: a problem has one entry for each row
+and group of positive probability. Its weight is the row's weight times that probability, so that
+code for weights needs no change.
 """
 
 from __future__ import annotations
@@ -15,65 +16,88 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.problem.tables import UNKNOWN, Column, Table, as_array, columns, distinct, one_column, same_rows
+from metrifair.problem.tables import (
+    UNKNOWN,
+    Column,
+    Table,
+    as_array,
+    columns,
+    distinct,
+    one_column,
+    same_rows,
+)
 from metrifair.problem.values import is_missing_value, place_among
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 
 Labels: TypeAlias = Literal["included", "independent"]
-"""Why figures by label are valid: probabilities use the label too, or the group is independent of score and label."""
+"""Why figures by label are valid: probabilities use the label too, or the group is independent
+of score and label.
+"""
 
 Assumption: TypeAlias = Literal["scores", "scores_and_labels", "labels_included", "observed"]
-"""The assumption behind group probabilities: given their inputs, the group is independent of the score, of score and
-label, or of the score given the label; or the observed group is independent of the score given the true one."""
+"""The assumption behind group probabilities: given their inputs, the group is independent of the
+score, of score and label, or of the score given the label; or the observed group is independent of
+the score given the true one.
+"""
 
 _ASSUMPTIONS: dict[Labels | None, Assumption] = {
     None: "scores",
     "independent": "scores_and_labels",
     "included": "labels_included",
 }
-_ROUNDING = 1e-6  # by which the probabilities of a row may miss 1
-_LARGEST_CONDITION = 20.0  # of a confusion matrix: beyond, errors of the observed groups grow too much
+_ROUNDING = 1e-6  # by which the probabilities of a row of a confusion matrix may miss 1
+# by which those of a row of the data may: columns with few digits are divided by their sum
+_DIGITS = 0.01 + 1e-9
+# of a confusion matrix: beyond, errors of the observed groups grow too much
+_LARGEST_CONDITION = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class GroupProbabilities:
     """Probabilities of groups that are not in the data, such as P(race | surname, place).
 
-    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of ``FairClassifier``,
-    ``FairRegressor``, boosters and group-blind post-processors, to ``AuditState.add``, as ``group`` to ``audit_file``
-    and ``audit_table``, or to ``nn.ProbabilityBatchSampler``. Each row counts for every group in proportion to its
-    probability. The figures are valid for the true groups only if score and group are independent given the inputs of
-    the probabilities. Reports state this assumption with the headline.
+    Pass it as ``sensitive_features`` to ``unfairness``, ``audit``, ``frontier`` and the ``fit`` of
+    ``FairClassifier``, ``FairRegressor``, boosters and group-blind post-processors, to
+    ``AuditState.add``, as ``group`` to ``audit_file`` and ``audit_table``, or to
+    ``nn.StratifiedBatchSampler``. Each row counts for every group in proportion to its
+    probability. The figures are valid for the true groups only if score and group are independent
+    given the inputs of the probabilities, as with most places. If score and probabilities are
+    independent given the group, as with most surnames, they are too small: an audit also reports
+    the figures divided by R2. Reports state both assumptions with the headline. Any other function,
+    such as ``unfairness`` and ``frontier``, computes weighted figures only.
 
     Parameters
     ----------
     table : array-like of shape (n_samples, n_groups), data frame or dict of columns
-        One column per group, named after it. The probabilities of a row must sum to 1. A row of missing values has a
-        missing group. For ``audit_file`` and ``audit_table``: the names of the columns, as a list or as a dict by
-        group.
+        One column per group, named after it. The probabilities of a row must sum to 1. Sums between
+        0.99 and 1.01 are rounded: the row is divided by its sum. A row of missing values has a
+        missing group. For ``audit_file`` and ``audit_table``: the names of the columns, as a list
+        or as a dict by group.
     attribute : str
         Name of the protected attribute.
     source : str, default=None
         Source of the probabilities, such as "BISG". Reports show it.
     known_groups : array-like of shape (n_samples,) or str, default=None
-        The true groups of a random sample of the rows, missing elsewhere. They correct the estimates and show whether
-        the probabilities are calibrated. For files and tables: the name of the column.
+        The true groups of a random sample of the rows, missing elsewhere. They correct the
+        estimates and show whether the probabilities are calibrated. For files and tables: the name
+        of the column.
     cells : array-like of shape (n_samples,) or str, default=None
-        The inputs of the probabilities as one column, such as the census tract. They bound selection rates without the
-        assumption. For files and tables: the name of the column.
+        The inputs of the probabilities as one column, such as the census tract. They bound
+        selection rates without the assumption. For files and tables: the name of the column.
     confusion : array-like of shape (n_groups, n_groups), default=None
-        P(observed group | true group), one row per true group, for observed groups that can be wrong. ``table`` then
-        contains the observed groups as 0 and 1.
+        P(observed group | true group), one row per true group, for observed groups that can be
+        wrong. ``table`` then contains the observed groups as 0 and 1.
     with_labels : {"included", "independent"}, default=None
-        Assumption under which figures that use labels are computed. "included": the probabilities are P(group |
-        inputs, label). "independent": score and label together are independent of the group given the inputs. By
-        default, such figures are omitted.
+        Assumption under which figures that use labels are computed. "included": the probabilities
+        are P(group | inputs, label). "independent": score and label together are independent of the
+        group given the inputs. By default, such figures are omitted.
 
     Examples
     --------
     >>> from metrifair import unfairness
-    >>> race = GroupProbabilities({"white": [0.9, 0.6, 0.2], "black": [0.1, 0.4, 0.8]}, attribute="race")
+    >>> race = GroupProbabilities({"white": [0.9, 0.6, 0.2], "black": [0.1, 0.4, 0.8]},
+    ...     attribute="race")
     >>> round(unfairness(None, [0.8, 0.6, 0.3], sensitive_features=race), 3)
     0.498
     """
@@ -98,12 +122,18 @@ class GroupProbabilities:
         with_labels: Labels | None = None,
     ) -> None:
         if not isinstance(attribute, str) or not attribute:
-            raise DataError("must be the name of the protected attribute", argument="attribute", received=attribute)
+            raise DataError(
+                "must be the name of the protected attribute",
+                argument="attribute",
+                received=attribute,
+            )
         if with_labels is not None:
             check_known("with_labels", with_labels, ("included", "independent"))
         if known_groups is not None and confusion is not None:
             raise DataError(
-                "correct the same figures", argument=("known_groups", "confusion"), remedy="pass only one of them"
+                "correct the same figures",
+                argument=("known_groups", "confusion"),
+                remedy="pass only one of them",
             )
         values = table, attribute, source, known_groups, cells, confusion, with_labels
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
@@ -145,7 +175,8 @@ class GroupProbabilities:
         raise DataError(
             f"are probabilities of {self.attribute}, which this function does not accept",
             argument="sensitive_features",
-            remedy="pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
+            remedy="pass the group of each row, or use what accepts them, such as audit or "
+            "FairClassifier.fit",
         )
 
 
@@ -157,14 +188,17 @@ class RowProbabilities(NamedTuple):
     values: Floats  # (n, groups), NaN where a row has none
     known: Integers | None  # (n,): codes of true groups, -1 where they are missing
     cells: Integers | None  # (n,): codes of the inputs
-    inverse: Floats | None  # of the confusion matrix: observed groups as rows, times it, are weights of the true groups
+    # of the confusion matrix: observed groups as rows, times it, are weights of the true groups
+    inverse: Floats | None
     labels: Labels | None
     source: str | None
 
     @property
     def assumption(self) -> Assumption:
         """The assumption of figures that are weighted by them."""
-        return _ASSUMPTIONS[self.labels] if self.inverse is None else "observed"
+        if self.inverse is None:
+            return _ASSUMPTIONS[self.labels]
+        return "observed"
 
     def take(self, rows: Any) -> RowProbabilities:
         """Some of the rows."""
@@ -180,13 +214,15 @@ class Memberships:
     group: Integers  # (entries,): codes, -1 where the group is missing
     share: Floats  # (entries,); 1 where the group is missing
     rows: RowProbabilities
-    labels_unused: bool = False  # labels were passed, but no assumption allows probabilities by label
+    # labels were passed, but no assumption allows probabilities by label
+    labels_unused: bool = False
 
     @classmethod
     def of(cls, rows: RowProbabilities, *, labels_unused: bool = False) -> Memberships:
         """The groups of positive probability of each row, or that its group is missing.
 
-        >>> sex = GroupProbabilities({"f": [0.25, np.nan, 0.0], "m": [0.75, np.nan, 1.0]}, attribute="sex")
+        >>> sex = GroupProbabilities({"f": [0.25, np.nan, 0.0], "m": [0.75, np.nan, 1.0]},
+        ...     attribute="sex")
         >>> found = Memberships.of(row_probabilities(sex))
         >>> found.row, found.group, found.share
         (array([0, 0, 1, 2]), array([ 0,  1, -1,  1]), array([0.25, 0.75, 1.  , 1.  ]))
@@ -205,7 +241,8 @@ class Memberships:
 def row_probabilities(proxy: GroupProbabilities) -> RowProbabilities:
     """The probabilities of all rows, checked.
 
-    >>> found = row_probabilities(GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, np.nan]}, attribute="sex"))
+    >>> found = row_probabilities(GroupProbabilities({"a": [0.5, np.nan], "b": [0.5, np.nan]},
+    ...     attribute="sex"))
     >>> found.name, found.groups, found.values[0]
     ('P(sex)', ('a', 'b'), array([0.5, 0.5]))
     """
@@ -214,29 +251,43 @@ def row_probabilities(proxy: GroupProbabilities) -> RowProbabilities:
 
 def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
     same_rows(table=proxy.table, known_groups=proxy.known_groups, cells=proxy.cells)
-    table = {str(group): as_array(str(group), column) for group, column in columns("table", proxy.table).items()}
+    table = {
+        str(group): as_array(str(group), column)
+        for group, column in columns("table", proxy.table).items()
+    }
     groups = tuple(table)
     if len(groups) < 2:
-        raise DataError(f"the probabilities of {proxy.attribute} need a column for each of two groups or more")
+        raise DataError(
+            f"the probabilities of {proxy.attribute} need a column for each of two groups or more"
+        )
     values = np.stack(list(table.values()), -1).astype(np.float64)
     gaps = np.isnan(values)
     present = ~gaps.all(1)
     totals = values[present].sum(1)
-    wrong = ~((values[present] >= 0) & (values[present] <= 1)).all(1) | ~(np.abs(totals - 1) <= _ROUNDING)
+    wrong = ~((values[present] >= 0) & (values[present] <= 1)).all(1) | ~(
+        np.abs(totals - 1) <= _DIGITS
+    )
     if wrong.any():
         place = int(np.flatnonzero(present)[wrong.argmax()])
+        rows = "1 row does"
+        if wrong.sum() != 1:
+            rows = f"{wrong.sum():,} rows do"
         raise DataError(
-            f"the probabilities of {proxy.attribute} must lie in [0, 1] with a sum of 1 in each row, or be missing in "
-            "the whole row",
+            f"the probabilities of {proxy.attribute} must lie in [0, 1] with a sum of 1 in each "
+            "row "
+            f"(within 0.01), or be missing in the whole row, which {rows} not satisfy",
             received=dict(zip(groups, values[place].tolist(), strict=True)),
-            remedy=f"divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
+            remedy="name the column of every group, write percentages as shares, and leave all "
+            "columns of a row empty "
+            "if its group is unknown",
         )
     values[present] /= totals[:, None]
     inverse = None
     if proxy.confusion is not None:
         if not np.isin(values[present], (0.0, 1.0)).all():
             raise DataError(
-                "needs a table of observed groups (0 and 1), and this table has other values", argument="confusion"
+                "needs a table of observed groups (0 and 1), and this table has other values",
+                argument="confusion",
             )
         inverse = _inverse(proxy.confusion, len(groups))
     return RowProbabilities(
@@ -261,22 +312,28 @@ def probability_name(attribute: str) -> str:
 
 
 def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, Column]:
-    """The columns of groups by attribute; or those of their probabilities, and of the groups that are known.
+    """The columns of groups by attribute; or those of their probabilities, and of the groups that
+    are known.
 
-    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex", known_groups=["m", None])
+    >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex",
+    ...     known_groups=["m", None])
     >>> list(group_columns(sex))
     ['P(sex=f)', 'P(sex=m)', 'sex']
     """
     if not isinstance(sensitive_features, GroupProbabilities):
         return columns("sensitive_features", sensitive_features)
-    name, known_groups = sensitive_features.attribute, sensitive_features.known_groups
+    name = sensitive_features.attribute
+    known_groups = sensitive_features.known_groups
     shares = columns("table", sensitive_features.table)
     by_name = {f"P({name}={group})": as_array(group, share) for group, share in shares.items()}
-    return by_name if known_groups is None else by_name | {name: one_column("known_groups", known_groups)}
+    if known_groups is None:
+        return by_name
+    return by_name | {name: one_column("known_groups", known_groups)}
 
 
 def probability_columns(proxy: GroupProbabilities) -> dict[str, str]:
-    """The columns of a file or table with the probability of each group; a DataError if they are values.
+    """The columns of a file or table with the probability of each group; a DataError if they are
+    values.
 
     >>> probability_columns(GroupProbabilities(["p_white", "p_black"], attribute="race"))
     {'p_white': 'p_white', 'p_black': 'p_black'}
@@ -324,7 +381,9 @@ def with_values(
 def _true_groups(known_groups: Table, groups: Sequence[str]) -> Integers:
     """The place of each row's true group, -1 where it is missing."""
     values, inverse = distinct(one_column("known_groups", known_groups))
-    places = [UNKNOWN if is_missing_value(value) else place_among(value, groups) for value in values]
+    places = [
+        UNKNOWN if is_missing_value(value) else place_among(value, groups) for value in values
+    ]
     if None in places:
         raise DataError(
             f"must be missing or one of the groups {list(groups)}",
@@ -335,19 +394,25 @@ def _true_groups(known_groups: Table, groups: Sequence[str]) -> Integers:
 
 
 def _inverse(confusion: Any, groups: int) -> Floats:
-    """The inverse of a confusion matrix; a DataError where it is none, or amplifies errors too much."""
+    """The inverse of a confusion matrix; a DataError where it is none, or amplifies errors too
+    much.
+    """
     matrix = np.asarray(as_array("confusion", confusion), dtype=np.float64)
-    rows_sum = matrix.shape == (groups, groups) and np.allclose(matrix.sum(1), 1, rtol=0, atol=_ROUNDING)
+    rows_sum = matrix.shape == (groups, groups) and np.allclose(
+        matrix.sum(1), 1, rtol=0, atol=_ROUNDING
+    )
     if not rows_sum or not (matrix >= 0).all():
         raise DataError(
-            f"must contain P(observed group | true group): {groups} rows of {groups} probabilities with a sum of 1",
+            f"must contain P(observed group | true group): {groups} rows of {groups} probabilities "
+            "with a sum of 1",
             argument="confusion",
             received=matrix.tolist(),
         )
     condition = float(np.linalg.cond(matrix))
     if not condition <= _LARGEST_CONDITION:
         raise DataError(
-            f"has condition number {condition:.3g}, above {_LARGEST_CONDITION:g}: the observed groups are too "
+            f"has condition number {condition:.3g}, above {_LARGEST_CONDITION:g}: the observed "
+            "groups are too "
             "unreliable to correct figures",
             argument="confusion",
             remedy="merge groups that are often confused",

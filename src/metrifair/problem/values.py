@@ -1,4 +1,6 @@
-"""Matching of values in any spelling of data frames, files and JSON documents, and names of numbers and bands."""
+"""Matching of values in any spelling of data frames, files and JSON documents, and names of
+numbers and bands.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +15,46 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metrifair.problem.spelling import COMMA, MISSING
+from metrifair.problem.spelling import COMMA, MISSING, NUMBER
 
 Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
-"""A canonical value: equal to another one if and only if both are the same group, label or stratum."""
+"""A canonical value: equal to another one if and only if both are the same group, label or
+stratum.
+"""
 
-# Text with leading zeros, as in "007", is a code and not a number.
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?P<decimals>\.\d+)?(?P<exponent>[eE][+-]?\d{1,3})?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_NUMBER = re.compile(NUMBER, re.ASCII)
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
 _BOOLEANS = {"true": True, "false": False}
-_COMMA, _WHOLE = re.compile(COMMA, re.ASCII), re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_COMMA = re.compile(COMMA, re.ASCII)
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _NO_THOUSANDS = re.compile(r"\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)", re.ASCII)
 _BAND = re.compile(r"≤[^,]+|\((?P<low>[^,]+),[^,]+\]|>(?P<above>[^,]+)")
 
 
 def canonical(value: object) -> Value:
-    """The value by which a group, label or stratum is compared, independent of type and file format.
+    """The value by which a group, label or stratum is compared, independent of type and file
+    format.
 
     - Missing values (None, NaN, NaT, pandas' NA) are None.
-    - Booleans, and the text "true" or "false" in any case, are booleans. They equal 1 and 0, as in Python.
-    - Numbers of any type, and text that writes one, are integers or floats: 1, 1.0, Decimal(1), "1" and "1.0" match.
-      Text with leading zeros, underscores, or "nan" and "inf" stays text.
-    - Dates, and text in ISO format, are ISO text. A datetime at midnight matches its date. A time zone is kept, as UTC.
+    - Booleans, and the text "true" or "false" in any case, are booleans. They equal 1 and 0, as in
+      Python.
+    - Numbers of any type, and text that writes one, are integers or floats: 1, 1.0, Decimal(1),
+      "1" and "1.0" match. Text with leading zeros, a plus, underscores, or "nan" and "inf" stays
+      text.
+    - Dates, and text in ISO format, are ISO text. A datetime at midnight matches its date. A time
+      zone is kept, as UTC.
     - A tuple, such as a combination of groups, is the tuple of its canonical parts.
     - Anything else is its text without surrounding spaces. Case counts.
 
-    >>> canonical(True) == canonical(1) == canonical(1.0) == canonical("1.0") == canonical(np.bool_(True))
-    True
-    >>> canonical("True"), canonical("1"), canonical(np.float32(0.1)), canonical(" North "), canonical("007")
+    >>> [canonical(value) == 1 for value in (True, 1, 1.0, "1.0", np.bool_(True))]
+    [True, True, True, True, True]
+    >>> (canonical("True"), canonical("1"), canonical(np.float32(0.1)), canonical(" North "),
+    ...  canonical("007"))
     (True, 1, 0.1, 'North', '007')
-    >>> canonical(date(2024, 5, 1)), canonical(np.datetime64("2024-05-01T00:00")), canonical("2024-05-01 00:00:00")
+    >>> (canonical(date(2024, 5, 1)), canonical(np.datetime64("2024-05-01T00:00")),
+    ...  canonical("2024-05-01 00:00:00"))
     ('2024-05-01', '2024-05-01', '2024-05-01')
     >>> canonical(float("nan")), canonical(("f", 2.0))
     (None, ('f', 2))
@@ -61,20 +73,25 @@ def canonical(value: object) -> Value:
 
 
 def canonical_values(values: Sequence[object]) -> tuple[Value, ...]:
-    """The canonical value of each of several distinct values; those that would coincide are their own text instead.
+    """The canonical value of each of several distinct values; those that would coincide are their
+    own text instead.
 
-    A column may contain "1" and "1.0", or "true" and "True", as different groups. They stay different.
+    A column may contain "1" and "1.0", or "true" and "True", as different groups. They stay
+    different.
 
     >>> canonical_values([0, 1.0]), canonical_values(["true", "True", "3"])
     ((0, 1), ('true', 'True', 3))
     """
     keys = [canonical(value) for value in values]
     times = Counter(keys)
-    return tuple(key if times[key] == 1 else str(value) for key, value in zip(keys, values, strict=True))
+    return tuple(
+        key if times[key] == 1 else str(value) for key, value in zip(keys, values, strict=True)
+    )
 
 
 def place_among(value: object, candidates: Sequence[object]) -> int | None:
-    """The place of a value among distinct candidates: the equal one, else the only one with its canonical value.
+    """The place of a value among distinct candidates: the equal one, else the only one with its
+    canonical value.
 
     >>> place_among("1", (0, 1)), place_among(True, ("false", "true")), place_among("yes", (0, 1))
     (1, 1, None)
@@ -83,8 +100,25 @@ def place_among(value: object, candidates: Sequence[object]) -> int | None:
     """
     if value in candidates:
         return list(candidates).index(value)
-    matches = [place for place, candidate in enumerate(canonical_values(candidates)) if candidate == canonical(value)]
-    return matches[0] if matches else None
+    matches = [
+        place
+        for place, candidate in enumerate(canonical_values(candidates))
+        if candidate == canonical(value)
+    ]
+    if matches:
+        return matches[0]
+    return None
+
+
+def is_number_text(text: str) -> bool:
+    """Whether text writes a number, which no file and no column reads as a name.
+
+    >>> [is_number_text(text) for text in ("0.5", "-.5", "1e3", " 7 ")]
+    [True, True, True, True]
+    >>> [is_number_text(text) for text in ("007", "1_000", "+1", "nan", "1,5", "")]
+    [False, False, False, False, False, False]
+    """
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def is_missing_value(value: object) -> bool:
@@ -100,16 +134,19 @@ def is_missing_value(value: object) -> bool:
 
 
 def decimal_comma_in(values: Iterable[object]) -> str | None:
-    """The first number with a decimal comma, if more than half of the texts are such numbers and the others are whole.
+    """The first number with a decimal comma, if more than half of the texts are such numbers and
+    the others are whole.
 
-    None otherwise, and where every number has three digits after the comma: 1,234 may be a thousand.
+    None otherwise, and where every number has three digits after the comma: 1,234 may be a
+    thousand.
 
     >>> decimal_comma_in(["7", "3,5", "0,25", "NA"])
     '3,5'
     >>> decimal_comma_in(["1,234", "7,000"]), decimal_comma_in(["3,5", "north"])
     (None, None)
     """
-    commas, known = [], 0
+    commas = []
+    known = 0
     for value in values:
         if is_missing_value(value) or (isinstance(value, str) and value.strip().lower() in MISSING):
             continue
@@ -118,7 +155,9 @@ def decimal_comma_in(values: Iterable[object]) -> str | None:
             commas.append(value)
         elif not isinstance(value, str) or not _WHOLE.fullmatch(value):
             return None
-    return commas[0] if len(commas) > known / 2 and any(map(_NO_THOUSANDS.match, commas)) else None
+    if len(commas) > known / 2 and any(map(_NO_THOUSANDS.match, commas)):
+        return commas[0]
+    return None
 
 
 def number_name(number: float) -> str:
@@ -127,7 +166,9 @@ def number_name(number: float) -> str:
     >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
     ('25', '1234567', '0.3')
     """
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
+    if float(number).is_integer() and abs(number) < 1e15:
+        return f"{number:.0f}"
+    return f"{number:.6g}"
 
 
 def band_names(cuts: Iterable[float]) -> tuple[str, ...]:
@@ -146,7 +187,9 @@ def band_start(name: object) -> float | None:
     >>> band_start("≤25"), band_start("(25,40.5]"), band_start(">40.5"), band_start("(a,b]")
     (-inf, 25.0, 40.5, None)
     """
-    band = _BAND.fullmatch(name) if isinstance(name, str) else None
+    band = None
+    if isinstance(name, str):
+        band = _BAND.fullmatch(name)
     if band is None:
         return None
     try:
@@ -156,18 +199,22 @@ def band_start(name: object) -> float | None:
 
 
 def _number(value: Any) -> int | float | str:
-    """An integer where the value is one. A float32 has the digits that it prints, as it would have in a file."""
+    """An integer where the value is one.
+
+    A float32 has the digits that it prints, as it would have in a file.
+    """
     if not isinstance(value, float | Decimal | np.floating):
         return int(value)
     if not isfinite(value):
         return str(value)
-    return int(value) if value == int(value) else float(str(value))
+    if value == int(value):
+        return int(value)
+    return float(str(value))
 
 
 def _from_text(text: str) -> Value:
-    number = _NUMBER.fullmatch(text)
-    if number is not None:
-        return _number(Decimal(text)) if number["decimals"] or number["exponent"] else int(text)
+    if is_number_text(text):
+        return _number(Decimal(text))
     if _DATE.fullmatch(text):
         try:
             return _date(datetime.fromisoformat(text))
@@ -183,7 +230,9 @@ def _date(value: date | np.datetime64) -> str:
         return value.isoformat()
     if value.tzinfo is not None:
         return value.astimezone(UTC).isoformat()
-    return value.date().isoformat() if value.time() == time() else value.isoformat()
+    if value.time() == time():
+        return value.date().isoformat()
+    return value.isoformat()
 
 
 def letters(name: str) -> str:

@@ -24,6 +24,14 @@ function numberText(value) {
   return text.replaceAll("-", "\u2212");
 }
 
+/** A p-value in four decimals; "at most" where no permutation was as extreme; as the texts made in Python. */
+function pText(value) {
+  if (value === null) return "\u2013";
+  const least = 1 / (1 + data.draws);
+  if (data.draws > 0 && value <= least * (1 + 1e-9)) return `\u2264 ${Number((Math.ceil(least * 1e4) / 1e4).toPrecision(6))}`;
+  return value >= 1e-4 ? value.toFixed(4) : "< 0.0001";
+}
+
 // ---- choosers ---------------------------------------------------------------------------------------------------
 
 const now = () => rows[state.row];

@@ -30,9 +30,9 @@ function showScored() {
 const MARKS = {
   value: { text: "measured", draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
   low: { text: () => `${data.confidence} interval (bootstrap)`, span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
+  divided: { text: "divided by R2", draw: (x) => svg("circle", { class: "measured hollow", cx: x, cy: 14, r: 5.5 }) },
   certified: { text: () => `at most, with ${data.confidence} confidence`, draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
   jointly: { text: "the same for all findings at once", draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
-  paper: { text: "the paper's bound", draw: (x) => inset(x, svg("path", { class: "paper", d: "M-5 4H5L0 12Z" })) },
   least: { text: "proven bracket of the value", span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
 };
 
@@ -79,7 +79,7 @@ function bar(row, axis) {
   if (end !== null) drawing.append(svg("rect", { class: "possible", y: 7, height: 14, width: at(end) }));
   for (const [key, { span, draw }] of Object.entries(MARKS).reverse()) {
     if (row[key] === null) continue;
-    if (row[key] > axis.high) drawing.append(inset("100%", svg("path", { class: "paper", d: "M2 9L9 14L2 19Z" })));
+    if (row[key] > axis.high) drawing.append(inset("100%", svg("path", { class: "beyond", d: "M2 9L9 14L2 19Z" })));
     else drawing.append(draw(at(row[key]), span && at(row[span[1]])));
   }
   item.append(name, html("span", { class: "numbers" }, barText(row)), drawing);

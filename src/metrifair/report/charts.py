@@ -1,5 +1,6 @@
-"""The content of charts: axes with round ticks, the groups' curves and their widest gap, as JSON of few digits;
-and charts that need no script, lines with bands and an interval on a scale, as SVG."""
+"""The content of charts: axes with round ticks, the groups' curves and their widest gap, as JSON of
+few digits; and charts that need no script, lines with bands and an interval on a scale, as SVG.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def axis(
 ) -> Axis:
     """An axis that covers all values with a small margin, and has about ``count`` round ticks.
 
-    ``from_zero`` starts it at 0; ``top`` is the largest possible value; ``least_span`` is its minimum width.
+    ``from_zero`` starts it at 0; ``top`` is the largest possible value; ``least_span`` is its
+    minimum width.
 
     >>> axis([0.1, 0.31], from_zero=True).ticks
     ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
@@ -51,7 +53,9 @@ def axis(
     low, high = (least if from_zero else least - air), max(min(most + air, top), most)
     rough = (high - low) / count
     power: float = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * step_size for step_size in _ROUND_STEPS if power * step_size >= rough * (1 - 1e-9))
+    step = next(
+        power * step_size for step_size in _ROUND_STEPS if power * step_size >= rough * (1 - 1e-9)
+    )
     return Axis(low, high, tuple(_ticks(low, high, step)))
 
 
@@ -89,20 +93,27 @@ class Gap:
         'Largest gap 0.500, at score 0.5003: 75.0% of “b” have it or less, 25.0% of “a”.'
         """
         return (
-            f"Largest gap {number_text(self.size)}, at score {score_text(self.score, is_place=True)}: "
-            f"{percent_text(self.high)} of “{self.upper}” have it or less, {percent_text(self.low)} of “{self.lower}”."
+            f"Largest gap {number_text(self.size)}, at score "
+            f"{score_text(self.score, is_place=True)}: "
+            f"{percent_text(self.high)} of “{self.upper}” have it or less, "
+            f"{percent_text(self.low)} of “{self.lower}”."
         )
 
 
 def widest_gap(curves: Curves) -> Gap | None:
-    """Where the distribution functions are furthest apart, on the grid; None for fewer than two groups.
+    """Where the distribution functions are furthest apart, on the grid; None for fewer than two
+    groups.
 
     >>> widest_gap(Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]}))
     Gap(score=1, lower='a', upper='b', low=0.5, high=0.9)
     """
     best: Gap | None = None
     for at, score in enumerate(curves.grid):
-        shares = {name: values[at] for name, values in curves.cumulative.items() if math.isfinite(values[at])}
+        shares = {
+            name: values[at]
+            for name, values in curves.cumulative.items()
+            if math.isfinite(values[at])
+        }
         if len(shares) < 2:
             continue
         lower, upper = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
@@ -112,7 +123,8 @@ def widest_gap(curves: Curves) -> Gap | None:
 
 
 def check_curve(curves: Curves, where: str) -> None:
-    """Raise a DataError if a curve and its grid differ in length: it would be drawn at wrong scores.
+    """Raise a DataError if a curve and its grid differ in length: it would be drawn at wrong
+    scores.
 
     >>> check_curve(Curves([0, 1], {"a": [1, 1]}, {"a": [0, 1, 1]}), "at strength 0.5")
     Traceback (most recent call last):
@@ -133,7 +145,8 @@ def check_curve(curves: Curves, where: str) -> None:
 
 
 def thin_curves(curves: Curves, most: int) -> Curves:
-    """The curves on at most about ``most`` evenly spaced scores of their grid; both ends and the widest gap remain.
+    """The curves on at most about ``most`` evenly spaced scores of their grid; both ends and the
+    widest gap remain.
 
     >>> thin_curves(Curves([0, 1, 2, 3, 4], {"a": [5, 6, 7, 8, 9]}, {}), 3)
     Curves(grid=[0, 2, 4], density={'a': [5, 7, 9]}, cumulative={})
@@ -267,14 +280,34 @@ def svg_chart(chart: LineChart) -> Markup:
     for value, text in y.ticks:
         _, down = at(x.low, value)
         parts.append(element("line", class_="grid", x1=str(_LEFT), x2=str(right), y1=down, y2=down))
-        parts.append(element("text", text, class_="tick", x=str(_LEFT - 6), y=str(float(down) + 4), text_anchor="end"))
+        parts.append(
+            element(
+                "text",
+                text,
+                class_="tick",
+                x=str(_LEFT - 6),
+                y=str(float(down) + 4),
+                text_anchor="end",
+            )
+        )
     for value, text in x.ticks:
         across, _ = at(value, y.low)
-        parts.append(element("text", text, class_="tick", x=across, y=str(bottom + 16), text_anchor="middle"))
-    parts.append(element("line", class_="axis", x1=str(_LEFT), x2=str(right), y1=str(bottom), y2=str(bottom)))
+        parts.append(
+            element("text", text, class_="tick", x=across, y=str(bottom + 16), text_anchor="middle")
+        )
+    parts.append(
+        element("line", class_="axis", x1=str(_LEFT), x2=str(right), y1=str(bottom), y2=str(bottom))
+    )
     middle = str((_LEFT + right) // 2)
     parts.append(
-        element("text", chart.x_title, class_="axis-title", x=middle, y=str(_HEIGHT - 6), text_anchor="middle")
+        element(
+            "text",
+            chart.x_title,
+            class_="axis-title",
+            x=middle,
+            y=str(_HEIGHT - 6),
+            text_anchor="middle",
+        )
     )
     if chart.diagonal:
         low, high = max(x.low, y.low), min(x.high, y.high)
@@ -283,9 +316,13 @@ def svg_chart(chart: LineChart) -> Markup:
     parts += [part for line in chart.lines for part in _line(line, at)]
     if chart.marked is not None:
         across, _ = at(chart.marked, y.low)
-        parts.append(element("line", class_="worst-cut", x1=across, x2=across, y1=str(_TOP), y2=str(bottom)))
+        parts.append(
+            element("line", class_="worst-cut", x1=across, x2=across, y1=str(_TOP), y2=str(bottom))
+        )
     label = f"{chart.title}: {chart.y_title}"
-    drawing = element("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
+    drawing = element(
+        "svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label
+    )
     return element("div", element("h3", chart.y_title), drawing, class_="plot still")
 
 
@@ -296,11 +333,16 @@ def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Mar
     color, dash = line.color % 7, (line.color % 7 + line.color // 7) % 4
     parts = []
     if line.band:
-        edge = [*((x, low) for x, low, _ in line.band), *((x, high) for x, _, high in reversed(line.band))]
+        edge = [
+            *((x, low) for x, low, _ in line.band),
+            *((x, high) for x, _, high in reversed(line.band)),
+        ]
         parts.append(element("polygon", class_=f"area c{color}", points=path(edge)))
     name = element("title", line.name)
     if line.points:
-        parts.append(element("polyline", name, class_=f"group c{color} d{dash}", points=path(line.points)))
+        parts.append(
+            element("polyline", name, class_=f"group c{color} d{dash}", points=path(line.points))
+        )
     for point in line.points if line.dots else ():
         across, down = at(*point)
         parts.append(element("circle", class_=f"fill c{color}", cx=across, cy=down, r="3"))
@@ -311,12 +353,23 @@ def line_key(names: Sequence[str]) -> Markup:
     """The legend of lines whose colors are numbered as their names are."""
     entries = []
     for at, name in enumerate(names):
-        line = element("line", class_=f"group c{at % 7} d{(at % 7 + at // 7) % 4}", x1="1", x2="27", y1="7", y2="7")
-        entries.append(element("li", element("svg", line, width="28", height="14", aria_hidden="true"), name))
+        line = element(
+            "line",
+            class_=f"group c{at % 7} d{(at % 7 + at // 7) % 4}",
+            x1="1",
+            x2="27",
+            y1="7",
+            y2="7",
+        )
+        entries.append(
+            element("li", element("svg", line, width="28", height="14", aria_hidden="true"), name)
+        )
     return element("ul", *entries, class_="key")
 
 
-def interval_bar(value: float, interval: Interval | None, limit: float, verdict: str = "") -> Markup:
+def interval_bar(
+    value: float, interval: Interval | None, limit: float, verdict: str = ""
+) -> Markup:
     """A value and its interval around 0, on a scale that ends at ``limit`` on either side."""
 
     def at(number: float) -> str:
@@ -329,5 +382,10 @@ def interval_bar(value: float, interval: Interval | None, limit: float, verdict:
         parts.append(element("line", class_=f"between {verdict}", y1="7", y2="7", **ends))
     parts.append(element("circle", class_=f"measured {verdict}", cx=at(value), cy="7", r="4"))
     return element(
-        "svg", joined(*parts), class_="change-bar", viewBox=f"0 0 {_BAR} 14", width=str(_BAR), aria_hidden="true"
+        "svg",
+        joined(*parts),
+        class_="change-bar",
+        viewBox=f"0 0 {_BAR} 14",
+        width=str(_BAR),
+        aria_hidden="true",
     )

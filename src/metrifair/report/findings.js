@@ -13,7 +13,8 @@ const CELLS = {
 };
 CELLS.from = { text: (row) => (row.from === null ? "\u2013" : `${numberText(row.from)} to ${numberText(row.to)}`), value: (row) => row.from };
 CELLS.chance = { text: (row) => data.chances[row.chance] || "\u2013", under: (row) => data.judges[row.judged], value: (row) => data.chances[row.chance] || null };
-for (const key of ["value", "p"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
+for (const key of ["value", "divided"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
+CELLS.p = { text: (row) => pText(row.p), value: (row) => row.p };
 
 /** What a search looks through. */
 function wordsOf(row) {
@@ -62,7 +63,7 @@ function tooFew(row) { return row.chance === data.chances.length - 1; }
 
 function fewLine() {
   const line = html("tr", { class: "apart" });
-  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, `Too few rows: fewer than ${countText(data.few)} in a group`));
+  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, data.few));
   return line;
 }
 
@@ -140,6 +141,8 @@ function figuresOf(row) {
   const bracket = row.least === null ? null : `${numberText(row.least)} to ${numberText(row.most)}`;
   const known = [
     [data.metrics[row.metric].name, numberText(row.value)],
+    ["Divided by R2", row.divided === null ? null : numberText(row.divided)],
+    ["R2", row.r2 === null ? null : numberText(row.r2)],
     ["Proven bracket", bracket],
     ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
     [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
@@ -147,8 +150,7 @@ function figuresOf(row) {
     ["Significance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
     ["Certified upper bound", row.certified === null ? null : numberText(row.certified)],
     ["Joint certified bound", row.jointly === null ? null : numberText(row.jointly)],
-    ["The paper's bound", row.paper === null ? null : numberText(row.paper)],
-    ["p-value", row.p === null ? null : numberText(row.p)],
+    ["p-value", row.p === null ? null : pText(row.p)],
     [`Rows of ${groupName(row, "left")}`, countText(row.leftSize)],
     [`Rows of ${groupName(row, "right")}`, countText(row.rightSize)],
   ];

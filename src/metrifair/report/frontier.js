@@ -13,6 +13,24 @@ function fillHighlights() {
   }));
 }
 
+/** What the chosen model costs: without the penalty, with it, and the difference. */
+function fillCosts() {
+  if (data.costs === null) return;
+  const table = html("table", { class: "costs" });
+  const head = html("tr");
+  head.append(...data.costs.columns.map((name, column) => (column ? html("th", { scope: "col" }, name) : html("td"))));
+  const thead = html("thead");
+  thead.append(head);
+  const body = html("tbody");
+  for (const [name, ...texts] of data.costs.rows) {
+    const row = html("tr");
+    row.append(html("th", { scope: "row" }, name), ...texts.map((text) => html("td", {}, text)));
+    body.append(row);
+  }
+  table.append(thead, body);
+  byId("costs").append(table);
+}
+
 // ---- slider -----------------------------------------------------------------------------------------------------
 
 function setUpSlider() {
@@ -93,25 +111,11 @@ function showCurrent(row) {
   host.replaceChildren(
     ...warnings.filter(Boolean).map((text) => html("p", { class: "warning" }, text)),
     list,
-    ...(row.parts.length ? [partsList(row.parts)] : []),
     ...notes.filter(Boolean).map((note) => html("p", { class: "hint" }, note)),
   );
 }
 
 function sentence(text) { return `${text[0].toUpperCase()}${text.slice(1)}.`; }
-
-/** The unfairness on training, validation and test rows, side by side. */
-function partsList(parts) {
-  const host = html("div", { class: "parts" });
-  const list = html("dl");
-  for (const [name, text] of parts) {
-    const part = html("div");
-    part.append(html("dt", {}, name), html("dd", {}, text));
-    list.append(part);
-  }
-  host.append(html("h3", {}, `${data.names.gap} on`), list);
-  return host;
-}
 
 function currentFigure(figure) {
   const value = html("dd");
@@ -132,7 +136,8 @@ function drawFrontier() {
   const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: `${data.names.utility} (up is better)` };
   const figure = plot(host, { x, y, ...titles, height, labelledby: "frontier-title" });
   frontier.figure = figure;
-  drawFloor(figure);
+  drawNoise(figure);
+  drawLimit(figure);
   drawBaseline(figure);
   const line = state.without ? data.frontier.lineWithout : data.frontier.line;
   figure.layer.append(svg("path", { class: "front", d: linePath(line.map((p) => p[0]), line.map((p) => p[1]), figure.toX, figure.toY) }));
@@ -148,11 +153,18 @@ function drawFrontier() {
   moveMarker();
 }
 
-/** Unfairness that chance alone would show: values in this strip are not told apart by the data. */
-function drawFloor({ layer, toX, box }) {
-  if (data.frontier.floor === null) return;
-  const right = Math.min(toX(data.frontier.floor), box.right);
-  layer.append(svg("rect", { class: "floor", x: box.left, y: box.top, width: right - box.left, height: box.bottom - box.top }));
+/** Unfairness in this strip cannot be distinguished from 0 with these rows. */
+function drawNoise({ layer, toX, box }) {
+  if (data.frontier.noise === null) return;
+  const right = Math.min(toX(data.frontier.noise), box.right);
+  layer.append(svg("rect", { class: "noise", x: box.left, y: box.top, width: right - box.left, height: box.bottom - box.top }));
+}
+
+/** The unfairness that the chosen model may have at most. */
+function drawLimit({ layer, toX, box }) {
+  if (data.frontier.limit === null) return;
+  const x = toX(data.frontier.limit);
+  layer.append(svg("line", { class: "limit-line", x1: x, x2: x, y1: box.top, y2: box.bottom }));
 }
 
 /** Where a model stands that decides the same for everyone: nothing below the line is worth having. */
@@ -307,7 +319,9 @@ function fillFrontierKey() {
   if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
   if (data.frontier.constant) entries.push(["constant", "constant predictor: the same for everyone"]);
   if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "not significantly better than it"]);
-  if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
+  if (data.frontier.limit !== null) entries.push(["limit-line", "limit"]);
+  if (data.frontier.noise !== null) entries.push(["noise", "not distinguishable from 0"]);
   byId("area").textContent = data.frontier.area;
+  byId("compared").textContent = data.compared;
   byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));
 }

@@ -1,4 +1,5 @@
-"""The report on a frontier: one HTML file, whose script only places numbers and texts; and a chart, PNG and SVG.
+"""The report on a frontier: one HTML file, whose script only places numbers and texts; and a chart,
+PNG and SVG.
 
 The chart, for notebooks and pictures, needs the extra ``report``; the page needs a browser.
 """
@@ -27,15 +28,27 @@ from metrifair.report.charts import (
     thin_curves,
     widest_gap,
 )
-from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, item_list, joined, resource
+from metrifair.report.html import (
+    DRAWING,
+    Json,
+    Markup,
+    Section,
+    document,
+    element,
+    item_list,
+    joined,
+    resource,
+)
 from metrifair.support.checks import require
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import (
     UNSCRIPTED,
     area_sentence,
+    compared_note,
     constant_sentence,
     constant_text,
+    costs,
     curve_notes,
     glossary,
     headline,
@@ -46,7 +59,12 @@ from metrifair.wording.frontier import (
     row_notes,
     summary,
 )
-from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, figure_lines, figure_texts
+from metrifair.wording.frontier_view import (
+    FrontierRow,
+    FrontierView,
+    figure_lines,
+    figure_texts,
+)
 from metrifair.wording.numbers import figure_text, noun
 
 if TYPE_CHECKING:
@@ -59,7 +77,8 @@ _ROUNDING = 1e-6
 
 
 def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
-    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
+    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a
+    browser.
 
     Examples
     --------
@@ -87,22 +106,25 @@ def frontier_head(view: FrontierView) -> Markup:
 
 
 def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Section:
-    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
+    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the
+    size of the page.
+    """
     content = page_content(view, most_numbers=most_numbers)
     return Section(Markup(resource("frontier.html")), "data", content, _SCRIPTS)
 
 
 def widget_script() -> str:
-    """The same drawing, slider and style as a module for notebooks; values come from the widget's model."""
+    """The same drawing, slider and style as a module for notebooks; values come from the
+    widget's model.
+    """
     scripts = "".join(resource(name) for name in (*DRAWING, *_SCRIPTS))
-    parts = (
-        f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"
-    )
+    parts = f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"  # noqa: E501
     return f"{parts}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
-    """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
+    """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters
+    each.
 
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
     >>> content["title"], content["start"], content["summary"][0]
@@ -134,6 +156,8 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
             "gap": view.label(view.gap_key),
         },
         "start": start,
+        "compared": compared_note(view),
+        "costs": _costs(view),
         "rows": [_row(view, row) for row in view.rows],
         "frontier": _frontier(view, at),
         "table": _table(view),
@@ -146,10 +170,19 @@ def _headline(view: FrontierView, point: Point) -> Json:
     """The three figures a glance should give: utility, unfairness, strength."""
     strength, *_ = figure_lines(view, point)
     return [
-        [view.label(view.key), figure_text(view.value(point))],
-        [view.label(view.gap_key), figure_text(view.gap(point))],
+        [view.label(view.key), view.text(point, view.key)],
+        [view.label(view.gap_key), view.text(point, view.gap_key)],
         list(strength),
     ]
+
+
+def _costs(view: FrontierView) -> Json:
+    """The table of what the penalty costs; None if there is nothing to compare."""
+    rows = costs(view)
+    if not rows:
+        return None
+    names = ["", view.label(view.key), view.label(view.gap_key)]
+    return {"columns": list(names), "rows": [list(row) for row in rows]}
 
 
 def _row(view: FrontierView, row: FrontierRow) -> Json:
@@ -160,42 +193,45 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     return {
         "text": row.text,
         "parameter": view.parameter(row),
-        "stop": row.family if len(view.parameters) > 1 else row.text.removeprefix(f"{row.family}, "),
+        "stop": row.family
+        if len(view.parameters) > 1
+        else row.text.removeprefix(f"{row.family}, "),
         "needsGroup": row.needs_group,
         "usable": row.usable,
         "state": row.state,
         "brief": brief if row.usable else "training failed",
-        "spoken": f"{view.label('strength')} {row.text}: {brief if row.usable else 'training failed'}",
+        "spoken": f"{view.label('strength')} {row.text}: "
+        f"{brief if row.usable else 'training failed'}",
         "against": "" if row is reference else f"{noun(view.label('strength'))} {reference.text}",
         "x": short(x.value),
         "y": short(y.value),
         "spread": [
-            [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+            None if figure.ends is None else [short(figure.ends.low), short(figure.ends.high)]
             for figure in (x, y)
         ],
         "figures": [_figure(view, key, row, reference) for key in view.keys],
         "mark": row.mark,
         "overfit": overfit_sentence(view, row),
-        "parts": [[name, figure.text] for name, figure in _parts(view, row)],
     }
 
 
-def _parts(view: FrontierView, row: FrontierRow) -> list[tuple[str, RowFigure]]:
-    """The unfairness on training, validation and test rows, side by side."""
-    names = {"training": "Training rows", "validation": "Validation rows"}
-    figures = [(names[name], figure) for name, figure in row.parts.items()]
-    return [*figures, ("Test rows", row.figures[view.gap_key])] if figures else []
-
-
 def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
-    """One figure of a row beside that of the reference row; better or worse, if its direction is known."""
+    """One figure of a row beside that of the reference row; better or worse, if its direction
+    is known.
+    """
     figure, base = row.figures[key], reference.figures[key]
     utility = view.utility if key == view.key else UTILITIES.get(key)
-    less = key in ("unfairness", "decision_unfairness") or (utility is not None and not utility.larger_is_better)
+    less = key in ("unfairness", "decision_unfairness") or (
+        utility is not None and not utility.larger_is_better
+    )
     direction = -1 if less else 1 if utility is not None else 0
     change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
-    seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
+    seeds = (
+        f" over {len(row.points) - row.failed} seeds"
+        if figure.bounds_text and figure.over_seeds
+        else ""
+    )
     return {
         "name": view.label(key),
         "text": figure.text,
@@ -209,18 +245,24 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
     x, y = frontier_axes(view)
 
     def place(point: Point | None) -> dict[str, Json] | None:
-        return None if point is None else {"x": short(view.gap(point)), "y": short(view.value(point))}
+        return (
+            None if point is None else {"x": short(view.gap(point)), "y": short(view.value(point))}
+        )
 
     constant = place(view.baseline)
     return {
         "x": axis_json(x),
         "y": axis_json(y),
         "line": [[short(a), short(b)] for a, b in front_line(view)],
-        "lineWithout": [[short(a), short(b)] for a, b in front_line(view, view.front_without_groups)],
-        "floor": short(view.floor),
+        "lineWithout": [
+            [short(a), short(b)] for a, b in front_line(view, view.front_without_groups)
+        ],
+        "noise": short(view.noise),
+        "limit": short(view.limit),
         "area": area_sentence(view),
-        "chosen": place(view.chosen_model),
-        "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
+        "chosen": place(view.choice),
+        "constant": constant
+        and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
         "points": [
             {
                 "x": short(view.gap(point)),
@@ -250,26 +292,26 @@ def _constant_lines(view: FrontierView) -> Json:
 def _table(view: FrontierView) -> Json:
     several = any(len(row.points) > 1 for row in view.rows)
     failures = any(row.failed for row in view.rows)
-    parts = view.rows[0].parts
-    # The unfairness of training and validation rows is shown beside that of test rows.
-    order = [column for key in view.keys for column in (key, *(parts if key == view.gap_key else ()))]
     by_group = any(row.needs_group for row in view.rows)
     names = [
         view.label("strength"),
         *(["Group at prediction"] if by_group else []),
-        *(f"on {column} rows" if column in parts else view.label(column) for column in order),
+        *(view.label(key) for key in view.keys),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
     cells = [
         [
-            _cell(f"{row.text} *" if row_note(row) else row.text, number if view.parameters else row.strength),
-            *([_cell("needed" if row.needs_group else "", row.needs_group)] if by_group else []),
-            *(
-                _cell(figure.text, figure.value)
-                for column in order
-                for figure in [{**row.figures, **row.parts}[column]]
+            _cell(
+                f"{row.text} *" if row_note(row) else row.text,
+                number if view.parameters else row.strength,
             ),
-            *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
+            *([_cell("needed" if row.needs_group else "", row.needs_group)] if by_group else []),
+            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
+            *(
+                [_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)]
+                if several
+                else []
+            ),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
         ]
@@ -285,7 +327,9 @@ def _cell(text: str, value: float | None) -> Json:
 def _distributions(view: FrontierView, most_numbers: int) -> Json:
     """Curves by row of the table. Rows can share a grid, so grids are numbered and kept once."""
     curves_by_row = [view.curves.get(row.place) for row in view.rows]
-    scores = [score for curves in curves_by_row if curves for score in (curves.grid[0], curves.grid[-1])]
+    scores = [
+        score for curves in curves_by_row if curves for score in (curves.grid[0], curves.grid[-1])
+    ]
     if not scores:
         return None
     count = sum(1 + 2 * len(view.group_names) for curves in curves_by_row if curves)
@@ -308,8 +352,11 @@ def _distributions(view: FrontierView, most_numbers: int) -> Json:
     }
 
 
-def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tuple[tuple[float, float], ...]:
-    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
+def front_line(
+    view: FrontierView, front: Sequence[Point] | None = None
+) -> tuple[tuple[float, float], ...]:
+    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the
+    end of the axis.
 
     Of all models, or of a ``front`` among some of them.
 
@@ -326,25 +373,33 @@ def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tupl
 
 
 def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
-    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
+    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its
+    axis.
 
-    They include the constant predictor and all error bars. If the utility's own error is known, its axis is no shorter
-    than a 95 % interval, so that differences which are noise do not fill it.
+    They include the constant predictor, the limit and all error bars. If the utility's own error is known, its
+    axis is no shorter than a 95 % interval, so that differences which are noise do not fill it.
 
     >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
     >>> x.low, [text for _, text in y.ticks]
     (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
     """
-    points = [*view.usable, *(point for point in (view.chosen_model, view.baseline) if point is not None)]
+    points = [
+        *view.usable,
+        *(point for point in (view.choice, view.baseline) if point is not None),
+    ]
     if not points:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
-    gaps, values = [view.gap(point) for point in points], [view.value(point) for point in points]
+    gaps = [view.gap(point) for point in points]
+    values = [view.value(point) for point in points]
+    if view.limit is not None:
+        gaps.append(view.limit)
     for row in view.rows:
         for key, ends in ((view.gap_key, gaps), (view.key, values)):
-            bounds = row.figures[key].bounds
-            if bounds is not None and row.figures[key].bounds_text:
+            bounds = row.figures[key].ends
+            if bounds is not None:
                 ends += [bounds.low, bounds.high]
-    width = max((4 * point.errors.get(view.key, 0.0) for point in points), default=0.0)  # about an interval's
+    # about an interval's
+    width = max((4 * point.errors.get(view.key, 0.0) for point in points), default=0.0)
     most = view.utility.most if view.utility.larger_is_better else math.inf
     y = axis(values, top=most, least_span=max(0.01, width))
     if not view.utility.larger_is_better:
@@ -353,7 +408,8 @@ def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
 
 
 def frontier_chart(view: FrontierView) -> LayerChart:
-    """The trade-off: all models, the Pareto front, the chosen model; every figure of a model on hover.
+    """The trade-off: all models, the Pareto front, the chosen model and its limit; every figure of
+    a model on hover.
 
     Raises
     ------
@@ -376,29 +432,56 @@ def frontier_chart(view: FrontierView) -> LayerChart:
             "train again with a smaller learning rate or smaller strengths"
         )
     x_axis, y_axis = frontier_axes(view)
-    x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
-    y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
-    chosen = view.chosen_model
-    unpenalized = None if view.change is None or view.change.reference == chosen else view.change.reference
+    x = alt.X(
+        "x:Q",
+        title=view.label(view.gap_key),
+        scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False),
+    )
+    y = alt.Y(
+        "y:Q",
+        title=view.label(view.key),
+        scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False),
+    )
+    chosen = view.choice
+    unpenalized = None if view.change is None else view.change.reference
+    if chosen is not None and unpenalized is not None and unpenalized.job == chosen.job:
+        unpenalized = None
     points_by_kind: dict[str, list[Point | None]] = {
-        "Model": [point for point in view.usable if not view.mark(point) and point not in (unpenalized, chosen)],
-        "Not significantly better than a constant": [point for point in view.usable if view.mark(point)],
+        "Model": [
+            point
+            for point in view.usable
+            if not view.mark(point) and point not in (unpenalized, chosen)
+        ],
+        "Not significantly better than a constant": [
+            point for point in view.usable if view.mark(point)
+        ],
         "Constant predictor": [view.baseline],
         "Without the penalty": [unpenalized],
         "Chosen model": [chosen],
     }
-    drawn = {name: [point for point in points if point is not None] for name, points in points_by_kind.items()}
-    kinds = [name for name in _LOOKS if drawn.get(name, name == _FRONT)]
+    drawn = {
+        name: [point for point in points if point is not None]
+        for name, points in points_by_kind.items()
+    }
+    lines = {_FRONT: True, _LIMIT: view.limit is not None}
+    kinds = [name for name in _LOOKS if drawn.get(name, lines.get(name))]
     looks = {
         channel: alt.Scale(domain=kinds, range=[_LOOKS[name][place] for name in kinds])
         for place, channel in enumerate(("color", "shape"))
     }
     legend = alt.Legend(title=None, orient="bottom", symbolStrokeWidth=2, symbolSize=110, columns=3)
 
-    color, shape = alt.Color("kind:N", scale=looks["color"], legend=legend), alt.Shape("kind:N", scale=looks["shape"])
-    corners = [{"x": a, "y": b, "order": at, "kind": _FRONT} for at, (a, b) in enumerate(front_line(view))]
+    color = alt.Color("kind:N", scale=looks["color"], legend=legend)
+    shape = alt.Shape("kind:N", scale=looks["shape"])
+    corners = [
+        {"x": a, "y": b, "order": at, "kind": _FRONT} for at, (a, b) in enumerate(front_line(view))
+    ]
     line = alt.Chart(alt.Data(values=corners)).mark_line(strokeWidth=1.5)
     layers = [line.encode(x=x, y=y, order="order:Q", color=color)]
+    if view.limit is not None:
+        limit = alt.Chart(alt.Data(values=[{"x": view.limit, "kind": _LIMIT}]))
+        rule = limit.mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
+        layers.append(rule.encode(x=x, color=color))
     layers += [
         _interval_rules(alt, view, point, _LOOKS[name][0])
         for name in ("Without the penalty", "Chosen model")
@@ -408,19 +491,31 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     for name in kinds:
         if points := drawn.get(name):
             size, filled = _LOOKS[name][2:]
-            mark = {"type": "point", "filled": filled, "size": size, "strokeWidth": 2, "opacity": 0.8}
-            layers.append(_dots(alt, view, points, name).properties(mark=mark).encode(x, y, color, shape))
-    chart: LayerChart = alt.layer(*layers).properties(title=view.title, width=520, height=360)
+            mark = {
+                "type": "point",
+                "filled": filled,
+                "size": size,
+                "strokeWidth": 2,
+                "opacity": 0.8,
+            }
+            layers.append(
+                _dots(alt, view, points, name).properties(mark=mark).encode(x, y, color, shape)
+            )
+    note = compared_note(view)
+    title = alt.Title(view.title, subtitle=note) if note else view.title
+    chart: LayerChart = alt.layer(*layers).properties(title=title, width=520, height=360)
     return chart
 
 
 _FRONT = "Pareto front"
+_LIMIT = "Limit"
 # Color, shape, size and fill of each kind of point in a chart.
 _LOOKS: dict[str, tuple[str, str, int, bool]] = {
     "Model": ("#555", "circle", 60, True),
     "Not significantly better than a constant": ("#999", "circle", 50, False),
     "Constant predictor": ("#777", "square", 130, False),
     _FRONT: ("#222", "stroke", 0, False),
+    _LIMIT: ("#b02a37", "stroke", 0, False),
     "Without the penalty": ("#b4530a", "triangle-up", 150, True),
     "Chosen model": (_ACCENT, "diamond", 260, False),
 }
@@ -457,7 +552,9 @@ def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
     """
     kind = Path(path).suffix.lower()
     if kind not in (".png", ".svg"):
-        raise DataError(f"path must end in .png or .svg, got {os.fspath(path)!r}; for a page use to_html")
+        raise DataError(
+            f"path must end in .png or .svg, got {os.fspath(path)!r}; for a page use to_html"
+        )
     require("vl_convert", extra="report", purpose="a picture of a chart")
     if kind == ".png":
         picture = io.BytesIO()
@@ -471,7 +568,8 @@ def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
 def _dots(alt: Any, view: FrontierView, points: Sequence[Point], kind: str) -> Any:
     """Chart of points with all their figures as tooltips.
 
-    Fields are numbered, since names from users may contain characters with a meaning in field names.
+    Fields are numbered, since names from users may contain characters with a meaning in field
+    names.
     """
     records = [
         {"x": view.gap(point), "y": view.value(point), "kind": kind}
@@ -479,6 +577,7 @@ def _dots(alt: Any, view: FrontierView, points: Sequence[Point], kind: str) -> A
         for point in points
     ]
     tips = [
-        alt.Tooltip(f"text{number}:N", title=name) for number, (name, _) in enumerate(figure_lines(view, points[0]))
+        alt.Tooltip(f"text{number}:N", title=name)
+        for number, (name, _) in enumerate(figure_lines(view, points[0]))
     ]
     return alt.Chart(alt.Data(values=records)).encode(tooltip=tips)

@@ -1,4 +1,7 @@
-"""Pages: HTML from values, the common parts of all pages, and writing. Nothing is loaded from elsewhere."""
+"""Pages: HTML from values, the common parts of all pages, and writing.
+
+Nothing is loaded from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,16 @@ class Markup(str):
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """An HTML element; an attribute that is a word of Python ends in an underscore, other underscores become hyphens.
+    """An HTML element; an attribute that is a word of Python ends in an underscore, other
+    underscores become hyphens.
 
     >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
     <p class="hint">a &lt; b, <b>c</b></p>
     """
-    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items())
+    pairs = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        for key, value in attributes.items()
+    )
     return Markup(f"<{name}{pairs}>{joined(*inside)}</{name}>")
 
 
@@ -46,7 +53,9 @@ def joined(*parts: str) -> Markup:
     >>> print(joined(element("b", "a"), " & ", element("b", "c")))
     <b>a</b> &amp; <b>c</b>
     """
-    return Markup("".join(part if isinstance(part, Markup) else html.escape(part) for part in parts))
+    return Markup(
+        "".join(part if isinstance(part, Markup) else html.escape(part) for part in parts)
+    )
 
 
 def with_small(text: str, small: str) -> Markup:
@@ -61,7 +70,12 @@ def table_head(headings: Iterable[str]) -> Markup:
 
 def table_row(heading: str, cells: Iterable[str], **attributes: str) -> Markup:
     """A row of a table."""
-    return element("tr", element("th", heading, scope="row"), *(element("td", cell) for cell in cells), **attributes)
+    return element(
+        "tr",
+        element("th", heading, scope="row"),
+        *(element("td", cell) for cell in cells),
+        **attributes,
+    )
 
 
 def table_region(table: Markup, class_: str = "scroll", **label: str) -> Markup:
@@ -91,7 +105,9 @@ def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
 def card(name: str, title: str, *inside: str) -> Markup:
     """A section of a page with its heading, by which readers of the screen find it."""
     heading = element("h2", title, id=f"{name}-title")
-    return element("section", heading, *inside, id=name, class_="card", aria_labelledby=f"{name}-title")
+    return element(
+        "section", heading, *inside, id=name, class_="card", aria_labelledby=f"{name}-title"
+    )
 
 
 def word_list(words: Iterable[tuple[str, str]]) -> Markup:
@@ -121,23 +137,29 @@ def document(
 ) -> str:
     """A page: a head, sections, a glossary and the provenance.
 
-    Text from the data is escaped in the markup, or in a JSON block from which a script reads it as text;
-    the page's policy allows no script but its own, no other style and no request.
+    Text from the data is escaped in the markup, or in a JSON block from which a script reads it as
+    text; the page's policy allows no script but its own, no other style and no request.
     """
     origin = [] if provenance is None else provenance_lines(provenance)
     # Texts of page margins are in the style, with all characters except letters and digits escaped.
     running = (title, "" if provenance is None else provenance.short_hash)
-    left, right = ("".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text) for text in running)
+    left, right = (
+        "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text)
+        for text in running
+    )
     printed = resource("print.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
     style = resource("page.css") + printed
     # Each section has its own script block, so that names cannot clash.
     script = (
         "const page = document;\n"
         + "".join(resource(name) for name in DRAWING)
-        + "".join(f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections)
+        + "".join(
+            f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
+        )
     )
     policy = (
-        f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
+        f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src "
+        "data:; "
         "base-uri 'none'; form-action 'none'"
     )
     return Template(resource("page.html")).substitute(
@@ -150,11 +172,14 @@ def document(
         unscripted=joined(unscripted),
         body=joined(*(section.body for section in sections)),
         words=word_list(words),
-        origin=card("origin", "Where this comes from", element("dl", word_list(origin), class_="words"))
+        origin=card(
+            "origin", "Where this comes from", element("dl", word_list(origin), class_="words")
+        )
         if origin
         else "",
         data="\n".join(
-            f'<script type="application/json" id="{section.data}">{embedded_json(section.content)}</script>'
+            '<script type="application/json" '
+            f'id="{section.data}">{embedded_json(section.content)}</script>'
             for section in sections
         ),
         script=script,
@@ -167,7 +192,10 @@ def origin_list(provenance: Provenance, heading: str = "Where this comes from") 
     if not lines:
         return Markup("")
     return element(
-        "details", element("summary", heading), element("dl", word_list(lines), class_="words"), class_="origin"
+        "details",
+        element("summary", heading),
+        element("dl", word_list(lines), class_="words"),
+        class_="origin",
     )
 
 
@@ -203,7 +231,8 @@ def framed(page: str, *, height: int, title: str) -> str:
 
 
 def write_html(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a page under this path, in one step, and return the path; a DataError if that is not possible.
+    """Write a page under this path, in one step, and return the path; a DataError if that is not
+    possible.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

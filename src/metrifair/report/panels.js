@@ -2,7 +2,8 @@
 
 function keyShape(kind) {
   if (kind === "front") return svg("path", { class: "front", d: "M1 11H14V4H27" });
-  if (kind === "floor") return svg("rect", { class: "floor", width: 28, height: 14 });
+  if (kind === "noise") return svg("rect", { class: "noise", width: 28, height: 14 });
+  if (kind === "limit-line") return svg("line", { class: kind, x1: 14, x2: 14, y1: 0, y2: 14 });
   if (kind === "constant") return [svg("line", { class: "baseline", x1: 0, x2: 28, y1: 7, y2: 7 }), svg("rect", { class: "constant", x: 9, y: 2, width: 10, height: 10 })];
   if (kind === "chosen") return svg("path", { class: "chosen", d: "M14 1L20 7L14 13L8 7Z" });
   return svg("circle", { class: kind, cx: 14, cy: 7, r: kind === "now" ? 6 : 4 });
@@ -73,6 +74,7 @@ function markTableRow() {
 
 function start() {
   fillHighlights();
+  fillCosts();
   fillFrontierKey();
   buildTable();
   setUpSlider();

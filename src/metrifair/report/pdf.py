@@ -12,7 +12,14 @@ from pathlib import Path
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.support.files import write_file
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
 """The programs that can print, in the order of the search on the path."""
 
 _SECONDS = 120
@@ -50,14 +57,25 @@ def find_browser() -> str:
 
 
 def print_pdf(write_page: Callable[[Path], object], path: str | os.PathLike[str]) -> Path:
-    """Print the page that ``write_page`` writes to a given path, and return the path of the PDF file."""
+    """Print the page that ``write_page`` writes to a given path, and return the path of the PDF
+    file.
+    """
     browser = find_browser()
-    with tempfile.TemporaryDirectory(prefix="metrifair-", dir=_short_folder(), ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="metrifair-", dir=_short_folder(), ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         page, printed = folder / "page.html", folder / "page.pdf"
         write_page(page)
-        sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root has no sandbox
-        command = [browser, *_OPTIONS, *sandbox, f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
+        # root has no sandbox
+        sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        command = [
+            browser,
+            *_OPTIONS,
+            *sandbox,
+            f"--user-data-dir={folder / 'profile'}",
+            f"--print-to-pdf={printed}",
+        ]
         places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), name)
         try:
             subprocess.run(

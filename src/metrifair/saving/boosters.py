@@ -1,6 +1,7 @@
 """A fitted fair booster <-> its record and arrays; the class names the booster.
 
-The trees are kept in the booster's own format, but always as written here, from numbers that were checked.
+The trees are kept in the booster's own format, but always as written here, from numbers that were
+checked.
 """
 
 from __future__ import annotations
@@ -20,17 +21,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
-from metrifair.saving.estimators import check_own_class, restore_requests, shared_fields
+from metrifair.saving.estimators import check_own_class, shared_fields
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import BoosterRecord, file_errors, plain, read_classes, read_record, read_value
-from metrifair.saving.scoring import TREES, lightgbm_booster, output_count, safe_trees, trees_text, xgboost_booster
+from metrifair.saving.records import (
+    BoosterRecord,
+    file_errors,
+    plain,
+    read_classes,
+    read_record,
+    read_value,
+)
+from metrifair.saving.scoring import (
+    TREES,
+    lightgbm_booster,
+    output_count,
+    safe_trees,
+    trees_text,
+    xgboost_booster,
+)
 
 KIND = "booster"  # of the file; the record names the booster
 
 # Allowed text of a parameter: without "=", which would begin another one.
 _WORD = re.compile(r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}")
-_LABELS = ("pos_label", "class_weight")  # contain labels of any text, and are not passed to the booster
-# Parameters by which a booster would read or write files, talk to other machines, or predict something else.
+# contain labels of any text, and are not passed to the booster
+_LABELS = ("pos_label", "class_weight")
+# Parameters by which a booster would read or write files, talk to other machines, or predict
+# something else.
 _FOREIGN = re.compile(
     r".*(file|machine|listen|model_in|model_out|input_|output_model|output_result|snapshot|callback|convert).*"
     r"|(is_)?save_.*|(is_)?predict.*|.*_predict|(start|num)_iteration|raw_score|leaf_index|contrib"
@@ -45,14 +62,19 @@ def make_content(estimator: Any) -> Content:
     kind = type(estimator)
     check_own_class(kind)
     check_is_fitted(estimator)
-    shared, best = shared_fields(estimator), None
+    shared = shared_fields(estimator)
+    best = None
     if hasattr(estimator, "booster_"):
-        objective, text = estimator.objective_, estimator.booster_.model_to_string(num_iteration=-1)
-        best = max(int(estimator.booster_.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 means elsewhere
+        objective = estimator.objective_
+        text = estimator.booster_.model_to_string(num_iteration=-1)
+        # -1 in a deep copy: all trees, as 0 means elsewhere
+        best = max(int(estimator.booster_.best_iteration), 0)
     else:
-        objective, text = estimator.objective, bytes(estimator.get_booster().save_raw("json")).decode()
+        objective = estimator.objective
+        text = bytes(estimator.get_booster().save_raw("json")).decode()
     if not getattr(estimator, "_fitted_with_feature_names", False):
-        shared["features"].names = None  # LightGBM's own: Column_0 and so on; those of XGBoost are in the JSON
+        # LightGBM's own: Column_0 and so on; those of XGBoost are in the JSON
+        shared["features"].names = None
     record = BoosterRecord(
         **shared,
         objective=str(plain("objective", objective)),
@@ -69,10 +91,14 @@ def make_content(estimator: Any) -> Content:
 
 
 def read_booster(kind: type, content: Content) -> Any:
-    """The booster of this class that ``make_content`` took apart; parts that do not fit are a ModelFileError."""
+    """The booster of this class that ``make_content`` took apart; parts that do not fit are a
+    ModelFileError.
+    """
     record = read_record(BoosterRecord, content.meta)
     classes = read_classes(record.classes) if hasattr(kind, "predict_proba") else None
-    trees = safe_trees(trees_text(content), record.features.count, classes, lightgbm=_is_lightgbm(kind))
+    trees = safe_trees(
+        trees_text(content), record.features.count, classes, lightgbm=_is_lightgbm(kind)
+    )
     return _restore(kind, record, trees, classes)
 
 
@@ -85,7 +111,6 @@ def _restore(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any
         criterion_named(estimator.criterion)
         restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
         restore(estimator, trees, record, classes)
-        restore_requests(estimator, record.requests)
         estimator.left_out_ = tuple(record.left_out)
     _try(estimator, record.features.count)
     return estimator
@@ -98,12 +123,19 @@ def _is_lightgbm(kind: type) -> bool:
 def _parameters(stored: Mapping[str, Any], outputs: int) -> dict[str, Any]:
     """Parameters of a booster: allowed values, and none that affect anything outside the model.
 
-    A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
+    A number of threads above that of the processors here becomes that: a file from a larger
+    machine, or a hostile one.
     """
     parameters: dict[str, Any] = {name: read_value(name, json) for name, json in stored.items()}
     for name, value in parameters.items():
-        if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
-            raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")
+        if (
+            not name.isidentifier()
+            or len(name) > 60
+            or (_FOREIGN.fullmatch(name) and value is not None)
+        ):
+            raise ModelFileError(
+                f"a booster from a file cannot have the parameter {reprlib.repr(name)}"
+            )
         if name in ("num_class", "num_classes") and value not in (None, outputs):
             # LightGBM makes a table of so many rows and columns at each prediction.
             raise ModelFileError(f"{name} must be {outputs}, got {reprlib.repr(value)}")
@@ -129,8 +161,12 @@ def _check_value(name: str, value: object) -> None:
         raise ModelFileError(f"{name} cannot be {value}")
 
 
-def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None) -> None:
-    count, names, booster = record.features.count, record.features.names, lightgbm_booster(text, record)
+def _restore_lightgbm(
+    estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None
+) -> None:
+    count = record.features.count
+    names = record.features.names
+    booster = lightgbm_booster(text, record)
     state: dict[str, Any] = {
         "_Booster": booster,
         "_n_features": count,
@@ -143,24 +179,36 @@ def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes:
     if classes is not None:
         codes = dict(zip(classes, range(len(classes)), strict=True))
         encoder = LabelEncoder().fit(classes)
-        state |= {"_le": encoder, "_classes": classes, "_n_classes": len(classes), "_class_map": codes}
+        state |= {
+            "_le": encoder,
+            "_classes": classes,
+            "_n_classes": len(classes),
+            "_class_map": codes,
+        }
     estimator.__dict__.update(state)
 
 
-def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArray[Any] | None) -> None:
+def _restore_xgboost(
+    estimator: Any, text: str, _: BoosterRecord, classes: NDArray[Any] | None
+) -> None:
     if estimator.booster not in (None, "gbtree", "dart"):
-        raise ModelFileError(f"the trees are not those of the booster {reprlib.repr(estimator.booster)}")
+        raise ModelFileError(
+            f"the trees are not those of the booster {reprlib.repr(estimator.booster)}"
+        )
     estimator._Booster = xgboost_booster(text)
     if classes is not None:
         if not np.array_equal(classes, np.arange(len(classes))):
-            raise ModelFileError(f"classes of XGBoost are numbered from 0, got {classes.tolist()[:10]}")
+            raise ModelFileError(
+                f"classes of XGBoost are numbered from 0, got {classes.tolist()[:10]}"
+            )
         estimator.n_classes_ = len(classes)
 
 
 def _try(estimator: Any, features: int) -> None:
     """Predict once: parameters that were not checked above reach the booster with every prediction.
 
-    XGBoost sets some of them for the whole process, before it refuses them: all its other models would fail, too.
+    XGBoost sets some of them for the whole process, before it refuses them: all its other models
+    would fail, too.
     """
     row = np.zeros((1, features))
     settings: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
@@ -176,5 +224,7 @@ def _try(estimator: Any, features: int) -> None:
             predicted.append(estimator.predict_proba(row))
     if any(len(prediction) != 1 for prediction in predicted):
         raise ModelFileError("the model cannot predict: it gives more than one row for one")
-    if not all(np.isfinite(prediction).all() for prediction in predicted if prediction.dtype.kind == "f"):
+    if not all(
+        np.isfinite(prediction).all() for prediction in predicted if prediction.dtype.kind == "f"
+    ):
         raise ModelFileError("the model cannot predict: its outputs are not finite")

@@ -1,7 +1,8 @@
 """A fitted fair classifier or regressor <-> its record and arrays.
 
-Every part of a file is validated: one that does not fit the others is a ModelFileError. Cells are compiled from the
-record, never stored. A learner's state is complete, so that a stream continues bit by bit the same.
+Every part of a file is validated: one that does not fit the others is a ModelFileError. Cells are
+compiled from the record, never stored. A learner's state is complete, so that a stream continues
+bit by bit the same.
 """
 
 from __future__ import annotations
@@ -12,31 +13,24 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from metrifair.batches import Coverage
-from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.losses import REGRESSION_LOSSES
-from metrifair.problem.problem import Scheme
-from metrifair.saving.modelfile import Content, strip_prefix
+from metrifair.saving.modelfile import Content
 from metrifair.saving.records import (
     Arrays,
     EstimatorRecord,
     Features,
-    LearnerRecord,
     ModuleRecord,
     NetworkRecord,
     classes_record,
     file_errors,
-    in_one_line,
     plain,
     read_classes,
     read_record,
@@ -48,19 +42,15 @@ from metrifair.saving.scoring import network_arrays, output_count, scaling_array
 from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
-from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
-from metrifair.training.online import Learner
 
 KIND = "estimator"  # of the file; the record names the estimator
-
-_METHODS = ("fit", "partial_fit", "score")  # those that take metadata
-
 
 # Writing
 
 
 def make_content(estimator: BaseEstimator) -> Content:
-    """The content of a fitted estimator's file; many estimators can share a file, their arrays ``prefixed``.
+    """The content of a fitted estimator's file; many estimators can share a file, their arrays
+    ``prefixed``.
 
     >>> from metrifair.estimators import FairRegressor
     >>> model = FairRegressor(0.0, model="linear", standardize=False).fit([[0.0], [1.0]], [0.0, 1.0])
@@ -85,13 +75,17 @@ def check_own_class(kind: type) -> None:
     """Raise a DataError if the class is one that a loader would not find."""
     if not kind.__module__.startswith("metrifair."):
         raise DataError(
-            f"{kind.__name__} is a class of your own, and a model file contains no code; save its parts yourself"
+            f"{kind.__name__} is a class of your own, and a model file contains no code; save its "
+            "parts yourself"
         )
 
 
 def _content(estimator: BaseEstimator) -> Content:
-    fitted, predictor = vars(estimator), estimator.predictor_
-    tensors: dict[str, Tensor] = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
+    fitted = vars(estimator)
+    predictor = estimator.predictor_
+    tensors: dict[str, Tensor] = {
+        f"parameters/{name}": value for name, value in predictor.parameters.items()
+    }
     tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
     model: NetworkRecord | ModuleRecord
     if isinstance(predictor.model, Network):
@@ -100,16 +94,14 @@ def _content(estimator: BaseEstimator) -> Content:
         buffers = dict(predictor.model.module.named_buffers())
         tensors |= {f"buffers/{name}": value for name, value in buffers.items()}
         module_name = type(predictor.model.module).__name__
-        model = ModuleRecord(module=module_name, names=list(predictor.parameters), buffers=list(buffers))
+        model = ModuleRecord(
+            module=module_name, names=list(predictor.parameters), buffers=list(buffers)
+        )
     else:
         raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
     moments = fitted.get("moments_")
     if moments is not None:
         tensors |= moment_parts(moments)
-    learner = None
-    if "learner_" in fitted:
-        learner, state = learner_parts(estimator.learner_)
-        tensors |= {f"learner/{name}": part for name, part in state.items()}
     scaling = fitted.get("target_scaling_")
     record = EstimatorRecord(
         **shared_fields(estimator),
@@ -118,10 +110,14 @@ def _content(estimator: BaseEstimator) -> Content:
         moments=moments is not None,
         scheme=scheme_record(estimator.scheme_),
         model=model.as_json(),
-        learner=learner,
+        updates=fitted.get("n_updates_"),
         left_out=list(fitted.get("left_out_", ())),
     )
-    return Content(KIND, record.as_json(), {name: part.detach().cpu().numpy() for name, part in tensors.items()})
+    return Content(
+        KIND,
+        record.as_json(),
+        {name: part.detach().cpu().numpy() for name, part in tensors.items()},
+    )
 
 
 def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
@@ -130,10 +126,13 @@ def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
     names, classes = (getattr(model, name, None) for name in ("feature_names_in_", "classes_"))
     return {
         "kind": type(model).__name__,
-        "parameters": {name: _parameter(name, value) for name, value in parameters if name not in besides},
-        "features": Features(count=int(model.n_features_in_), names=None if names is None else list(map(str, names))),
+        "parameters": {
+            name: _parameter(name, value) for name, value in parameters if name not in besides
+        },
+        "features": Features(
+            count=int(model.n_features_in_), names=None if names is None else list(map(str, names))
+        ),
         "classes": None if classes is None else classes_record(classes),
-        "requests": metadata_requests(model),
     }
 
 
@@ -142,26 +141,22 @@ def _parameter(name: str, value: object) -> Any:
         return None
     if isinstance(value, torch.nn.Module):
         return {"module": type(value).__name__}
-    return plain(name, value.tolist() if isinstance(value, np.ndarray) and value.ndim > 1 else value)
-
-
-def metadata_requests(estimator: BaseEstimator) -> dict[str, dict[str, bool | str]]:
-    """The metadata routing requests of scikit-learn for each method; empty if there are none."""
-    routing = estimator.get_metadata_routing()
-    requests = {method: getattr(routing, method).requests for method in _METHODS}
-    set_requests = {
-        method: {name: alias for name, alias in by_name.items() if alias is not None}
-        for method, by_name in requests.items()
-    }
-    return {method: by_name for method, by_name in set_requests.items() if by_name}
+    return plain(
+        name, value.tolist() if isinstance(value, np.ndarray) and value.ndim > 1 else value
+    )
 
 
 # Reading
 
 
-@file_errors("the file does not describe a model", DataError)  # from the checks of a user's own arguments
-def read_estimator(kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None) -> BaseEstimator:
-    """The estimator of this class in the content of a file; parts that do not fit are a ModelFileError."""
+# from the checks of a user's own arguments
+@file_errors("the file does not describe a model", DataError)
+def read_estimator(
+    kind: type[BaseEstimator], content: Content, module: torch.nn.Module | None = None
+) -> BaseEstimator:
+    """The estimator of this class in the content of a file; parts that do not fit are a
+    ModelFileError.
+    """
     record = read_record(EstimatorRecord, content.meta)
     module = copy.deepcopy(module)
     estimator = _construct(kind, record.parameters, module)
@@ -178,23 +173,21 @@ def read_estimator(kind: type[BaseEstimator], content: Content, module: torch.nn
     else:
         estimator.target_scaling_ = record.target_scaling
     estimator.scheme_ = read_scheme(record.scheme, classes)
-    arrays = Arrays({name: array for name, array in content.arrays.items() if not name.startswith("learner/")})
+    arrays = Arrays(content.arrays)
     estimator.predictor_ = _predictor(record, arrays, output_count(classes), module)
+    estimator.moments_ = read_moments(arrays, count) if record.moments else None
     if record.iterations is not None:
         estimator.n_iter_ = record.iterations
-        estimator.moments_ = read_moments(arrays, count) if record.moments else None
         estimator.left_out_ = tuple(record.left_out)
+    if record.updates is not None:
+        estimator.n_updates_ = record.updates
     arrays.check_all_taken()
-    state = Arrays(strip_prefix("learner/", content.arrays))
-    if record.learner is not None:
-        estimator.learner_ = read_learner(record.learner, state, estimator)
-        estimator.n_updates_ = estimator.learner_.updates
-    state.check_all_taken()
-    restore_requests(estimator, record.requests)
     return estimator
 
 
-def _construct(kind: type[BaseEstimator], stored: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:
+def _construct(
+    kind: type[BaseEstimator], stored: Mapping[str, Any], module: torch.nn.Module | None
+) -> BaseEstimator:
     """An estimator with these parameters; those the file does not have keep their default."""
     defaults = kind().get_params(deep=False)
     values: dict[str, Any] = {}
@@ -212,11 +205,13 @@ def _construct(kind: type[BaseEstimator], stored: Mapping[str, Any], module: tor
         check_known("loss", estimator.loss, REGRESSION_LOSSES)
     if not isinstance(estimator.model, torch.nn.Module):
         check_known("model", estimator.model, ("linear", "mlp"))
-    state, hidden = estimator.random_state, estimator.hidden
+    state = estimator.random_state
+    hidden = estimator.hidden
     fits = {
         "device": isinstance(estimator.device, str),
         "random_state": state is None or isinstance(state, int),
-        "hidden": hidden is None or (isinstance(hidden, (list, tuple)) and all(isinstance(u, int) for u in hidden)),
+        "hidden": hidden is None
+        or (isinstance(hidden, (list, tuple)) and all(isinstance(u, int) for u in hidden)),
     }
     for name in (name for name, good in fits.items() if not good):
         raise ModelFileError(f"{name} cannot be {reprlib.repr(getattr(estimator, name))}")
@@ -228,189 +223,76 @@ def _require_module(module: torch.nn.Module | None, name: object) -> torch.nn.Mo
     if module is None:
         title = name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else "..."
         raise ModelFileError(
-            f"the model is your own module {title!r}, of which the file contains the weights, not the code; pass "
+            f"the model is your own module {title!r}, of which the file contains the weights, not "
+            "the code; pass "
             "one with the same layers as at fit, as load(path, module=...)"
         )
     return module
 
 
-def _predictor(record: EstimatorRecord, arrays: Arrays, outputs: int, module: torch.nn.Module | None) -> Predictor:
+def _predictor(
+    record: EstimatorRecord, arrays: Arrays, outputs: int, module: torch.nn.Module | None
+) -> Predictor:
     """The predictor; a module's buffers are set in place."""
     mean, scale = map(torch.from_numpy, scaling_arrays(arrays, record.features.count))
     model: Model
     if "hidden" in record.model:
-        model = Network(record.features.count, tuple(read_record(NetworkRecord, record.model).hidden), outputs)
-        weights = {name: torch.from_numpy(array) for name, array in network_arrays(record, arrays, outputs).items()}
+        model = Network(
+            record.features.count, tuple(read_record(NetworkRecord, record.model).hidden), outputs
+        )
+        weights = {
+            name: torch.from_numpy(array)
+            for name, array in network_arrays(record, arrays, outputs).items()
+        }
     else:
         saved = read_record(ModuleRecord, record.model)
         user_module = _require_module(module, saved.module)
-        parameters, buffers = dict(user_module.named_parameters()), dict(user_module.named_buffers())
-        for kind, names, present in (("parameters", saved.names, parameters), ("buffers", saved.buffers, buffers)):
+        parameters = dict(user_module.named_parameters())
+        buffers = dict(user_module.named_buffers())
+        for kind, names, present in (
+            ("parameters", saved.names, parameters),
+            ("buffers", saved.buffers, buffers),
+        ):
             if sorted(names) != sorted(present):
                 raise ModelFileError(
-                    f"{type(user_module).__name__} has the {kind} {reprlib.repr(sorted(present))}, the file has "
+                    f"{type(user_module).__name__} has the {kind} {reprlib.repr(sorted(present))}, "
+                    "the file has "
                     f"{reprlib.repr(sorted(names))}; pass a module like the one that was fitted"
                 )
         for name, buffer in buffers.items():
             dtype = str(buffer.dtype).removeprefix("torch.")
-            buffer.copy_(torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False)))
-        weights = {  # in the order of the learner's vector
-            name: read_tensor(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape)) for name in saved.names
+            buffer.copy_(
+                torch.from_numpy(arrays.take(f"buffers/{name}", buffer.shape, dtype, finite=False))
+            )
+        weights = {
+            name: read_tensor(arrays, f"parameters/{name}", (1, 1, *parameters[name].shape))
+            for name in saved.names
         }
         model = StackedModule(user_module, outputs)
     return Predictor(model, weights, Scaling(mean, scale))
 
 
-def restore_requests(estimator: BaseEstimator, requests: Mapping[str, Mapping[str, bool | str]]) -> None:
-    """Restore the metadata requests of ``metadata_requests`` in scikit-learn."""
-    routing = estimator.get_metadata_routing()
-    for method, request in requests.items():
-        accepted = getattr(routing, method).requests if method in _METHODS else {}
-        for name, alias in request.items():
-            if name not in accepted or not (isinstance(alias, bool) or alias.isidentifier()):
-                raise ModelFileError(f"the requests of {in_one_line(method)} cannot be {reprlib.repr({name: alias})}")
-        with sklearn.config_context(enable_metadata_routing=True):  # else scikit-learn rejects requests
-            getattr(estimator, f"set_{method}_request")(**request)
-
-
-_ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_OBJECTIVE = ("estimate", "combine", "penalize", "slices")  # fields of the objective that the record stores unchanged
-_WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
-
-
-def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
-    """The state that the next samples of the stream depend on, besides the estimator's attributes."""
-    objective, rule = learner.objective, learner.rule
-    losses = [name for name, loss in REGRESSION_LOSSES.items() if loss is objective.task.loss]
-    record = LearnerRecord(
-        strength=float(learner.strength),
-        standardize=bool(learner.standardize),
-        size=int(rule.size),
-        least=int(rule.least),
-        weight_decay=float(learner.adam.weight_decay),
-        loss=losses[0] if losses else None,
-        metric=str(plain("metric", objective.metric)),
-        updates=learner.updates,
-        fresh=learner.fresh,
-        **{name: getattr(objective, name) for name in _OBJECTIVE},
-        moments=learner.moments is not None,
-        waiting=learner.waiting is not None,
-        scales=dict(learner.scales),
-        class_weight=list(objective.class_weight),
-    )
-    tensors = {f"adam/{name}": part for name, part in zip(_ADAM, learner.adam.snapshot(), strict=True)}
-    tensors["generator"] = objective.generator.get_state()
-    if learner.moments is not None:
-        tensors |= moment_parts(learner.moments)
-    if learner.waiting is not None:
-        tensors |= {f"waiting/{name}": part for name, part in vars(learner.waiting).items() if part is not None}
-    return record, tensors
-
-
-def read_learner(record: LearnerRecord, arrays: Arrays, estimator: Any) -> Learner:
-    """The learner of this estimator that ``learner_parts`` took apart."""
-    scheme, predictor = estimator.scheme_, estimator.predictor_
-    classes = len(scheme.classes)
-    check_known("metric", record.metric, METRICS)
-    if len(record.class_weight) not in (0, classes):
-        raise ModelFileError(f"the file does not describe a model: class weights of {len(record.class_weight)} classes")
-    task: Task = BINARY if classes == 2 else MULTICLASS
-    if not classes:
-        task = regression(record.loss or "")
-    objective = Objective(
-        task,
-        scheme.comparisons,
-        scheme.criterion,
-        record.metric,
-        **{name: getattr(record, name) for name in _OBJECTIVE},
-        generator=_generator(read_tensor(arrays, "generator", (None,), "uint8")),
-        class_weight=tuple(record.class_weight),
-    )
-    learner = Learner(
-        predictor.model,
-        objective,
-        Coverage(scheme.comparisons, size=record.size, least=record.least),
-        strength=record.strength,
-        weight_decay=record.weight_decay,
-        standardize=record.standardize,
-        start=predictor.parameters,
-    )
-    now = learner.adam.snapshot()
-    learner.adam.restore(
-        tuple(read_tensor(arrays, f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True))
-    )
-    if record.fresh and (record.updates or record.moments):
-        raise ModelFileError(
-            "the file does not describe a model: a learner that has learnt has not its start before it"
-        )
-    learner.updates, learner.fresh = record.updates, record.fresh
-    if record.moments:
-        learner.moments = read_moments(arrays, estimator.n_features_in_)
-    dependent = {str(comparison) for comparison in scheme.comparisons if isinstance(comparison, Dependence)}
-    if not set(record.scales) <= dependent:
-        raise ModelFileError("the learner's scales are of attributes that are not compared")
-    learner.scales = dict(record.scales)
-    if record.waiting:
-        learner.waiting = _waiting_samples(arrays, scheme, estimator.n_features_in_, task)
-    return learner
-
-
-def read_tensor(arrays: Arrays, name: str, shape: Sequence[int | None], dtype: str = "float64") -> Tensor:
+def read_tensor(
+    arrays: Arrays, name: str, shape: Sequence[int | None], dtype: str = "float64"
+) -> Tensor:
     """An array of the file as a tensor."""
     return torch.from_numpy(arrays.take(name, shape, dtype))
 
 
 def moment_parts(moments: Moments) -> dict[str, Tensor]:
     """The running moments of the features, as ``read_moments`` reads them."""
-    return {f"moments/{name}": torch.as_tensor(np.asarray(part)) for name, part in moments._asdict().items()}
+    return {
+        f"moments/{name}": torch.as_tensor(np.asarray(part))
+        for name, part in moments._asdict().items()
+    }
 
 
 def read_moments(arrays: Arrays, features: int) -> Moments:
     """The running moments of the features."""
     shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
-    weight, mean, squares = (arrays.take(f"moments/{name}", shape) for name, shape in shapes.items())
+    weight, mean, squares = (
+        arrays.take(f"moments/{name}", shape) for name, shape in shapes.items()
+    )
     if weight < 0 or (squares < 0).any():
         raise ModelFileError("the running moments of the features are negative")
     return Moments(float(weight), mean, squares)
-
-
-def _generator(state: Tensor) -> torch.Generator:
-    """A generator in this state. PyTorch would accept positions outside of its words, so they are checked here."""
-    generator = torch.Generator()
-    raw, current = state.numpy(), generator.get_state()
-    if state.shape != current.shape:
-        raise ModelFileError(f"array 'generator' must have {len(current)} bytes, got {len(raw)}; upgrade PyTorch")
-    left, following = int(raw[8:12].view(np.int32)[0]), int(raw[16:24].view(np.uint64)[0])
-    untouched = (left, following) == (1, 0)
-    if not untouched and not (1 <= left <= _WORDS and left + following == _WORDS + 1):
-        raise ModelFileError("array 'generator' is not the state of a random number generator")
-    try:
-        return generator.set_state(state)
-    except RuntimeError as error:
-        raise ModelFileError("array 'generator' is not the state of a random number generator") from error
-
-
-def _waiting_samples(arrays: Arrays, scheme: Scheme, features: int, task: Task) -> Samples:
-    cell = read_tensor(arrays, "waiting/cell", (None,), "int64")
-    value, attributes = None, scheme.attributes
-    if any(isinstance(comparison, Dependence) for comparison in scheme.comparisons):
-        value = read_tensor(arrays, "waiting/value", (len(cell), len(attributes)))
-        numbers = torch.tensor([attribute.is_number for attribute in attributes])
-        levels = torch.tensor([attribute.codes for attribute in attributes])
-        codes = (value == value.round()) & (value >= -1) & (value < levels)
-        if not bool((codes | numbers).all()):
-            raise ModelFileError("the samples that wait for their batch have groups that do not exist")
-    samples = Samples(
-        read_tensor(arrays, "waiting/x", (len(cell), features)),
-        read_tensor(arrays, "waiting/y", (len(cell),), "int64" if task.vector else "float64"),
-        cell,
-        read_tensor(arrays, "waiting/weight", (len(cell),)),
-        value,
-    )
-    cells = 1 if scheme.cells is None else scheme.cells.count
-    valid = bool(((cell >= 0) & (cell < cells)).all())
-    if scheme.classes:
-        valid &= bool(((samples.y >= 0) & (samples.y < len(scheme.classes)) & (samples.y == samples.y.round())).all())
-    if not valid or bool((samples.weight <= 0).any()):
-        raise ModelFileError("the samples that wait for their batch have labels, cells or weights that do not exist")
-    return samples

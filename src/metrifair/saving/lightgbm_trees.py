@@ -1,7 +1,8 @@
 """LightGBM's model text: read strictly into numbers, checked, and written anew.
 
-LightGBM trusts the text it reads: a child that does not exist is a crash or an endless loop. So it is never given a
-text from a file, only one that is made here, of consistent numbers, without any parameters.
+LightGBM trusts the text it reads: a child that does not exist is a crash or an endless loop. So it
+is never given a text from a file, only one that is made here, of consistent numbers, without any
+parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _INTEGERS = re.compile(r"(-?\d{1,10}( -?\d{1,10})*)?", re.ASCII)
 _NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[+-]\d+)?|inf)", re.ASCII)
 _SLOPE = rf"sigmoid:(?P<slope>{_NUMBER.pattern})"
 _NUMBERS = re.compile(rf"({_NUMBER.pattern}( {_NUMBER.pattern})*)?", re.ASCII)
-_RANGE = re.compile(r"none|\[(?P<low>[^:\[\]]+):(?P<high>[^:\[\]]+)\]|-?\d{1,10}(:-?\d{1,10})*", re.ASCII)
+_RANGE = re.compile(
+    r"none|\[(?P<low>[^:\[\]]+):(?P<high>[^:\[\]]+)\]|-?\d{1,10}(:-?\d{1,10})*", re.ASCII
+)
 _UNPRINTED = re.compile(r"[^\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # What may follow the trees. Only the categories of pandas are kept of it.
 _TAIL = re.compile(
@@ -38,11 +41,28 @@ _TAIL = re.compile(
     r"\n*(pandas_categorical:(?P<categories>[^\n]*)\n*)?"
 )
 _HEADER = (
-    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective"),
+    *(
+        "version",
+        "num_class",
+        "num_tree_per_iteration",
+        "label_index",
+        "max_feature_idx",
+        "objective",
+    ),
     *("feature_names", "monotone_constraints", "feature_infos", "tree_sizes"),
 )
 _OBJECTIVES = (
-    *("regression", "regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie"),
+    *(
+        "regression",
+        "regression_l1",
+        "huber",
+        "fair",
+        "poisson",
+        "quantile",
+        "mape",
+        "gamma",
+        "tweedie",
+    ),
     *("cross_entropy", "cross_entropy_lambda", "lambdarank", "rank_xendcg"),
 )
 
@@ -62,8 +82,10 @@ _FIELDS = {  # in the order in which LightGBM writes them
     "num_cat": _Field("tree", int, 0),
     "split_feature": _Field("node", int, 0),
     "split_gain": _Field("node", float, *_REAL),
-    "threshold": _Field("node", float, -inf, inf),  # infinite where missing values are split from all others
-    "decision_type": _Field("node", int, 0, 11),  # bits: categorical, default left, 2 for the kind of missing values
+    # infinite where missing values are split from all others
+    "threshold": _Field("node", float, -inf, inf),
+    # bits: categorical, default left, 2 for the kind of missing values
+    "decision_type": _Field("node", int, 0, 11),
     "left_child": _Field("node", int),
     "right_child": _Field("node", int),
     "leaf_value": _Field("leaf", float, *_REAL),
@@ -92,21 +114,37 @@ class LightGBMTrees:
     categories: list[list[str | int | float | bool]] | None  # of the columns of a data frame
 
     def text(self) -> str:
-        """The model as LightGBM reads it; the sizes of the trees, by which it would jump in the text, are left out."""
-        lines = ["tree", "version=v4", f"num_class={self.classes}", f"num_tree_per_iteration={self.classes}"]
+        """The model as LightGBM reads it; the sizes of the trees, by which it would jump in the
+        text, are left out.
+        """
+        lines = [
+            "tree",
+            "version=v4",
+            f"num_class={self.classes}",
+            f"num_tree_per_iteration={self.classes}",
+        ]
         lines += ["label_index=0", f"max_feature_idx={len(self.features) - 1}"]
         lines += [f"objective={self.objective}"] * bool(self.objective)
-        lines += [f"feature_names={' '.join(self.features)}", f"feature_infos={' '.join(self.ranges)}", ""]
+        lines += [
+            f"feature_names={' '.join(self.features)}",
+            f"feature_infos={' '.join(self.ranges)}",
+            "",
+        ]
         for place, tree in enumerate(self.trees):
             lines.append(f"Tree={place}")
             for name, values in tree.items():
-                texts = (repr(value) for value in values.tolist())  # the shortest text of the very same number
+                # the shortest text of the very same number
+                texts = (repr(value) for value in values.tolist())
                 lines.append(f"{name}={' '.join(texts)}")
             lines += ["", ""]
-        return "\n".join([*lines, "end of trees", "", f"pandas_categorical:{json.dumps(self.categories)}", ""])
+        return "\n".join(
+            [*lines, "end of trees", "", f"pandas_categorical:{json.dumps(self.categories)}", ""]
+        )
 
 
-def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: bool = False) -> LightGBMTrees:
+def lightgbm_trees(
+    text: str, *, features: int, classes: int, probabilities: bool = False
+) -> LightGBMTrees:
     """The numbers in a model text of LightGBM, or a ModelFileError if they do not make trees.
 
     ``probabilities``: the outputs are those of a classifier.
@@ -118,21 +156,28 @@ def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: boo
     if odd := _UNPRINTED.search(text):
         raise ModelFileError(f"the model text of LightGBM contains the character {odd[0]!r}")
     body, end, rest = text.partition("\nend of trees\n")
-    tail, lines = _TAIL.fullmatch(rest), iter(body.split("\n"))
+    tail = _TAIL.fullmatch(rest)
+    lines = iter(body.split("\n"))
     if next(lines) != "tree" or not end or tail is None:
         raise ModelFileError("the model text of LightGBM does not begin and end as one")
     header = _block(lines, _HEADER)
     _check_header(header, features, classes)
     objective = header.get("objective", "")
     if probabilities and not re.match(r"binary|multiclass|cross_entropy\b", objective):
-        raise ModelFileError(f"the outputs of the objective {reprlib.repr(objective)} are no probabilities")
+        raise ModelFileError(
+            f"the outputs of the objective {reprlib.repr(objective)} are no probabilities"
+        )
     trees: list[Mapping[str, Numbers]] = []
     for line in filter(None, lines):  # _block takes those of each tree
         if line != f"Tree={len(trees)}":
-            raise ModelFileError(f"the model text of LightGBM has {reprlib.repr(line)} where a tree should begin")
+            raise ModelFileError(
+                f"the model text of LightGBM has {reprlib.repr(line)} where a tree should begin"
+            )
         trees.append(_tree(_block(lines, _FIELDS), features))
     if not trees or len(trees) % classes:
-        raise ModelFileError(f"the model text of LightGBM ends early: it contains {len(trees)} trees")
+        raise ModelFileError(
+            f"the model text of LightGBM ends early: it contains {len(trees)} trees"
+        )
     return LightGBMTrees(
         classes,
         objective,
@@ -144,15 +189,27 @@ def lightgbm_trees(text: str, *, features: int, classes: int, probabilities: boo
 
 
 def _check_header(header: Mapping[str, str], features: int, classes: int) -> None:
-    expected = {"num_class": classes, "num_tree_per_iteration": classes, "max_feature_idx": features - 1}
+    expected = {
+        "num_class": classes,
+        "num_tree_per_iteration": classes,
+        "max_feature_idx": features - 1,
+    }
     for name in ("version", "feature_names", "feature_infos", *expected):
         if name not in header:
             raise ModelFileError(f"the model text of LightGBM lacks {name!r}")
     for name, value in expected.items():
         if header[name] != str(value) or classes > _MOST_CLASSES:
-            raise ModelFileError(f"{name} of the model text must be {value}, got {reprlib.repr(header[name])}")
-    names, ranges = header["feature_names"].split(" "), header["feature_infos"].split(" ")
-    if len(names) != features or len(ranges) != features or "" in names or not all(map(_is_range, ranges)):
+            raise ModelFileError(
+                f"{name} of the model text must be {value}, got {reprlib.repr(header[name])}"
+            )
+    names = header["feature_names"].split(" ")
+    ranges = header["feature_infos"].split(" ")
+    if (
+        len(names) != features
+        or len(ranges) != features
+        or "" in names
+        or not all(map(_is_range, ranges))
+    ):
         raise ModelFileError("the model text of LightGBM does not describe each of its features")
     _check_objective(header.get("objective", ""), classes)
 
@@ -165,7 +222,9 @@ def _block(lines: Iterator[str], allowed: Mapping[str, Any] | tuple[str, ...]) -
             break
         name, sign, value = line.partition("=")
         if not sign or name not in allowed or name in lines_by_name:
-            raise ModelFileError(f"the model text of LightGBM has {reprlib.repr(line)} twice, or at a wrong place")
+            raise ModelFileError(
+                f"the model text of LightGBM has {reprlib.repr(line)} twice, or at a wrong place"
+            )
         lines_by_name[name] = value
     return lines_by_name
 
@@ -174,7 +233,10 @@ def _is_range(word: str) -> bool:
     match = _RANGE.fullmatch(word)
     if match is None or match["low"] is None:
         return match is not None
-    return all(_NUMBER.fullmatch(match[side]) and np.isfinite(float(match[side])) for side in ("low", "high"))
+    return all(
+        _NUMBER.fullmatch(match[side]) and np.isfinite(float(match[side]))
+        for side in ("low", "high")
+    )
 
 
 def _check_objective(objective: str, classes: int) -> None:
@@ -184,7 +246,9 @@ def _check_objective(objective: str, classes: int) -> None:
         pattern = rf"multiclass num_class:{classes}|multiclassova num_class:{classes} {_SLOPE}"
     match = re.fullmatch(pattern, objective, re.ASCII)
     if match is None or not 1e-6 < float(match["slope"] or 1) < 1e6:
-        raise ModelFileError(f"a model of {classes} outputs cannot have the objective {reprlib.repr(objective)}")
+        raise ModelFileError(
+            f"a model of {classes} outputs cannot have the objective {reprlib.repr(objective)}"
+        )
 
 
 def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
@@ -198,7 +262,9 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
         if name in required or (lines.get(name) if leaves == 1 else name in lines):
             tree[name] = _parse_numbers(lines, name)
             if len(tree[name]) != counts.get(field.per, len(tree[name])):
-                raise ModelFileError(f"{name} of a tree must be {counts[field.per]} numbers, got {len(tree[name])}")
+                raise ModelFileError(
+                    f"{name} of a tree must be {counts[field.per]} numbers, got {len(tree[name])}"
+                )
     if leaves > 1:
         _check_shape(tree, leaves - 1)
         if (tree["split_feature"] >= features).any():
@@ -215,19 +281,31 @@ def _parse_numbers(lines: Mapping[str, str], name: str) -> Numbers:
         raise ModelFileError(f"a tree of LightGBM lacks {name}")
     line = (_INTEGERS if field.kind is int else _NUMBERS).fullmatch(lines[name])
     if line is None or (field.per == "tree" and not line[0]):
-        raise ModelFileError(f"{name} of a tree does not contain numbers: {reprlib.repr(lines[name])}")
-    values = np.array([field.kind(word) for word in line[0].split()], np.int64 if field.kind is int else np.float64)
+        raise ModelFileError(
+            f"{name} of a tree does not contain numbers: {reprlib.repr(lines[name])}"
+        )
+    values = np.array(
+        [field.kind(word) for word in line[0].split()],
+        np.int64 if field.kind is int else np.float64,
+    )
     if not ((values >= field.least) & (values <= field.most)).all():
-        raise ModelFileError(f"{name} of a tree contains numbers that are out of range: {reprlib.repr(lines[name])}")
+        raise ModelFileError(
+            f"{name} of a tree contains numbers that are out of range: {reprlib.repr(lines[name])}"
+        )
     return values
 
 
 def _check_shape(tree: Mapping[str, Numbers], nodes: int) -> None:
-    """Every inner node but the first, and every leaf (as -1 - leaf), is the child of exactly one earlier node."""
+    """Every inner node but the first, and every leaf (as -1 - leaf), is the child of exactly
+    one earlier node.
+    """
     children = np.stack([tree["left_child"], tree["right_child"]])
     expected = np.concatenate([np.arange(-nodes - 1, 0), np.arange(1, nodes)])
     inner = children > 0
-    if not np.array_equal(np.sort(children.reshape(-1)), expected) or (children[inner] <= np.nonzero(inner)[1]).any():
+    if (
+        not np.array_equal(np.sort(children.reshape(-1)), expected)
+        or (children[inner] <= np.nonzero(inner)[1]).any()
+    ):
         raise ModelFileError("the nodes of a tree do not make a tree")
     depth = np.zeros(nodes, dtype=np.int64)
     for node, pair in enumerate(children.T.tolist()):  # a parent comes before its children
@@ -235,7 +313,9 @@ def _check_shape(tree: Mapping[str, Numbers], nodes: int) -> None:
             if child > 0:
                 depth[child] = depth[node] + 1
     if depth.max() > _DEEPEST:
-        raise ModelFileError(f"a tree is {depth.max()} levels deep, more than the {_DEEPEST} that are read")
+        raise ModelFileError(
+            f"a tree is {depth.max()} levels deep, more than the {_DEEPEST} that are read"
+        )
 
 
 def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
@@ -244,9 +324,15 @@ def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
         if "cat_boundaries" in tree or "cat_threshold" in tree:
             raise ModelFileError("a tree lists categories that no split uses")
         return
-    bounds, words = tree.get("cat_boundaries", np.zeros(0)), tree.get("cat_threshold", np.zeros(0))
+    bounds = tree.get("cat_boundaries", np.zeros(0))
+    words = tree.get("cat_threshold", np.zeros(0))
     places = tree["threshold"][categorical]
-    if len(bounds) != splits + 1 or bounds[0] != 0 or (np.diff(bounds) < 0).any() or bounds[-1] != len(words):
+    if (
+        len(bounds) != splits + 1
+        or bounds[0] != 0
+        or (np.diff(bounds) < 0).any()
+        or bounds[-1] != len(words)
+    ):
         raise ModelFileError("the categories of a tree are cut at places that do not exist")
     if not ((places >= 0) & (places < splits) & (places == np.floor(places))).all():
         raise ModelFileError("a tree splits by categories that it does not list")
@@ -254,9 +340,17 @@ def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
 
 def _categories(text: str | None, features: int) -> list[list[str | int | float | bool]] | None:
     try:
-        columns = msgspec.json.decode(text or "null", type=list[list[str | int | float | bool]] | None)
+        columns = msgspec.json.decode(
+            text or "null", type=list[list[str | int | float | bool]] | None
+        )
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise ModelFileError("the categories of pandas in a model of LightGBM cannot be read") from error
-    if columns is not None and (len(columns) > features or any(len(set(levels)) < len(levels) for levels in columns)):
-        raise ModelFileError("the categories of pandas in a model of LightGBM are repeated, or too many")
+        raise ModelFileError(
+            "the categories of pandas in a model of LightGBM cannot be read"
+        ) from error
+    if columns is not None and (
+        len(columns) > features or any(len(set(levels)) < len(levels) for levels in columns)
+    ):
+        raise ModelFileError(
+            "the categories of pandas in a model of LightGBM are repeated, or too many"
+        )
     return columns

@@ -1,7 +1,9 @@
-"""Bytes <-> arrays + JSON, nothing else: a safetensors file whose header carries the JSON and a hash of all bytes.
+"""Bytes <-> arrays + JSON, nothing else: a safetensors file whose header carries the JSON and a
+hash of all bytes.
 
-Any safetensors reader opens such a file. Its metadata has one entry, ``metrifair``: a JSON object that begins with
-``sha256``, the hash of the file with these 64 digits set to 0. Every later format keeps this much.
+Any safetensors reader opens such a file. Its metadata has one entry, ``metrifair``: a JSON object
+that begins with ``sha256``, the hash of the file with these 64 digits set to 0. Every later format
+keeps this much.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def to_bytes(content: Content) -> bytes:
 
 
 def fingerprint(content: Content) -> str:
-    """The hash of a file's content. It does not depend on the versions of libraries that write the file.
+    """The hash of a file's content. It does not depend on the versions of libraries that write the
+    file.
 
     >>> fingerprint(Content("example", {"name": "three"}, {"values": np.arange(3.0)}))[:8]
     'a6f37c82'
@@ -100,9 +103,13 @@ def from_bytes(data: bytes) -> Content:
     header = _header(data)
     at = data.find(_MARK, 8, 8 + len(header)) + len(_MARK)
     if at < len(_MARK):
-        raise NotAModelFile("this is not a model file of metrifair; pass a file written by .save(path)")
+        raise NotAModelFile(
+            "this is not a model file of metrifair; pass a file written by .save(path)"
+        )
     if data[at : at + len(_BLANK)] != _digest(data, at):
-        raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
+        raise ModelFileError(
+            "the file is damaged: its content does not match its hash; save the model again"
+        )
     entries = _parse_json(header)
     kind, meta = _envelope(entries)
     return Content(kind, meta, _arrays(entries, memoryview(data)[8 + len(header) :]))
@@ -148,7 +155,11 @@ def strip_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
     >>> strip_prefix("a/", {"a/x": np.zeros(1), "b/x": np.ones(1)})
     {'x': array([0.])}
     """
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _digest(data: bytes, at: int) -> bytes:
@@ -159,25 +170,34 @@ def _digest(data: bytes, at: int) -> bytes:
     return digest.hexdigest().encode()
 
 
+UNKNOWN = "unknown"  # the version of a distribution that is not installed
+
+
 @cache  # it is read from the disk, and a sweep writes many models
 def installed_version(name: str) -> str:
-    """The version of a distribution that is installed."""
+    """The version of a distribution; ``UNKNOWN`` if it is not installed."""
     import importlib.metadata  # noqa: PLC0415 (only a file that is written names versions)
 
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+        return UNKNOWN
 
 
 def _safetensors(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
     """The arrays, those of long numbers first, behind a header with their positions."""
     header: dict[str, Any] = {"__metadata__": metadata}
-    parts, end = [], 0
+    parts = []
+    end = 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         parts.append(array.astype(array.dtype.newbyteorder("<")).tobytes())
-        start, end = end, end + len(parts[-1])
-        header[name] = {"dtype": DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": [start, end]}
+        start = end
+        end = end + len(parts[-1])
+        header[name] = {
+            "dtype": DTYPES[array.dtype.name],
+            "shape": array.shape,
+            "data_offsets": [start, end],
+        }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # so that numbers begin at multiples of their length
     return b"".join((len(text).to_bytes(8, "little"), text, *parts))
@@ -187,11 +207,14 @@ def _header(data: bytes) -> bytes:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise NotAModelFile(
-            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); name one that was "
+            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); name "
+            "one that was "
             "saved, or save it again"
         )
     if length > LARGEST_HEADER:
-        raise ModelFileError(f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read")
+        raise ModelFileError(
+            f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read"
+        )
     return data[8 : 8 + length]
 
 
@@ -200,28 +223,39 @@ def _envelope(entries: Json) -> tuple[str, dict[str, Json]]:
     text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
     envelope = _parse_json(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
     if not isinstance(envelope, dict):
-        raise ModelFileError("the header of the file contains no description of a model; save the model again")
+        raise ModelFileError(
+            "the header of the file contains no description of a model; save the model again"
+        )
     _check_format(envelope)
-    kind, meta = envelope.get("kind"), envelope.get("meta")
+    kind = envelope.get("kind")
+    meta = envelope.get("meta")
     if not isinstance(kind, str) or not isinstance(meta, dict):
-        raise ModelFileError("the description of the model lacks its kind or its content; save the model again")
+        raise ModelFileError(
+            "the description of the model lacks its kind or its content; save the model again"
+        )
     return kind, meta
 
 
 def _check_format(envelope: dict[str, Json]) -> None:
-    number, versions = envelope.get("format"), envelope.get("versions")
+    number = envelope.get("format")
+    versions = envelope.get("versions")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ModelFileError(f"the format version must be an integer from 1 upwards, got {reprlib.repr(number)}")
+        raise ModelFileError(
+            f"the format version must be an integer from 1 upwards, got {reprlib.repr(number)}"
+        )
     if number > FORMAT:
         writer = versions.get("metrifair") if isinstance(versions, dict) else None
         raise ModelFileError(
-            f"the file has format {number}, written by metrifair {reprlib.repr(writer)}; this metrifair reads up to "
+            f"the file has format {number}, written by metrifair {reprlib.repr(writer)}; this "
+            "metrifair reads up to "
             f"format {FORMAT}: upgrade metrifair"
         )
 
 
 def _parse_json(text: bytes) -> Json:
-    """JSON of bounded size, without repeated keys, and without numbers or text that other programs cannot read."""
+    """JSON of bounded size, without repeated keys, and without numbers or text that other
+    programs cannot read.
+    """
     if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
         raise ModelFileError(f"the header contains more than {MOST_VALUES} values")
     try:
@@ -233,12 +267,19 @@ def _parse_json(text: bytes) -> Json:
             object_pairs_hook=without_repeats,
         )
         if b"\\ud" in text.lower():
-            json.dumps(parsed, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
+            # half of a character is a UnicodeEncodeError
+            json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})") from error
+        raise ModelFileError(
+            f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})"
+        ) from error
     level = [parsed]
     for _ in range(DEEPEST):
-        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, (dict, list))]
+        inside = [
+            node.values() if isinstance(node, dict) else node
+            for node in level
+            if isinstance(node, (dict, list))
+        ]
         level = [node for nodes in inside for node in nodes]
     if level:
         raise ModelFileError(f"the header nests its values more than {DEEPEST} levels deep")
@@ -260,7 +301,9 @@ def _finite(text: str) -> float:
 
 
 def without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object; a ValueError for a repeated key: a reader would see the first, and programs the last."""
+    """A JSON object; a ValueError for a repeated key: a reader would see the first, and
+    programs the last.
+    """
     unique = dict(pairs)
     if len(unique) < len(pairs):
         raise ValueError("a key occurs twice")
@@ -278,30 +321,42 @@ class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
 def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     """The arrays of the file, which lie one after the other and fill it."""
     places = (
-        {name: entry for name, entry in entries.items() if name != "__metadata__"} if isinstance(entries, dict) else {}
+        {name: entry for name, entry in entries.items() if name != "__metadata__"}
+        if isinstance(entries, dict)
+        else {}
     )
     if len(places) > MOST_ARRAYS:
-        raise ModelFileError(f"the file contains {len(places)} arrays, more than the {MOST_ARRAYS} that are read")
+        raise ModelFileError(
+            f"the file contains {len(places)} arrays, more than the {MOST_ARRAYS} that are read"
+        )
     try:
         arrays = dict(_read_arrays(msgspec.convert(places, dict[str, _ArrayPlace]), body))
     except (msgspec.ValidationError, ValueError, OverflowError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError(f"the arrays of the file cannot be read ({str(error)[:120]!r})") from error
+        raise ModelFileError(
+            f"the arrays of the file cannot be read ({str(error)[:120]!r})"
+        ) from error
     for name, array in arrays.items():
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
             raise ModelFileError(f"array {reprlib.repr(name)} of booleans contains other values")
     return arrays
 
 
-def _read_arrays(entries: Mapping[str, _ArrayPlace], body: memoryview) -> Iterator[tuple[str, NDArray[Any]]]:
-    types, end = {code: np.dtype(name) for name, code in DTYPES.items()}, 0
+def _read_arrays(
+    entries: Mapping[str, _ArrayPlace], body: memoryview
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    types = {code: np.dtype(name) for name, code in DTYPES.items()}
+    end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         if entry.dtype not in types:
             raise ModelFileError(
-                f"array {reprlib.repr(name)} has type {reprlib.repr(entry.dtype)}, which no model file contains"
+                f"array {reprlib.repr(name)} has type {reprlib.repr(entry.dtype)}, which no model "
+                "file contains"
             )
-        dtype, count, start = types[entry.dtype].newbyteorder("<"), math.prod(entry.shape), end
+        dtype = types[entry.dtype].newbyteorder("<")
+        count = math.prod(entry.shape)
+        start = end
         end += count * dtype.itemsize
         if entry.data_offsets != (start, end) or end > len(body):
             raise ValueError(f"array {name!r} is not where its shape puts it")
@@ -316,6 +371,8 @@ def _read_bytes(path: Path) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise ModelFileError("it is not a file")
     if status.st_size > LARGEST_FILE:
-        raise ModelFileError(f"it has {status.st_size} bytes, more than the {LARGEST_FILE} that are read")
+        raise ModelFileError(
+            f"it has {status.st_size} bytes, more than the {LARGEST_FILE} that are read"
+        )
     with path.open("rb") as file:
         return file.read(status.st_size)  # a larger number would take as much memory at once

@@ -18,10 +18,9 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.metrics.registry import Estimate
 from metrifair.problem.attributes import strata_by_values
-from metrifair.problem.cells import Attribute, Combine, Contrast
-from metrifair.problem.criteria import Criterion, Strata, overlapping_strata
+from metrifair.problem.cells import Attribute, Contrast, needs_combinations
+from metrifair.problem.criteria import Criterion, Strata
 from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
 
@@ -36,7 +35,8 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 
     def as_json(self) -> dict[str, Json]:
         """The record as JSON values."""
-        json: dict[str, Json] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
+        # NumPy's numbers are not floats
+        json: dict[str, Json] = msgspec.to_builtins(self, enc_hook=np.generic.item)
         return json
 
 
@@ -44,19 +44,23 @@ R = TypeVar("R")
 
 
 def read_record(kind: type[R], json: object, described: str = "a model") -> R:
-    """The record in this JSON, or a ModelFileError at the place of the mismatch; ``described`` is its subject.
+    """The record in this JSON, or a ModelFileError at the place of the mismatch; ``described`` is
+    its subject.
 
     >>> read_record(Features, {"count": -1, "names": None})
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: the file does not describe a model: Expected `int` >= 0 - at `$.count`
     """
-    with file_errors(f"the file does not describe {in_one_line(described)}", msgspec.ValidationError):
+    with file_errors(
+        f"the file does not describe {in_one_line(described)}", msgspec.ValidationError
+    ):
         return msgspec.convert(json, kind)
 
 
 @contextmanager
 def file_errors(problem: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn errors of these kinds into a ModelFileError that begins with ``problem``; a ModelFileError stays itself.
+    """Turn errors of these kinds into a ModelFileError that begins with ``problem``; a
+    ModelFileError stays itself.
 
     >>> with file_errors("the file does not describe a model", TypeError):
     ...     len(5)
@@ -72,7 +76,9 @@ def file_errors(problem: str, *kinds: type[Exception]) -> Iterator[None]:
 
 
 def in_one_line(error: object) -> str:
-    """The message of an error that may quote a stranger's file: bounded, and without control characters."""
+    """The message of an error that may quote a stranger's file: bounded, and without control
+    characters.
+    """
     return "".join(character if character.isprintable() else "?" for character in str(error)[:400])
 
 
@@ -95,10 +101,13 @@ class Arrays:
         if array is None:
             raise ModelFileError(f"array {name!r} is missing")
         expected = tuple(shape)
-        fits = array.ndim == len(expected) and all(b in (None, a) for a, b in zip(array.shape, expected, strict=True))
+        fits = array.ndim == len(expected) and all(
+            b in (None, a) for a, b in zip(array.shape, expected, strict=True)
+        )
         if array.dtype.name != dtype or not fits:
             raise ModelFileError(
-                f"array {name!r} must be {dtype} of shape {expected}, got {array.dtype} of shape {array.shape}"
+                f"array {name!r} must be {dtype} of shape {expected}, got {array.dtype} of shape "
+                f"{array.shape}"
             )
         if finite and not np.isfinite(array).all():
             raise ModelFileError(f"array {name!r} contains numbers that are not finite")
@@ -107,7 +116,9 @@ class Arrays:
     def check_all_taken(self) -> None:
         """Raise a ModelFileError if the file contains more than the model."""
         if self._left:
-            raise ModelFileError(f"the model has no use for the arrays {reprlib.repr(sorted(self._left))}")
+            raise ModelFileError(
+                f"the model has no use for the arrays {reprlib.repr(sorted(self._left))}"
+            )
 
 
 class Features(Record):
@@ -118,13 +129,17 @@ class Features(Record):
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != self.count:
-            raise ValueError(f"there are {self.count} features, and {len(self.names)} names for them")
+            raise ValueError(
+                f"there are {self.count} features, and {len(self.names)} names for them"
+            )
 
 
 class Classes(Record):
     """Labels, ascending, and the NumPy type that they had."""
 
-    dtype: Annotated[str, Meta(pattern=r"^(bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3})\Z")]
+    dtype: Annotated[
+        str, Meta(pattern=r"^(bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3})\Z")
+    ]
     values: list[Any]
 
 
@@ -139,10 +154,10 @@ class AttributeRecord(Record):
 
 
 class StrataRecord(Record):
-    """Sets given by the user: boolean masks, or combinations of the values of columns."""
+    """Strata: combinations of the values of columns."""
 
     columns: list[str]
-    values: list[list[Any]] | None = None  # of the columns in each stratum; None: the columns are masks
+    values: list[list[Any]]  # of the columns in each stratum
 
 
 class SchemeRecord(Record):
@@ -172,28 +187,6 @@ class ModuleRecord(Record):
     buffers: list[str]
 
 
-class LearnerRecord(Record):
-    """A learner in the middle of its stream."""
-
-    strength: Amount
-    standardize: bool
-    size: Positive
-    least: Positive
-    weight_decay: Amount
-    loss: str | None
-    metric: str
-    penalize: Literal["prediction", "output"]
-    slices: Annotated[int, Meta(ge=1, le=2**16)]
-    moments: bool
-    waiting: bool
-    updates: Count
-    fresh: bool
-    estimate: Estimate
-    combine: Combine
-    scales: dict[str, Amount] = {}  # of the dependences on attributes, by name
-    class_weight: list[Amount] = []
-
-
 class ModelRecord(Record, kw_only=True):
     """The common fields of the records of all fitted models."""
 
@@ -201,7 +194,6 @@ class ModelRecord(Record, kw_only=True):
     parameters: dict[str, Any]
     features: Features
     classes: Classes | None
-    requests: dict[str, dict[str, bool | str]] = {}  # metadata requests of scikit-learn
 
 
 class EstimatorRecord(ModelRecord):
@@ -211,7 +203,7 @@ class EstimatorRecord(ModelRecord):
     iterations: Positive | None
     scheme: SchemeRecord
     model: dict[str, Any]  # NetworkRecord or ModuleRecord
-    learner: LearnerRecord | None
+    updates: Count | None  # steps of a stream; None: the model has learned from no stream
     moments: bool = False  # whether the features' are among the arrays
     left_out: list[str] = []  # groups that were too small to train on
 
@@ -232,20 +224,26 @@ class InnerRecord(Record):
 
 
 class PostprocessorRecord(ModelRecord):
-    """A post-processor, and the models that it wraps: its base, and the guess of the group where it needs none."""
+    """A post-processor, and the models that it wraps: its base, and the guess of the group
+    where it needs none.
+    """
 
-    wraps: list[Literal["estimator", "group_model"]]  # those that were passed, not left at their default
+    # those that were passed, not left at their default
+    wraps: list[Literal["estimator", "group_model"]]
     scheme: SchemeRecord
     inner: dict[str, InnerRecord]
 
 
 class StackRecord(ModelRecord):
-    """A stack: its last model as in its own file, and the models whose predictions are its input."""
+    """A stack: its last model as in its own file, and the models whose predictions are its
+    input.
+    """
 
     last: InnerRecord
     outcome: Annotated[list[InnerRecord], Meta(min_length=1)]
     group: list[InnerRecord]  # none where it was trained without a penalty
-    given: list[Literal["outcome_models", "group_models"]]  # which of these were given, not left to their default
+    # which of these were given, not left to their default
+    given: list[Literal["outcome_models", "group_models"]]
 
 
 class EncoderParameters(Record):
@@ -301,7 +299,8 @@ class CriterionRecord(Record):
 
 
 def plain(name: str, value: object) -> Json:
-    """JSON from which ``read_value`` makes an equal value; ``name`` is for the message if there is none.
+    """JSON from which ``read_value`` makes an equal value; ``name`` is for the message if there is
+    none.
 
     >>> plain("hidden", (16, np.int64(8)))
     {'tuple': [16, 8]}
@@ -322,11 +321,22 @@ def plain(name: str, value: object) -> Json:
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, Criterion):
         parts = {part: getattr(value, part) for part in CriterionRecord.__struct_fields__}
-        return {"criterion": {part: plain(f"{name}.{part}", value_of_part) for part, value_of_part in parts.items()}}
+        return {
+            "criterion": {
+                part: plain(f"{name}.{part}", value_of_part)
+                for part, value_of_part in parts.items()
+            }
+        }
     if callable(value):
         target = getattr(value, "__qualname__", type(value).__name__)
-        raise DataError(f"{name} is a function ({target}); a model file contains no code; fit with a named one to save")
-    raise DataError(f"{name} contains a {type(value).__name__}, which no model file can; use numbers, text or booleans")
+        raise DataError(
+            f"{name} is a function ({target}); a model file contains no code; fit with a named one "
+            "to save"
+        )
+    raise DataError(
+        f"{name} contains a {type(value).__name__}, which no model file can; use numbers, text or "
+        "booleans"
+    )
 
 
 def read_value(where: str, json: Json) -> object:
@@ -349,9 +359,15 @@ def read_value(where: str, json: Json) -> object:
         and isinstance(content, list)
         and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
     ):
-        return {read_scalar(where, pair[0]): read_value(where, pair[1]) for pair in content if isinstance(pair, list)}
+        return {
+            read_scalar(where, pair[0]): read_value(where, pair[1])
+            for pair in content
+            if isinstance(pair, list)
+        }
     if tag == "criterion" and isinstance(content, dict):
-        return _criterion(where, {part: read_value(where, json_of_part) for part, json_of_part in content.items()})
+        return _criterion(
+            where, {part: read_value(where, json_of_part) for part, json_of_part in content.items()}
+        )
     raise ModelFileError(f"{where} contains {reprlib.repr(json)}, which does not stand for a value")
 
 
@@ -359,7 +375,9 @@ def read_scalar(where: str, json: Json) -> Scalar:
     """A number, a string or a boolean."""
     value = read_value(where, json)
     if not isinstance(value, (bool, int, float, str)):
-        raise ModelFileError(f"{where} must be a number, a string or a boolean, got {reprlib.repr(value)}")
+        raise ModelFileError(
+            f"{where} must be a number, a string or a boolean, got {reprlib.repr(value)}"
+        )
     return value
 
 
@@ -383,8 +401,15 @@ def classes_record(classes: NDArray[Any]) -> Classes:
     Classes(dtype='U3', values=['no', 'yes'])
     """
     dtype = f"U{classes.dtype.itemsize // 4}" if classes.dtype.kind == "U" else classes.dtype.name
-    if classes.dtype.kind not in "UbiufO" or classes.dtype.itemsize > 4 * 9999 or dtype == "float128":
-        raise DataError(f"class labels of type {classes.dtype} cannot be saved; use numbers, strings or booleans")
+    if (
+        classes.dtype.kind not in "UbiufO"
+        or classes.dtype.itemsize > 4 * 9999
+        or dtype == "float128"
+    ):
+        raise DataError(
+            f"class labels of type {classes.dtype} cannot be saved; use numbers, strings or "
+            "booleans"
+        )
     return Classes(dtype=dtype, values=[plain("y", value) for value in classes.tolist()])
 
 
@@ -392,7 +417,8 @@ def read_classes(record: Classes | None) -> NDArray[Any]:
     """The labels, ascending, in the very type they had."""
     if record is None:
         raise ModelFileError("the file does not describe a model: classes are missing")
-    values, dtype = [read_scalar("classes", value) for value in record.values], record.dtype
+    values = [read_scalar("classes", value) for value in record.values]
+    dtype = record.dtype
     if dtype.startswith("U") and int(dtype[1:]) * len(values) > _MOST_CHARACTERS:
         raise ModelFileError(f"the classes take more than {_MOST_CHARACTERS} characters")
     try:
@@ -414,13 +440,10 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
     strata = None
     if scheme.strata is not None:
         conditions = scheme.strata.conditions
-        if scheme.strata.values is None:
-            strata = StrataRecord(columns=list(scheme.strata.names))
-        else:
-            strata = StrataRecord(
-                columns=[name for name, _ in conditions[0]],
-                values=[[plain(name, value) for name, value in pairs] for pairs in conditions],
-            )
+        strata = StrataRecord(
+            columns=[name for name, _ in conditions[0]],
+            values=[[plain(name, value) for name, value in pairs] for pairs in conditions],
+        )
     return SchemeRecord(
         criterion=plain("criterion", scheme.criterion),
         attributes=[
@@ -429,13 +452,15 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
                 groups=[plain(attribute.name, group) for group in attribute.groups],
                 is_number=attribute.is_number,
                 columns=list(attribute.columns),
-                parts=[[plain(attribute.name, value) for value in part] for part in attribute.parts],
+                parts=[
+                    [plain(attribute.name, value) for value in part] for part in attribute.parts
+                ],
             )
             for attribute in scheme.attributes
         ],
         intersectional=bool(scheme.intersectional),
         strata=strata,
-        compared=scheme.cells is not None,
+        compared=bool(scheme.attributes),
         contrast=scheme.contrast,
         positive=scheme.positive,
         outcome=scheme.outcome,
@@ -456,33 +481,48 @@ def read_scheme(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
         _check_size(criterion, attributes, len(labels), strata)
     elif attributes:
         raise ModelFileError("the scheme has attributes that are not compared")
-    meaning = criterion, labels, record.positive, attributes, record.intersectional, strata, record.contrast
+    meaning = (
+        criterion,
+        labels,
+        record.positive,
+        attributes,
+        record.intersectional,
+        strata,
+        record.contrast,
+    )
     scheme = Scheme(*meaning, outcome=record.outcome)
-    _ = scheme.cells  # compiled now, so that what cannot be is refused
+    if not needs_combinations(attributes):  # cells of combinations that occur are those of rows
+        _ = scheme.cells  # compiled now, so that what cannot be is refused
     return scheme
 
 
 def _attribute(record: AttributeRecord) -> Attribute:
-    groups, name = _scalars("a group", record.groups), reprlib.repr(record.name)
+    groups = _scalars("a group", record.groups)
+    name = reprlib.repr(record.name)
     parts = tuple(_scalars("a group", part) for part in record.parts)
     if record.is_number and groups:
         raise ModelFileError(f"{name} is a number and has groups: {reprlib.repr(groups)}")
     if len(set(groups)) < len(groups):
         raise ModelFileError(f"{name} names a group twice: {reprlib.repr(groups)}")
-    if len(parts) not in (0, len(groups)) or any(len(part) != len(record.columns) for part in parts):
+    if len(parts) not in (0, len(groups)) or any(
+        len(part) != len(record.columns) for part in parts
+    ):
         raise ModelFileError(f"{name} does not have a value of each column for each group")
-    return Attribute(record.name, groups, record.is_number, columns=tuple(record.columns), parts=parts)
+    return Attribute(
+        record.name, groups, record.is_number, columns=tuple(record.columns), parts=parts
+    )
 
 
 def _strata(record: StrataRecord) -> Strata:
-    columns, most = record.columns, math.isqrt(_MOST_WORK)
-    count = len(columns) if record.values is None else len(record.values)
+    columns = record.columns
+    count = len(record.values)
+    most = math.isqrt(_MOST_WORK)
     if not 1 <= count <= most or not columns:
         raise ModelFileError(f"there must be between 1 and {most} strata, got {count}")
-    if record.values is None:
-        return overlapping_strata(columns)
     if any(len(row) != len(columns) for row in record.values):
-        raise ModelFileError(f"each stratum must have a value for each of the columns {reprlib.repr(columns)}")
+        raise ModelFileError(
+            f"each stratum must have a value for each of the columns {reprlib.repr(columns)}"
+        )
     return strata_by_values(columns, [_scalars("a stratum", row) for row in record.values])
 
 
@@ -490,20 +530,26 @@ def _scalars(where: str, values: list[Json]) -> tuple[Scalar, ...]:
     return tuple(read_scalar(where, value) for value in values)
 
 
-def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None) -> None:
+def _check_size(
+    criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None
+) -> None:
     """Refuse what would take the compiler long, before it begins."""
     patterns = 1
     if criterion.labels is not None:
         patterns = classes if criterion.bins is None else len(criterion.bins) + 1
     rows, columns = (1, 1) if strata is None else strata.member.shape
     sets = columns * (patterns if criterion.labels == "every" else 1)
-    table = patterns * (rows + 1) * math.prod(attribute.codes + 1 for attribute in attributes)
+    table = patterns * (rows + 1)
+    if not needs_combinations(attributes):
+        table *= math.prod(attribute.codes + 1 for attribute in attributes)
     comparisons = sets * sum(
-        1 if attribute.is_number else math.comb(len(attribute.groups), 2) for attribute in attributes
+        1 if attribute.is_number else math.comb(len(attribute.groups), 2)
+        for attribute in attributes
     )
     work = max(table * max(comparisons, sets), patterns**2 * rows * columns)
     if not attributes or comparisons > _MOST_COMPARISONS or work > _MOST_WORK:
         raise ModelFileError(
-            f"the scheme compares {len(attributes)} attributes in {comparisons} ways; a model file has at least one, "
+            f"the scheme compares {len(attributes)} attributes in {comparisons} ways; a model file "
+            "has at least one, "
             f"and at most {_MOST_COMPARISONS} ways"
         )

@@ -1,7 +1,7 @@
 """Saving and exporting, for every fitted model.
 
-Reading and writing files takes several times as long to import as fitting does: modules are imported here when
-it is requested.
+Reading and writing files takes several times as long to import as fitting does: modules are
+imported here when it is requested.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ class Saved:
     """Saving of fitted models: to a metrifair file, or to ONNX."""
 
     def save(self, path: PathLike) -> None:
-        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+        """Write the fitted model to one file, which ``metrifair.load`` reads without running any
+        code.
 
-        The file contains parameters, weights or trees, names of classes, groups and features, metadata requests of
-        scikit-learn, the state of ``partial_fit``, and the models that a post-processor wraps, which must be ours too.
-        It cannot contain functions (a metric, score, callback or sets of your own: a DataError), and of a
-        ``torch.nn.Module`` it contains the weights only. A ``random_state`` that is a generator is saved as None. A
-        crash leaves the old file.
+        The file contains parameters, weights or trees, names of classes, groups and features, and
+        the models that a post-processor wraps, which must be ours too. After loading,
+        ``partial_fit`` goes on from the weights and from the means and variances of the features;
+        samples that waited for their batch are not in the file. It cannot contain functions (a
+        metric, score, callback or sets of your own: a DataError), and of a ``torch.nn.Module`` it
+        contains the weights only. A ``random_state`` that is a generator is saved as None. A crash
+        leaves the old file.
 
         Parameters
         ----------
@@ -41,11 +44,12 @@ class Saved:
     def to_onnx(self, path: PathLike) -> None:
         """Write the fitted model as an ONNX graph, which runs without Python and without metrifair.
 
-        Inputs: ``X`` of doubles (n, n_features); of a model that takes tables one input (n, 1) for each column by its
-        name: doubles for numbers and booleans (1, 0), NaN where one is missing, and strings for text, empty if one
-        is missing. Levels that were not seen at ``fit`` count as in Python. Outputs: ``label`` (n,) and
-        ``probabilities`` (n, n_classes), or ``prediction`` (n,). A positive label and a threshold that were chosen
-        decide here too. docs/deploy.md states how close the numbers are, and which checks ONNX lacks.
+        Inputs: ``X`` of doubles (n, n_features); of a model that takes tables one input (n, 1) for
+        each column by its name: doubles for numbers and booleans (1, 0), NaN where one is missing,
+        and strings for text, empty if one is missing. Levels that were not seen at ``fit`` count as
+        in Python. Outputs: ``label`` (n,) and ``probabilities`` (n, n_classes), or ``prediction``
+        (n,). A positive label and a threshold that were chosen decide here too. docs/deploy.md
+        states how close the numbers are, and which checks ONNX lacks.
 
         Parameters
         ----------
@@ -55,8 +59,8 @@ class Saved:
         Raises
         ------
         DataError
-            If ONNX does not support a part of the model: dates, categories that a booster splits by, post-processors, a
-            module of your own. The message names it and a remedy.
+            If ONNX does not support a part of the model: dates, categories that a booster splits
+            by, post-processors, a module of your own. The message names it and a remedy.
         MissingExtra
             If onnx is not installed.
 

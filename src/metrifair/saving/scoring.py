@@ -1,4 +1,6 @@
-"""Models of raw tables that predict with NumPy, or with a booster's own predictor: no PyTorch, no scikit-learn."""
+"""Models of raw tables that predict with NumPy, or with a booster's own predictor: no PyTorch,
+no scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ class TableScorer:
         return positive_place(classes, getattr(self.estimator, "pos_label", None))
 
     def predict(self, table: Table) -> NDArray[Any]:
-        """The most probable class of each row, or its number; with a threshold, the class that it decides for.
+        """The most probable class of each row, or its number; with a threshold, the class that it
+        decides for.
 
         Parameters
         ----------
@@ -83,10 +86,14 @@ class TableScorer:
             Classes, or numbers.
         """
         if self.threshold is None or self.classes is None:
-            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table), **self._groups(table))
+            predicted: NDArray[Any] = self.estimator.predict(
+                self.encoder.transform(table), **self._groups(table)
+            )
             return predicted
         is_positive = self.predict_proba(table)[:, self.positive] >= self.threshold
-        decided: NDArray[Any] = self.classes[np.where(is_positive, self.positive, 1 - self.positive)]
+        decided: NDArray[Any] = self.classes[
+            np.where(is_positive, self.positive, 1 - self.positive)
+        ]
         return decided
 
     def predict_proba(self, table: Table) -> NDArray[np.float64]:
@@ -108,42 +115,64 @@ class TableScorer:
             If the model predicts a number.
         """
         if self.classes is None:
-            raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
+            raise DataError(
+                f"the model predicts the number {self.target!r}, which has no probability; use "
+                "predict"
+            )
         if not self.has_probabilities:
-            raise DataError(f"a {type(self.estimator).__name__} predicts decisions without probabilities; use predict")
+            raise DataError(
+                f"a {type(self.estimator).__name__} predicts decisions without probabilities; use "
+                "predict"
+            )
         encoded = self.encoder.transform(table)
-        probability: NDArray[np.float64] = self.estimator.predict_proba(encoded, **self._groups(table))
+        probability: NDArray[np.float64] = self.estimator.predict_proba(
+            encoded, **self._groups(table)
+        )
         return probability
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the estimator has probabilities: classifiers do, except post-processors that decide."""
+        """Whether the estimator has probabilities: classifiers do, except post-processors that
+        decide.
+        """
         return hasattr(self.estimator, "predict_proba")
 
     @property
     def needs_group(self) -> bool:
-        """Whether rows must come with the columns of ``sensitive``, even where these are no features."""
+        """Whether rows must come with the columns of ``sensitive``, even where these are no
+        features.
+        """
         return bool(getattr(self.estimator, "needs_group", False))
 
     def _groups(self, table: Table) -> dict[str, Any]:
-        """The groups as an argument, if the estimator needs them, spelled as they were at its fit."""
+        """The groups as an argument, if the estimator needs them, spelled as they were at its
+        fit.
+        """
         if not self.needs_group:
             return {}
         table_columns = columns("table", table)
         if missing := [name for name in self.sensitive if name not in table_columns]:
-            raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
+            raise DataError(
+                f"the table has no column {missing[0]!r}, whose groups this model needs to predict"
+            )
         groups: dict[str, Any] = {}
-        for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
+        for attribute, name in zip(
+            self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True
+        ):
             groups[name] = spelled_as(attribute.groups, table_columns[name])
         return {"sensitive_features": groups}
 
 
 def table_scorer(content: Content) -> TableScorer | None:
-    """The model of tables in a file; None if another kind of model, or its state, takes PyTorch to read."""
+    """The model of tables in a file; None if another kind of model, or its state, takes PyTorch
+    to read.
+    """
     if content.kind != TABLE_MODEL:
         return None
     record = table_model_record(content)
-    inner = Content(record.estimator.kind, record.estimator.meta, strip_prefix("estimator/", content.arrays))
+    inner = Content(
+        record.estimator.kind, record.estimator.meta, strip_prefix("estimator/", content.arrays)
+    )
     readers: dict[str, Callable[[Content], FittedNetwork | FittedTrees | None]] = {
         "estimator": _network,
         "booster": _trees,
@@ -153,10 +182,14 @@ def table_scorer(content: Content) -> TableScorer | None:
     if estimator is None:
         return None
     encoder = FittedEncoder(read_coders(record.encoder))
-    produced, expected = len(column_names(encoder.coders_.items())), estimator.n_features_in_
+    produced = len(column_names(encoder.coders_.items()))
+    expected = estimator.n_features_in_
     if produced != expected:
-        raise ModelFileError(f"the encoder makes {produced} columns, and the estimator takes {expected}")
-    names, files = (tuple(record.sensitive), tuple(record.ids)), tuple(record.training_files)
+        raise ModelFileError(
+            f"the encoder makes {produced} columns, and the estimator takes {expected}"
+        )
+    names = (tuple(record.sensitive), tuple(record.ids))
+    files = tuple(record.training_files)
     return TableScorer(encoder, estimator, record.target, *names, record.threshold, files)
 
 
@@ -185,13 +218,17 @@ def read_coders(record: EncoderRecord) -> dict[str, Coder]:
         raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
     names = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
     if sorted([*record.coders, *record.dropped]) != sorted(names):
-        raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(names)}")
+        raise ModelFileError(
+            f"the encoder describes other columns than it names: {reprlib.repr(names)}"
+        )
     coders: dict[str, Coder] = {}
     for name, json in record.coders.items():
         kind: type[Coder] = Levels if "levels" in json else Numbers
         coders[name] = coder = read_record(kind, json, f"column {name!r}")
         if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
-            raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
+            raise ModelFileError(
+                f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}"
+            )
         if not coder.names(""):
             raise ModelFileError(f"column {reprlib.repr(name)} becomes no column")
     if not coders:
@@ -248,16 +285,23 @@ class FittedNetwork:
 def _network(content: Content) -> FittedNetwork | None:
     record = read_record(EstimatorRecord, content.meta)
     is_supported = record.kind in ("FairClassifier", "FairRegressor")
-    if not is_supported or record.learner is not None or "hidden" not in record.model:
+    # A stream without a step warns that it is not trained, which is up to the model itself.
+    if not is_supported or record.updates == 0 or "hidden" not in record.model:
         return None
     classes = read_classes(record.classes) if record.kind == "FairClassifier" else None
-    arrays, target = Arrays(content.arrays), record.target_scaling or (0.0, 1.0)
+    arrays = Arrays(content.arrays)
+    target = record.target_scaling or (0.0, 1.0)
     scaling = scaling_arrays(arrays, record.features.count)
     weights = network_arrays(record, arrays, output_count(classes))
-    layers = [(weights[f"weight{k}"][0, 0], weights[f"bias{k}"][0, 0, :, 0]) for k in range(len(weights) // 2)]
+    layers = [
+        (weights[f"weight{k}"][0, 0], weights[f"bias{k}"][0, 0, :, 0])
+        for k in range(len(weights) // 2)
+    ]
     positive = read_scheme(record.scheme, classes).positive
     label = read_value("pos_label", record.parameters.get("pos_label"))
-    return FittedNetwork(tuple(layers), (scaling[0][0], scaling[1][0]), classes, positive, label, target)
+    return FittedNetwork(
+        tuple(layers), (scaling[0][0], scaling[1][0]), classes, positive, label, target
+    )
 
 
 def output_count(classes: NDArray[Any] | None) -> int:
@@ -275,14 +319,18 @@ def scaling_arrays(arrays: Arrays, features: int) -> tuple[Floats, Floats]:
 
 
 def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dict[str, Floats]:
-    """Weights (1, 1, units, inputs) and biases (1, 1, units, 1) by name, with finite outputs near the mean."""
+    """Weights (1, 1, units, inputs) and biases (1, 1, units, 1) by name, with finite outputs
+    near the mean.
+    """
     widths = (record.features.count, *read_record(NetworkRecord, record.model).hidden, outputs)
     by_name: dict[str, Floats] = {}
     largest = np.ones((widths[0], 1))  # output at one standard deviation from the mean
     with np.errstate(over="ignore", invalid="ignore"):
         for layer, (before, after) in enumerate(pairwise(widths)):
             shapes = {f"weight{layer}": (1, 1, after, before), f"bias{layer}": (1, 1, after, 1)}
-            layer_arrays = {name: arrays.take(f"parameters/{name}", shape) for name, shape in shapes.items()}
+            layer_arrays = {
+                name: arrays.take(f"parameters/{name}", shape) for name, shape in shapes.items()
+            }
             weight, bias = (np.abs(part[0, 0]) for part in layer_arrays.values())
             largest = weight @ largest + bias
             by_name |= layer_arrays
@@ -296,7 +344,8 @@ def network_arrays(record: EstimatorRecord, arrays: Arrays, outputs: int) -> dic
 class FittedTrees:
     """The trees of a fair booster, which its library evaluates."""
 
-    scores: Callable[[Floats], NDArray[Any]]  # numbers or probabilities: (n,), or (n, classes) of several
+    # numbers or probabilities: (n,), or (n, classes) of several
+    scores: Callable[[Floats], NDArray[Any]]
     n_features_in_: int
     classes_: NDArray[Any] | None
     pos_label: object
@@ -318,12 +367,15 @@ def _trees(content: Content) -> FittedTrees | None:
     if record.kind not in (*_LIGHTGBM, *_XGBOOST):
         return None
     classes = read_classes(record.classes) if record.kind.endswith("Classifier") else None
-    count, lightgbm = record.features.count, record.kind in _LIGHTGBM
+    count = record.features.count
+    lightgbm = record.kind in _LIGHTGBM
     text = safe_trees(trees_text(content), count, classes, lightgbm=lightgbm)
     scores = _lightgbm_scores(text, record) if lightgbm else _xgboost_scores(text)
     if not np.isfinite(scores(np.zeros((1, count)))).all():
         raise ModelFileError("the model cannot predict: its outputs are not finite")
-    return FittedTrees(scores, count, classes, read_value("pos_label", record.parameters.get("pos_label")))
+    return FittedTrees(
+        scores, count, classes, read_value("pos_label", record.parameters.get("pos_label"))
+    )
 
 
 def trees_text(content: Content) -> str:
@@ -337,9 +389,12 @@ def trees_text(content: Content) -> str:
 
 def safe_trees(text: str, features: int, classes: NDArray[Any] | None, *, lightgbm: bool) -> str:
     """The trees as written anew, from numbers that were checked."""
-    outputs, probabilities = output_count(classes), classes is not None
+    outputs = output_count(classes)
+    probabilities = classes is not None
     if lightgbm:
-        return lightgbm_trees(text, features=features, classes=outputs, probabilities=probabilities).text()
+        return lightgbm_trees(
+            text, features=features, classes=outputs, probabilities=probabilities
+        ).text()
     return xgboost_trees(text, features=features, classes=outputs, probabilities=probabilities)
 
 

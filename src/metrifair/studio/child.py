@@ -1,6 +1,8 @@
-"""``python -m metrifair.studio.child BYTES ARGUMENT...``: a command of metrifair with a memory limit.
+"""``python -m metrifair.studio.child BYTES ARGUMENT...``: a command of metrifair with a memory
+limit.
 
-Standard input is a pipe from the studio. When the studio ends, even by a kill, this process ends too.
+Standard input is a pipe from the studio. When the studio ends, even by a kill, this process ends
+too.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Command:
-    """Words of a command without ``metrifair``. Files are tables or paths; ``text`` shows their names.
+    """Words of a command without ``metrifair``. Files are tables or paths; ``text`` shows their
+    names.
 
     ``is_optional`` marks a command whose refusal is a note: the results of the others remain valid.
     """
@@ -52,7 +53,8 @@ def _shown(word: str | Table | Path) -> str:
 
 
 def _options(choices: Choices, names: Iterable[str]) -> Iterator[str]:
-    """Options of the same names. A value is part of its word, so that no value can be taken for an option.
+    """Options of the same names. A value is part of its word, so that no value can be taken for an
+    option.
 
     >>> list(_options({"group": ["sex", "--x"], "label": "", "day_first": True}, ["group", "label", "day_first"]))
     ['--group=sex', '--group=--x', '--day-first']
@@ -72,13 +74,24 @@ def columns_command(table: Table, reading: Choices) -> Command:
     return Command(("columns", table, *_options(reading, READING), "--json=columns.json"))
 
 
-AUDIT = ("score", "group", "label", "positive", "weight", "threshold", "favorable_decision", "criterion")
+AUDIT = (
+    "score",
+    "group",
+    "label",
+    "positive",
+    "weight",
+    "threshold",
+    "favorable_decision",
+    "criterion",
+)
 
 
 def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
     """Audit a file; ``outputs`` are options that name files."""
     standard = ("standard", "details") if choices.get("standard") else ()
-    options = _options({**choices, "details": True}, (*AUDIT, "intersectional", *standard, *READING))
+    options = _options(
+        {**choices, "details": True}, (*AUDIT, "intersectional", *standard, *READING)
+    )
     return Command(("audit", table, *options, *outputs))
 
 
@@ -94,7 +107,9 @@ def comparison_commands(before: Table, after: Table, choices: Choices) -> list[C
     return [
         audit_command(before, alone, "--json=before.json"),
         audit_command(after, alone, "--json=after.json"),
-        Command(("compare", "before.json", "after.json", "--html=changes.html", "--json=changes.json")),
+        Command(
+            ("compare", "before.json", "after.json", "--html=changes.html", "--json=changes.json")
+        ),
     ]
 
 
@@ -103,7 +118,9 @@ TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "u
 
 def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
     """Train families of models; the ledger stores finished models."""
-    options = _options({**choices, "ignore": _ignored(choices)}, (*TRAIN, "families", "budget", *READING))
+    options = _options(
+        {**choices, "ignore": _ignored(choices)}, (*TRAIN, "families", "budget", *READING)
+    )
     return Command(("frontier", table, *options, "--ledger", ledger, *outputs))
 
 
@@ -118,7 +135,13 @@ def not_features(choices: Choices) -> list[str]:
     >>> not_features({"label": "repaid", "group": ["sex"], "id": "", "ignore": ["decision"], "score": "score"})
     ['repaid', 'sex', 'decision', 'score']
     """
-    roles = [choices["label"], *choices["group"], choices.get("weight"), choices.get("id"), *_ignored(choices)]
+    roles = [
+        choices["label"],
+        *choices["group"],
+        choices.get("weight"),
+        choices.get("id"),
+        *_ignored(choices),
+    ]
     return list(dict.fromkeys(name for name in roles if name))
 
 
@@ -128,10 +151,19 @@ def training_command(table: Table, choices: Choices, ledger: Path) -> Command:
 
 
 def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str) -> list[Command]:
-    """Choose a model by its limit, audit its predictions of held-out rows, and write its card and its graph."""
-    outputs = ("--html=frontier.html", "--json=frontier.json", "--output=model.metrifair", "--held-out=held-out.csv")
+    """Choose a model by its limit, audit predictions by models without the rows, and write its
+    card and its graph.
+    """
+    outputs = (
+        "--html=frontier.html",
+        "--json=frontier.json",
+        "--output=model.metrifair",
+        "--held-out=held-out.csv",
+    )
     limit = f"--max-unfairness={choices['max_unfairness']}"
-    audited = {name: choices.get(name) for name in ("group", "label", "positive", "weight")} | {"score": score}
+    audited = {name: choices.get(name) for name in ("group", "label", "positive", "weight")} | {
+        "score": score
+    }
     held_out = Table(Path("held-out.csv"), "held-out.csv")
     return [
         frontier_command(table, choices, ledger, limit, *outputs),

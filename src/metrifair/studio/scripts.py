@@ -51,21 +51,28 @@ def training_python(table: Table, choices: Choices, columns: Columns) -> str:
 
 def choice_python(table: Table, choices: Choices, columns: Columns, *, score: str) -> str:
     """Python that trains, chooses and audits as ``choice_commands`` do."""
-    roles = {name: choices[name] for name in ("group", "label", "positive", "weight") if choices.get(name)}
-    held_out = _call("metrifair.audit_table", "held_out", *_audit_arguments({"score": score, **roles}))
+    roles = {
+        name: choices[name]
+        for name in ("group", "label", "positive", "weight")
+        if choices.get(name)
+    }
+    held_out = _call(
+        "metrifair.audit_table", "held_out", *_audit_arguments({"score": score, **roles})
+    )
     return _script(
         *_training(table, choices, columns),
-        f"front.select(max_unfairness={float(choices['max_unfairness'])!r})",
+        f"model = front.select(max_unfairness={float(choices['max_unfairness'])!r})",
         "front.to_html('frontier.html')",
+        "metrifair.save(model, 'model.metrifair')",
         "",
         "rows = front.held_out('polars')",
         f"held_out = table[rows['row']].with_columns(rows[{score!r}])",
         f"audit = {held_out}",
         "audit.to_html('held-out.html')",
         "",
-        "model = front.refit()  # on all rows",
-        "metrifair.save(model, 'model.metrifair')",
-        "metrifair.to_card(model, audit, front, 'card.md', audited_rows='held-out rows')",
+        "# The audit is of scores by models of the folds, so the card shows it as an audit of "
+        "other scores.",
+        "metrifair.to_card(model, audit, front, 'card.md')",
         "# For an ONNX graph: metrifair export model.metrifair --output model.onnx",
     )
 
@@ -80,7 +87,12 @@ def _call(name: str, *arguments: str) -> str:
 
 
 def _audit_call(table: Table, choices: Choices) -> str:
-    return _call("metrifair.audit_file", repr(table.name), *_audit_arguments(choices), *_reading_argument(choices))
+    return _call(
+        "metrifair.audit_file",
+        repr(table.name),
+        *_audit_arguments(choices),
+        *_reading_argument(choices),
+    )
 
 
 def _audit_arguments(choices: Choices) -> Iterable[str]:
@@ -92,8 +104,15 @@ def _audit_arguments(choices: Choices) -> Iterable[str]:
 
 
 def _reading_argument(choices: Choices) -> Iterable[str]:
-    replaced = {"replace": {old: new for old, _, new in (pair.rpartition("=") for pair in choices.get("replace", ()))}}
-    reading = ", ".join(f"{name}={replaced.get(name, choices[name])!r}" for name in READING if choices.get(name))
+    replaced = {
+        "replace": {
+            old: new
+            for old, _, new in (pair.rpartition("=") for pair in choices.get("replace", ()))
+        }
+    }
+    reading = ", ".join(
+        f"{name}={replaced.get(name, choices[name])!r}" for name in READING if choices.get(name)
+    )
     return [f"reading=metrifair.ReadOptions({reading})"] if reading else []
 
 
@@ -117,7 +136,6 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
         f"criterion={choices['criterion']!r}",
         *_positive(choices, columns),
         f"utility={choices['utility']!r}",
-        "test=0.25",
         "random_state=0",
         f"search=metrifair.SearchOptions(families={families!r})",
     ]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from metrifair.studio import commands, scripts
 from metrifair.studio.commands import Choices, Command, Table
+from metrifair.studio.messages import page_text
 
 MOST_BYTES = 2 * 2**30
 MOST_COLUMNS = 1_000
+_MOST_NAME_BYTES = 200  # of an upload; systems allow 255, and commands add endings
 _SECONDS = 600.0  # of one command; training has a budget of its own
 _LEAST_MEMORY = 4 * 2**30
 _BETWEEN_READINGS = 0.3  # seconds, of the progress that a command reports
@@ -27,13 +30,19 @@ FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
     "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest"},
-    "compare": {"changes.html": "Comparison, one page", "changes.json": "All figures of the comparison"},
-    "train": {"frontier.html": "Trade-off, one page", "frontier.json": "All figures of the trade-off"},
+    "compare": {
+        "changes.html": "Comparison, one page",
+        "changes.json": "All figures of the comparison",
+    },
+    "train": {
+        "frontier.html": "Trade-off, one page",
+        "frontier.json": "All figures of the trade-off",
+    },
     "choose": {
         "model.metrifair": "Model",
         "model.onnx": "Model as ONNX graph",
         "card.md": "Model card",
-        "held-out.csv": "Predictions of held-out rows",
+        "held-out.csv": "Predictions of rows by models trained without them",
         "held-out.html": "Audit of these predictions, one page",
         "held-out.json": "All figures of this audit",
         "frontier.html": "Trade-off with the chosen model, one page",
@@ -52,7 +61,9 @@ class _TimeIsUp(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """A finished step: its folder of files, and the commands and the script that repeat it without the studio."""
+    """A finished step: its folder of files, and the commands and the script that repeat it
+    without the studio.
+    """
 
     number: int  # a page that shows a result reloads it when the number changes
     folder: Path
@@ -62,13 +73,19 @@ class Done:
 
     def state(self, step: str) -> dict[str, Any]:
         """The result as JSON values for the page."""
-        files = {name: title for name, title in FILES.get(step, {}).items() if (self.folder / name).is_file()}
+        files = {
+            name: title
+            for name, title in FILES.get(step, {}).items()
+            if (self.folder / name).is_file()
+        }
         same = {"commands": self.commands, "python": self.python, "notes": self.notes}
         return {"number": self.number, "files": files} | same
 
 
 class TriedFamilies(NamedTuple):
-    """The families of models that were started, with the seconds that each took; None for one that is not finished."""
+    """The families of models that were started, with the seconds that each took; None for one
+    that is not finished.
+    """
 
     families: tuple[tuple[str, float | None], ...] = ()
     total: int = 0  # number of families to try
@@ -81,11 +98,18 @@ class TriedFamilies(NamedTuple):
         >>> TriedFamilies.read(first + "\\n" + first.replace("stack", "linear").replace("0.0", "4.5"))
         TriedFamilies(families=(('stack', 4.5), ('linear', None)), total=6)
         """
-        lines = [line for line in log.splitlines() if line.startswith('{"progress": "Training"') and line[-1] == "}"]
+        lines = [
+            line
+            for line in log.splitlines()
+            if line.startswith('{"progress": "Training"') and line[-1] == "}"
+        ]
         events = [json.loads(line) for line in lines]
         ends = [*(event["seconds"] for event in events[1:]), None]
         pairs = [(event, end) for event, end in zip(events, ends, strict=False) if event["item"]]
-        families = tuple((row["item"], None if end is None else round(end - row["seconds"], 1)) for row, end in pairs)
+        families = tuple(
+            (row["item"], None if end is None else round(end - row["seconds"], 1))
+            for row, end in pairs
+        )
         return cls(families, events[0]["total"] if events else 0)
 
     @property
@@ -110,6 +134,8 @@ class Session:
     running: str | None = None
     closing: bool = False
     version: int = 0
+    _at_work: set[Path] = field(default_factory=set)  # folders that an upload or a step writes now
+    _results: set[Path] = field(default_factory=set)  # folders of results
     _task: asyncio.Task[None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -117,15 +143,15 @@ class Session:
         """The state as JSON values for the page."""
         return {
             "version": self.version,
-            "file": None if self.table is None else self.table.name,
-            "second": None if self.second is None else self.second.name,
+            "file": None if self.table is None else Path(self.table.name).name,
+            "second": None if self.second is None else Path(self.second.name).name,
             "columns": self.columns,
             "choices": self.choices,
             "running": self.running,
             "failed": self.failed,
             "progress": self.progress._asdict(),
             "done": {step: done.state(step) for step, done in self.done.items()},
-            "ledger": str(self.ledger) if self.ledger.exists() else None,
+            "has_ledger": self.ledger.exists(),
         }
 
     def _change(self) -> None:
@@ -141,27 +167,28 @@ class Session:
             await changed.wait()
 
     async def receive(self, content: AsyncIterator[bytes], name: str, *, second: bool) -> None:
-        """Store an uploaded file, and inspect it."""
+        """Store an uploaded file, and inspect it. If the upload breaks off, nothing of it stays."""
         self._check_idle()
-        shown = re.sub(r"[^\w.\- ]", "_", Path(name.replace("\\", "/")).name)[-100:].lstrip(".- ") or "file"
-        folder = self._new_folder("upload")
-        size, path = 0, folder / shown
-        with path.open("wb") as file:
-            async for part in content:
-                size += len(part)
-                if size > MOST_BYTES:
-                    shutil.rmtree(folder)
-                    raise Refused(
-                        f"The file is larger than {MOST_BYTES / 2**20:,.0f} MB. Name it on the command line: metrifair "
-                        "studio FILE."
-                    )
-                file.write(part)
-        if second:
-            self.second = Table(path, shown)
-            self._forget("compare")
-            self._change()
-        else:
-            self.inspect(Table(path, shown), {})
+        shown = stored_name(name)
+        with self._work_folder("upload") as folder:
+            await _store(content, folder / shown)
+            # a step may have started meanwhile, with the file that this one replaces
+            self._check_idle()
+            table = Table(folder / shown, shown)
+            if second:
+                self.second = table
+                self._forget("compare")
+                self._change()
+            else:
+                self.inspect(table, {})
+
+    def close_file(self) -> None:
+        """Delete the uploaded files, and all results."""
+        self._check_idle()
+        self.table, self.columns, self.second, self.progress = None, None, None, TriedFamilies()
+        self.choices = {}
+        self._forget(*self.done, *self.failed)
+        self._change()
 
     def inspect(self, table: Table | None, reading: Choices) -> None:
         """Read a file, or the current one with other options, and remove all earlier results."""
@@ -174,11 +201,14 @@ class Session:
         self._start("inspect", self._inspect(table, reading))
 
     async def _inspect(self, table: Table, reading: Choices) -> None:
-        folder = self._new_folder("inspect")
-        await self._run(commands.columns_command(table, reading), folder, _SECONDS)
-        columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
+        with self._work_folder("inspect") as folder:
+            await self._run(commands.columns_command(table, reading), folder, _SECONDS)
+            columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
         if (count := len(columns["columns"])) > MOST_COLUMNS:
-            raise Refused(f"The file has {count:,} columns; the studio accepts up to {MOST_COLUMNS:,}.")
+            raise Refused(
+                f"The file has {count:,} columns; the studio accepts up to {MOST_COLUMNS:,}."
+            )
+        columns["notes"] = [page_text(note) for note in columns["notes"]]
         self.columns = columns
 
     def confirm(self, roles: Choices) -> None:
@@ -237,7 +267,9 @@ class Session:
             raise Refused("Choose a second file to compare.")
         audited = {**choices, **self._audited()}
         python = scripts.comparison_python(table, self.second, audited)
-        await self._finish("compare", commands.comparison_commands(table, self.second, audited), python)
+        await self._finish(
+            "compare", commands.comparison_commands(table, self.second, audited), python
+        )
 
     def _audited(self) -> Choices:
         """The choices of the audit that is shown."""
@@ -246,14 +278,19 @@ class Session:
         return self.choices["audit"]
 
     async def _train(self, table: Table, choices: Choices) -> None:
-        """Train families of models within the time; if it is stopped, the finished families are the result."""
+        """Train families of models within the time; if it is stopped, the finished families are
+        the result.
+        """
         self._check_label(choices)
         _number(choices.get("max_unfairness"), "The unfairness limit")
         seconds = 60 * _number(choices.get("minutes"), "The time budget")
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.progress = TriedFamilies()
         self._forget("train", "choose")
-        command, notes = commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger), []
+        command, notes = (
+            commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger),
+            [],
+        )
         try:
             folder, _ = await self._work("train", [command], seconds=seconds, follow=True)
         except (_TimeIsUp, asyncio.CancelledError) as stop:
@@ -261,34 +298,54 @@ class Session:
             if self.closing or not finished:
                 raise
             reason = "Canceled." if isinstance(stop, asyncio.CancelledError) else "The time is up."
-            notes = [f"{reason} The result has the families that were finished: {', '.join(finished)}."]
-            command = commands.training_command(table, {**choices, **self._tried_families()}, self.ledger)
+            notes = [
+                f"{reason} The result has the families that were finished: {', '.join(finished)}."
+            ]
+            command = commands.training_command(
+                table, {**choices, **self._tried_families()}, self.ledger
+            )
             folder, _ = await self._work("train", [command])
         trained = {**choices, **self._tried_families()}
         repeat = commands.training_command(table, trained, self.ledger)
-        self._keep("train", folder, [repeat], scripts.training_python(table, trained, self._columns), notes)
+        self._keep(
+            "train", folder, [repeat], scripts.training_python(table, trained, self._columns), notes
+        )
 
     def _tried_families(self) -> Choices:
         """The names of the families in the result: the same ones on any machine."""
         families = self.choices["train"]["families"]
-        return {"families": ",".join(["auto", *self.progress.finished]) if self.progress.finished else families}
+        return {
+            "families": ",".join(["auto", *self.progress.finished])
+            if self.progress.finished
+            else families
+        }
 
     async def _choose(self, table: Table, choices: Choices) -> None:
         if "train" not in self.done:
             raise Refused("Train models first.")
         _number(choices.get("max_unfairness"), "The unfairness limit")
-        merged = {**choices, **self.choices["train"], **self.choices["choose"], **self._tried_families()}
+        merged = {
+            **choices,
+            **self.choices["train"],
+            **self.choices["choose"],
+            **self._tried_families(),
+        }
         score = "prediction" if self._predicts_number(choices) else "probability"
         steps = commands.choice_commands(table, merged, self.ledger, score=score)
-        await self._finish("choose", steps, scripts.choice_python(table, merged, self._columns, score=score))
+        await self._finish(
+            "choose", steps, scripts.choice_python(table, merged, self._columns, score=score)
+        )
 
     def _check_label(self, choices: Choices) -> None:
         label = self._column(choices.get("label"))
         if label is None:
-            raise Refused("Training needs a label column, which the model predicts. Choose one in Inspect.")
+            raise Refused(
+                "Training needs a label column, which the model predicts. Choose one in Inspect."
+            )
         if label["distinct"] != 2 and not self._predicts_number(choices):
             raise Refused(
-                f"The label has {label['distinct']:,} values. The studio trains models for labels with two values, and "
+                f"The label has {label['distinct']:,} values. The studio trains models for labels "
+                "with two values, and "
                 "for numbers that are no classes."
             )
 
@@ -308,7 +365,8 @@ class Session:
     def forget_models(self) -> None:
         """Delete the finished models in the ledger."""
         self._check_idle()
-        for path in self.ledger.parent.glob(f"{self.ledger.name}*"):  # SQLite writes further files beside it
+        # SQLite writes further files beside it
+        for path in self.ledger.parent.glob(f"{self.ledger.name}*"):
             path.unlink()
         self._change()
 
@@ -351,7 +409,9 @@ class Session:
             limit = f"The step took longer than its limit of {_SECONDS / 60:.0f} minutes."
             self.failed[step] = _NOT_IN_TIME if step == "train" else limit
         except asyncio.CancelledError:
-            self.failed[step] = "Canceled. Finished models are stored." if step == "train" else "Canceled."
+            self.failed[step] = (
+                "Canceled. Finished models are stored." if step == "train" else "Canceled."
+            )
         except Exception:
             self.failed[step] = _FAULT
         finally:
@@ -364,26 +424,40 @@ class Session:
         self._keep(step, folder, to_run, python, notes)
 
     async def _work(
-        self, step: str, to_run: Sequence[Command], *, seconds: float = _SECONDS, follow: bool = False
+        self,
+        step: str,
+        to_run: Sequence[Command],
+        *,
+        seconds: float = _SECONDS,
+        follow: bool = False,
     ) -> tuple[Path, list[str]]:
-        """Run commands in a new folder; return it, with notes on optional commands that were refused.
+        """Run commands in a new folder; return it, with notes on optional commands that were
+        refused.
 
         ``follow`` shows their progress.
         """
-        folder, notes = self._new_folder(step), list[str]()
-        for command in to_run:
-            try:
-                await self._run(command, folder, seconds, follow=follow)
-            except Refused as refusal:
-                if not command.is_optional:
-                    raise
-                notes.append(str(refusal))
+        notes = list[str]()
+        with self._work_folder(step) as folder:
+            for command in to_run:
+                try:
+                    await self._run(command, folder, seconds, follow=follow)
+                except Refused as refusal:
+                    if not command.is_optional:
+                        raise
+                    notes.append(str(refusal))
+            self._results.add(folder)
         return folder, notes
 
-    def _keep(self, step: str, folder: Path, shown: Sequence[Command], python: str, notes: Sequence[str]) -> None:
-        """Make the files of a folder the result of a step, with the commands and the script that repeat it."""
+    def _keep(
+        self, step: str, folder: Path, shown: Sequence[Command], python: str, notes: Sequence[str]
+    ) -> None:
+        """Make the files of a folder the result of a step, with the commands and the script
+        that repeat it.
+        """
         self._forget(step)
-        self.done[step] = Done(self.version, folder, [command.text for command in shown], python, notes)
+        self.done[step] = Done(
+            self.version, folder, [command.text for command in shown], python, notes
+        )
         self._change()
 
     def _forget(self, *steps: str) -> None:
@@ -392,19 +466,48 @@ class Session:
             self.failed.pop(step, None)
             done = self.done.pop(step, None)
             if done is not None:
-                shutil.rmtree(done.folder, ignore_errors=True)
+                self._results.discard(done.folder)
+        self._remove_unused()
 
-    def _new_folder(self, step: str) -> Path:
+    @contextlib.contextmanager
+    def _work_folder(self, step: str) -> Iterator[Path]:
+        """A new folder, which stays if it then contains a result or a file of the user's."""
         self.version += 1
         folder = self.folder / f"{step}-{self.version}"
         folder.mkdir()
-        return folder
+        self._at_work.add(folder)
+        try:
+            yield folder
+        finally:
+            self._at_work.discard(folder)
+            self._remove_unused()
 
-    async def _run(self, command: Command, folder: Path, seconds: float, *, follow: bool = False) -> None:
-        """Run one command in a process of its own, within its limits; a refusal for every exit code but 0."""
+    def _remove_unused(self) -> None:
+        """Delete all folders of files that were replaced, broken off or closed, and of steps
+        without a result.
+        """
+        tables = {table.path.parent for table in (self.table, self.second) if table is not None}
+        used = tables | self._at_work | self._results
+        for folder in self.folder.iterdir():
+            if folder.is_dir() and folder not in used:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    async def _run(
+        self, command: Command, folder: Path, seconds: float, *, follow: bool = False
+    ) -> None:
+        """Run one command in a process of its own, within its limits; a refusal for every exit
+        code but 0.
+        """
         log, limit = folder / "log.txt", memory_limit()
         # -P: nothing in the folder can be imported.
-        words = [sys.executable, "-P", "-m", "metrifair.studio.child", str(limit), *command.arguments]
+        words = [
+            sys.executable,
+            "-P",
+            "-m",
+            "metrifair.studio.child",
+            str(limit),
+            *command.arguments,
+        ]
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -427,7 +530,13 @@ class Session:
                 following.cancel()
                 self._read_progress(log)
         if code != 0:
-            raise Refused(_sentence(code, _read_log(log), limit))
+            refusal = _sentence(code, _read_log(log), limit)
+            raise Refused(page_text(refusal, self._private_places(folder)))
+
+    def _private_places(self, folder: Path) -> list[Path]:
+        """The folders that no message names."""
+        tables = [table.path.parent for table in (self.table, self.second) if table is not None]
+        return [folder, self.folder, self.ledger.parent, *tables]
 
     async def _follow(self, log: Path) -> None:
         """Show the progress of a command while it runs."""
@@ -442,7 +551,9 @@ class Session:
             self._change()
 
 
-_NOT_IN_TIME = "No family was finished in time. Finished models are stored. Train again with a larger budget."
+_NOT_IN_TIME = (
+    "No family was finished in time. Finished models are stored. Train again with a larger budget."
+)
 _FAULT = "This step failed because of an error in metrifair. The other steps still work."
 
 
@@ -459,6 +570,35 @@ def _sentence(code: int, log: str, limit: int) -> str:
     if code < 0 or "MemoryError" in log or "memory allocation" in log:
         return f"This step needs more memory than its limit of {limit / 2**30:.0f} GB."
     return _FAULT
+
+
+def stored_name(name: str) -> str:
+    """The name of an upload on the disk: without folders and unusual characters, and short enough
+    for its system.
+
+    >>> stored_name("../../--help"), stored_name("C:\\\\loans (1).csv"), len(stored_name("数" * 95 + ".csv").encode())
+    ('help', 'loans _1_.csv', 199)
+    """
+    shown = re.sub(r"[^\w.\- ]", "_", Path(name.replace("\\", "/")).name)
+    end = shown.encode("utf-8", errors="replace")[-_MOST_NAME_BYTES:].decode(
+        "utf-8", errors="ignore"
+    )
+    return end.lstrip(".- ") or "file"
+
+
+async def _store(content: AsyncIterator[bytes], path: Path) -> None:
+    """Write an upload to a file, up to the largest size."""
+    size = 0
+    with path.open("wb") as file:
+        async for part in content:
+            size += len(part)
+            if size > MOST_BYTES:
+                raise Refused(
+                    f"The file is larger than {MOST_BYTES / 2**20:,.0f} MB. To open a larger one, "
+                    "name it when you "
+                    "start metrifair studio."
+                )
+            file.write(part)
 
 
 def _read_log(log: Path) -> str:

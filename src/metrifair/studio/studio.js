@@ -4,6 +4,8 @@ const byId = (id) => document.getElementById(id);
 const all = (selector) => [...document.querySelectorAll(selector)];
 const STEPS = { inspect: "Reading the file", audit: "Auditing", pdf: "Printing the report", evidence: "Writing evidence", compare: "Comparing", train: "Training", choose: "Choosing" };
 const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
+const KEY = "metrifair-key"; // in sessionStorage: it survives a reload, and other tabs and other ports cannot read it
+const PAUSE = 2000; // milliseconds, before the page asks again
 let state = null;
 
 /** An element with properties and children. */
@@ -14,11 +16,43 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Asks the studio, with its key; without a valid key the page is locked. */
+async function ask(path, options = {}) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}` };
+  const answer = await fetch(path, { ...options, headers });
+  if (answer.status === 403) lock("This tab is not connected to the studio that runs now.");
+  return answer;
+}
+
+/** Exchanges the token of the address for the key. A token works once, so it leaves the address at once. */
+async function enter() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token === null) return;
+  history.replaceState(null, "", location.pathname);
+  try {
+    const { key } = await (await fetch("key", { method: "POST", body: token })).json();
+    if (key) sessionStorage.setItem(KEY, key);
+    else if (!sessionStorage.getItem(KEY)) lock("This address was used before, or it belongs to an earlier studio.");
+  } catch {
+    lock("The studio does not respond.");
+  }
+}
+
+/** Hides the studio, and says how to open it. */
+function lock(reason) {
+  sessionStorage.removeItem(KEY);
+  byId("lock-reason").textContent = reason;
+  byId("locked").hidden = false;
+  for (const part of all("main, nav")) part.hidden = true;
+  showStatus("");
+}
+
 /** Sends a request; a refusal is shown where it belongs. */
 async function send(step, path, options) {
   showFailure(step, "");
   try {
-    const answer = await fetch(path, options);
+    const answer = await ask(path, options);
+    if (answer.status === 403) return false;
     if (!answer.ok) showFailure(step, (await answer.json()).error);
     return answer.ok;
   } catch {
@@ -28,7 +62,7 @@ async function send(step, path, options) {
 }
 
 /** Buttons that start work: one step runs at a time. */
-const STARTERS = "button[type=submit], #notes button, [data-runs]";
+const STARTERS = "button[type=submit], #notes button, #close, [data-runs]";
 const run = (step, choices = {}) => send(step, `run/${step}`, { method: "POST", body: JSON.stringify(choices) });
 const upload = (step, which, file) => send(step, `upload/${which}?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
 
@@ -159,15 +193,39 @@ function showAuditForm(roles) {
   if (byId("threshold").value) byId("threshold-slider").value = byId("threshold").value;
 }
 
+/** An address that opens a result once: frames and links send no key. */
+async function ticketFor(step, name) {
+  const answer = await ask(`tickets/${step}/${name}`, { method: "POST" });
+  return answer.ok ? (await answer.json()).address : null;
+}
+
+/** A link to a result. Whatever may have used its address gives it another one. */
+function resultLink(step, name, properties, suffix = "") {
+  const link = make("a", properties);
+  const renew = async () => {
+    const address = await ticketFor(step, name);
+    if (address) link.href = address + suffix;
+  };
+  for (const kind of ["click", "auxclick", "contextmenu"]) link.addEventListener(kind, renew);
+  renew();
+  return link;
+}
+
 /** A report in a frame, loaded again only if it is a new one. */
-function showResult(place) {
-  const step = place.dataset.result.split(" ").find((name) => state.done[name]?.files[place.dataset.file]);
-  const address = step ? `download/${step}/${place.dataset.file}?${state.done[step].number}` : "";
-  if (place.dataset.shown === address) return;
-  place.dataset.shown = address;
-  const title = place.dataset.title;
-  const link = make("a", { href: address, target: "_blank", rel: "noopener", textContent: "Open in a new tab" });
-  place.replaceChildren(...(address ? [make("p", {}, title, link), make("iframe", { src: address, title })] : []));
+async function showResult(place) {
+  const { file, title } = place.dataset;
+  const step = place.dataset.result.split(" ").find((name) => state.done[name]?.files[file]);
+  const shown = step ? `${step} ${state.done[step].number}` : "";
+  if ((place.dataset.shown ?? "") === shown) return;
+  place.dataset.shown = shown;
+  if (!step) {
+    place.replaceChildren();
+    return;
+  }
+  const address = await ticketFor(step, file);
+  if (!address || place.dataset.shown !== shown) return; // a later result is on its way
+  const link = resultLink(step, file, { target: "_blank", rel: "noopener", textContent: "Open in a new tab" });
+  place.replaceChildren(make("p", {}, title, link), make("iframe", { src: address, title }));
 }
 
 /** A text with a button that copies it; ``whose`` tells the buttons of several results apart. */
@@ -190,7 +248,7 @@ function furtherForms() {
   };
   const least = make("input", { type: "number", min: 1, step: 1, value: 1 });
   const label = make("label", {}, "Minimum rows in a cell ", make("code", { textContent: "--min-cell" }), " ", least);
-  const hint = make("small", { textContent: "A cell is a combination of group, label and decision. Groups with a smaller cell are suppressed. With 1, the evidence contains all counts." });
+  const hint = make("small", { textContent: "A cell is a combination of group and label. Groups with a smaller cell are withheld. With 1, the evidence contains all counts." });
   return [make("div", { className: "further" }, runs("pdf", "Print the report as PDF")), make("div", { className: "further" }, runs("evidence", "Write evidence that others can verify"), label), hint];
 }
 
@@ -202,9 +260,9 @@ function showDownloads() {
   if (byId("downloads").dataset.shown === shown) return;
   byId("downloads").dataset.shown = shown;
   byId("downloads").replaceChildren(...steps.map((step) => {
-    const { number, files, commands, python, notes } = state.done[step];
+    const { files, commands, python, notes } = state.done[step];
     const links = Object.entries(files).map(([name, title]) =>
-      make("li", {}, make("a", { href: `download/${step}/${name}?${number}&download`, download: name, textContent: name }), ` ${title}`));
+      make("li", {}, resultLink(step, name, { download: name, textContent: name }, "?download"), ` ${title}`));
     const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
     card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
     if (step === "audit") card.append(...furtherForms());
@@ -224,8 +282,7 @@ function showFamilies() {
   }));
   if (state.running === "train" && total) showStatus(`Training … family ${families.length} of at most ${total}`);
   byId("trained-notes").textContent = state.done.train?.notes.join(" ") ?? "";
-  byId("kept").hidden = !state.ledger;
-  byId("ledger").textContent = state.ledger ?? "";
+  byId("kept").hidden = !state.has_ledger;
 }
 
 function showHash() {
@@ -243,12 +300,13 @@ function show(next) {
   const before = state;
   state = next;
   const same = (part) => before !== null && JSON.stringify(part(before)) === JSON.stringify(part(next));
-  document.title = next.file ? `${next.file} – metrifair studio` : "metrifair studio";
+  document.title = next.file ? `${shortName(next.file)} – metrifair studio` : "metrifair studio";
   byId("title").textContent = next.file ? shortName(next.file) : "Audit and train without code";
   showStatus(next.running ? `${STEPS[next.running]} …` : "");
   byId("cancel").hidden = !next.running;
   if (!same((one) => one.failed)) for (const step of Object.keys(STEPS)) showFailure(step, next.failed[step] ?? "");
   byId("file-label").textContent = next.file ? "Choose another file, or drop one here" : "Choose a file, or drop one here";
+  byId("close").hidden = !next.file;
   byId("found").hidden = !next.columns;
   if (!same((one) => one.choices.reading)) restore(byId("reading-form"), next.choices.reading);
   if (next.columns && !same((one) => [one.file, one.columns, one.choices.roles])) showColumns(next.columns);
@@ -268,7 +326,7 @@ function show(next) {
 }
 
 async function refresh() {
-  const answer = await fetch("state");
+  const answer = await ask("state");
   if (answer.ok) show(await answer.json());
 }
 
@@ -290,6 +348,7 @@ byId("second").addEventListener("change", ({ target }) => target.files[0] && upl
 byId("score").addEventListener("change", showValues);
 byId("label").addEventListener("change", showValues);
 byId("cancel").addEventListener("click", () => run("cancel"));
+byId("close").addEventListener("click", () => run("close"));
 byId("forget").addEventListener("click", () => run("forget"));
 byId("threshold-slider").addEventListener("input", ({ target }) => { byId("threshold").value = target.value; });
 byId("threshold").addEventListener("input", ({ target }) => { byId("threshold-slider").value = target.value || 0.5; });
@@ -302,10 +361,27 @@ for (const [kind, over] of [["dragover", true], ["dragleave", false], ["drop", f
     if (kind === "drop" && event.dataTransfer.files[0]) upload("inspect", "file", event.dataTransfer.files[0]);
   });
 }
-addEventListener("hashchange", () => { showHash(); byId("main").focus(); });
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload(); // another address was typed into this tab
+  showHash();
+  byId("main").focus();
+});
 
-history.replaceState(null, "", location.pathname + location.hash); // the token is in a cookie now
+/** Shows each change of the state. EventSource would send no key. */
+async function follow() {
+  while (sessionStorage.getItem(KEY)) {
+    try {
+      const events = (await ask("events")).body.getReader();
+      while (sessionStorage.getItem(KEY) && !(await events.read()).done) await refresh();
+    } catch {
+      // The studio ended, or the connection broke.
+    }
+    if (sessionStorage.getItem(KEY)) showStatus("The studio does not respond. If you stopped it, start metrifair studio again.");
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
+await enter();
 showHash();
-const events = new EventSource("events");
-events.onmessage = refresh;
-events.onerror = () => showStatus("The studio does not respond. If you stopped it, start metrifair studio again.");
+if (sessionStorage.getItem(KEY)) follow();
+else if (byId("locked").hidden) lock("This tab has no connection to the studio.");

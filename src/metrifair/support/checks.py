@@ -16,21 +16,31 @@ from typing import Any
 from metrifair.errors import DataError, MissingExtra
 
 
-def check_known(argument: str, value: object, known: Iterable[str], *, otherwise: str = "") -> None:
-    """Raise a DataError that lists the known names, and the nearest one, unless ``value`` is among them.
+def check_known(
+    argument: str,
+    value: object,
+    known: Iterable[str],
+    *,
+    otherwise: str = "",
+    also: Iterable[str] = (),
+) -> None:
+    """Raise a DataError that lists the known names, and the nearest one, unless ``value`` is among
+    them.
 
-    ``otherwise`` describes other values that the argument accepts.
+    ``otherwise`` describes other values that the argument accepts; those in ``also`` can be the
+    nearest.
 
     >>> check_known("target", "heroin", ["heroin", "cannabis"])
     >>> check_known("target", "heroine", ["heroin", "cannabis"])
     Traceback (most recent call last):
-    metrifair.errors.DataError: target must be one of 'heroin', 'cannabis', got 'heroine'; did you mean 'heroin'?
+    metrifair.errors.DataError: target must be one of 'heroin', 'cannabis', got 'heroine'; did you
+    mean 'heroin'?
     """
     known = list(known)
     if isinstance(value, str) and value in known:
         return
     listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
-    remedy = _did_you_mean(value, known)
+    remedy = did_you_mean(value, [*known, *also])
     raise DataError(f"must be one of {listed}", argument=argument, received=value, remedy=remedy)
 
 
@@ -39,11 +49,23 @@ _OTHER_NAMES = {  # of other libraries and textbooks, by ours
     "wasserstein": ("emd", "earth_mover", "earth_movers_distance", "w1"),
     "total_variation": ("tv", "total_variation_distance"),
     "mmd": ("maximum_mean_discrepancy",),
-    "selection_difference": ("demographic_parity_difference", "statistical_parity_difference", "parity_difference"),
-    "selection_ratio": ("demographic_parity_ratio", "disparate_impact", "impact_ratio", "four_fifths"),
+    "selection_difference": (
+        "demographic_parity_difference",
+        "statistical_parity_difference",
+        "parity_difference",
+    ),
+    "selection_ratio": (
+        "demographic_parity_ratio",
+        "disparate_impact",
+        "impact_ratio",
+        "four_fifths",
+    ),
     "true_positive_difference": ("equal_opportunity_difference", "tpr_difference"),
     "false_positive_difference": ("predictive_equality_difference", "fpr_difference"),
+    "linear": ("logistic", "logistic_regression", "logisticregression", "logreg"),
+    "mlp": ("network", "neural_network", "nn"),
 }
+_MISSPELLED = 0.88  # similarity of two spellings that differ by a letter
 
 
 def shortlist(texts: Sequence[str], most: int) -> str:
@@ -55,52 +77,71 @@ def shortlist(texts: Sequence[str], most: int) -> str:
     return ", ".join([*texts[:most], *(["..."] if len(texts) > most else [])])
 
 
-def _did_you_mean(value: object, known: Sequence[str]) -> str | None:
+def did_you_mean(value: object, known: Sequence[str]) -> str | None:
     """A question that lists the nearest known names; None if none is near.
 
-    >>> _did_you_mean("KS", ["energy", "kolmogorov"])
+    >>> did_you_mean("KS", ["energy", "kolmogorov"])
     "did you mean 'kolmogorov'?"
     """
     if not isinstance(value, str):
         return None
     choices = " or ".join(map(repr, nearest_names(value, known)))
-    return f"did you mean {choices}?" if choices else None
+    if choices:
+        return f"did you mean {choices}?"
+    return None
 
 
 def nearest_names(value: str, known: Sequence[str], *, cutoff: float = 0.6) -> list[str]:
-    """The known name that begins with the value; or all that contain it as a word; or the closest spelling.
+    """The same name but for capitals; or the one that begins with the value; or all that contain it
+    as a word.
 
-    ``cutoff`` is the least similarity of a spelling, from 0 to 1.
+    A name that differs by a letter comes before those that contain the value; other spellings come
+    last. ``cutoff`` is the least similarity of a spelling, from 0 to 1.
 
     >>> nearest_names("parity", ["statistical_parity", "energy", "risk_parity"])
     ['statistical_parity', 'risk_parity']
     >>> nearest_names("enrgy", ["statistical_parity", "energy", "risk_parity"])
     ['energy']
+    >>> nearest_names("groups", ["group", "max-groups"]), nearest_names("F1", ["f1_macro", "f1"])
+    (['group'], ['f1'])
     """
     if not value:
         return []
-    same = [name for name in known if value.lower() in _OTHER_NAMES.get(name, ())]
+    lower = value.lower()
+    same = [name for name in known if lower == name.lower() or lower in _OTHER_NAMES.get(name, ())]
     # A prefix comes before a similar spelling: "acc" is accuracy, not auc.
-    first = same or [name for name in known if name.startswith(value)]
+    first = same or [name for name in known if name.lower().startswith(lower)]
     if first:
         return first[:1]
-    with_word = [name for name in known if value in re.split("[_-]", name)]
-    return with_word or difflib.get_close_matches(value, known, n=1, cutoff=cutoff)
+    by_lower = {name.lower(): name for name in reversed(known)}
+    misspelled = difflib.get_close_matches(lower, by_lower, n=1, cutoff=_MISSPELLED)
+    if misspelled:
+        return [by_lower[misspelled[0]]]
+    with_word = [name for name in known if lower in re.split("[_-]", name.lower())]
+    return with_word or [
+        by_lower[name] for name in difflib.get_close_matches(lower, by_lower, n=1, cutoff=cutoff)
+    ]
 
 
-def check_names(names: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
+def check_names(
+    names: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True
+) -> None:
     """Raise a DataError at a name that is not a parameter of a library, which would ignore it.
 
-    If not all parameters are known, only at a name that differs from one of them by a letter or two.
+    If not all parameters are known, only at a name that differs from one of them by a letter or
+    two.
 
     >>> check_names(["learning_rat"], ["learning_rate", "max_depth"], "LightGBM")
     Traceback (most recent call last):
-    metrifair.errors.DataError: 'learning_rat' is not a parameter of LightGBM; did you mean 'learning_rate'?
+    metrifair.errors.DataError: 'learning_rat' is not a parameter of LightGBM; did you mean
+    'learning_rate'?
     >>> check_names(["another"], ["learning_rate", "max_depth"], "XGBoost", all_known=False)
     """
     for name in names:
-        if name not in known and (all_known or difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
-            remedy = _did_you_mean(name, sorted(known))
+        if name not in known and (
+            all_known or difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        ):
+            remedy = did_you_mean(name, sorted(known))
             raise DataError(f"{name!r} is not a parameter of {library}", remedy=remedy)
 
 
@@ -139,7 +180,8 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     'json'
     >>> require("no_such_module", extra="datasets", purpose="this example")
     Traceback (most recent call last):
-    metrifair.errors.MissingExtra: this example needs no_such_module: pip install "metrifair[datasets]"
+    metrifair.errors.MissingExtra: this example needs no_such_module: pip install
+    "metrifair[datasets]"
     """
     try:
         return importlib.import_module(module)
@@ -164,7 +206,9 @@ def is_integer(value: object, *, least: int = 1) -> bool:
     return isinstance(value, Integral) and int(value) >= least
 
 
-def check_number(name: str, value: object, *, low: float = -inf, high: float = inf, low_open: bool = False) -> None:
+def check_number(
+    name: str, value: object, *, low: float = -inf, high: float = inf, low_open: bool = False
+) -> None:
     """Raise a DataError unless the value is a finite number from ``low`` (or above it) to ``high``.
 
     >>> check_number("gamma", 0.5, low=0)
@@ -178,8 +222,15 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
             return
     bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
     bounds += [f"at most {high:g}"] if high < inf else []
-    remedy = share_hint(value) if high == 1 else None
-    raise DataError(", ".join(["must be a finite number", *bounds]), argument=name, received=value, remedy=remedy)
+    remedy = None
+    if high == 1:
+        remedy = share_hint(value)
+    raise DataError(
+        ", ".join(["must be a finite number", *bounds]),
+        argument=name,
+        received=value,
+        remedy=remedy,
+    )
 
 
 def share_hint(value: object) -> str | None:
@@ -192,7 +243,9 @@ def share_hint(value: object) -> str | None:
         percent = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-    return f"{percent:g} percent is {percent / 100:g}" if 2 <= percent <= 100 else None
+    if 2 <= percent <= 100:
+        return f"{percent:g} percent is {percent / 100:g}"
+    return None
 
 
 def check_integer(name: str, value: object, *, least: int) -> None:
@@ -207,7 +260,9 @@ def check_integer(name: str, value: object, *, least: int) -> None:
 
 
 def make_seed(random_state: Any) -> int:
-    """The seed of a random state: the integer, or a seed drawn from a NumPy generator or from the system."""
+    """The seed of a random state: the integer, or a seed drawn from a NumPy generator or from
+    the system.
+    """
     most = 2**31 - 1
     if random_state is None:
         return secrets.randbelow(most)
@@ -216,7 +271,11 @@ def make_seed(random_state: Any) -> int:
     for draw in ("integers", "randint"):  # Generator and RandomState, without importing NumPy
         if hasattr(random_state, draw):
             return int(getattr(random_state, draw)(most))
-    raise DataError("must be None, an integer or a NumPy generator", argument="random_state", received=random_state)
+    raise DataError(
+        "must be None, an integer or a NumPy generator",
+        argument="random_state",
+        received=random_state,
+    )
 
 
 def last_step(model: Any) -> Any:
@@ -227,7 +286,8 @@ def last_step(model: Any) -> Any:
 
 
 def groups_if_accepted(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
-    """The groups as an argument, if a method accepts them, itself or in the last step of a pipeline.
+    """The groups as an argument, if a method accepts them, itself or in the last step of a
+    pipeline.
 
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_accepted(fit, ["f", "m"]), groups_if_accepted(str.lower, ["f", "m"])
@@ -237,14 +297,21 @@ def groups_if_accepted(method: Callable[..., Any], groups: Any) -> dict[str, Any
 
 
 def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:
-    """A value as the argument of this name, if a method accepts it, itself or in the last step of a pipeline."""
+    """A value as the argument of this name, if a method accepts it, itself or in the last step
+    of a pipeline.
+    """
     model: Any = getattr(method, "__self__", None)
     prefix = ""
     while hasattr(model, "named_steps"):
         step, model = model.steps[-1]
-        method, prefix = getattr(model, method.__name__), prefix + (f"{step}__" if method.__name__ == "fit" else "")
+        prefix = prefix + (f"{step}__" if method.__name__ == "fit" else "")
+        method = getattr(model, method.__name__)
     if prefix:
         from sklearn import get_config  # noqa: PLC0415 (already imported by the owner of a pipeline)
 
-        prefix = "" if get_config()["enable_metadata_routing"] else prefix  # the pipeline then passes it on by itself
-    return {f"{prefix}{name}": value} if name in inspect.signature(method).parameters else {}
+        # the pipeline then passes it on by itself
+        if get_config()["enable_metadata_routing"]:
+            prefix = ""
+    if name in inspect.signature(method).parameters:
+        return {f"{prefix}{name}": value}
+    return {}

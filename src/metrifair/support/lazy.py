@@ -1,4 +1,6 @@
-"""Names and commands that are imported when they are first used, and that name the extra they lack."""
+"""Names and commands that are imported when they are first used, and that name the extra they
+lack.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _EXTRAS = {
 }
 
 
-def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = None) -> MissingExtra | None:
+def missing_extra(
+    error: ModuleNotFoundError, purpose: str, extra: str | None = None
+) -> MissingExtra | None:
     """The error that names the extra of the missing module; None if the module is of no extra.
 
     >>> print(missing_extra(ModuleNotFoundError(name="torch.nn"), "metrifair.frontier"))
@@ -26,7 +30,9 @@ def missing_extra(error: ModuleNotFoundError, purpose: str, extra: str | None = 
     module = (error.name or "").partition(".")[0]
     if module not in _EXTRAS:
         return None
-    return MissingExtra(f'{purpose} needs {module}: pip install "metrifair[{extra or _EXTRAS[module]}]"')
+    return MissingExtra(
+        f'{purpose} needs {module}: pip install "metrifair[{extra or _EXTRAS[module]}]"'
+    )
 
 
 def attach(
@@ -34,13 +40,16 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the stub beside its file.
 
-    ``modules`` are further public modules, which are attributes but not among the names of ``__all__``.
+    ``modules`` are further public modules, which are attributes but not among the names of
+    ``__all__``.
     """
     load, names, public = lazy_loader.attach_stub(package, file)
 
     def load_or_name_extra(name: str) -> Any:
         try:
-            return import_module(f"{package}.{name}") if name in modules else load(name)
+            if name in modules:
+                return import_module(f"{package}.{name}")
+            return load(name)
         except ModuleNotFoundError as error:
             boosted = name.startswith(("FairLGBM", "FairXGB"))
             missing = missing_extra(error, f"{package}.{name}", "boosting" if boosted else None)

@@ -1,4 +1,6 @@
-"""Parallel work in processes, on this or other machines, as joblib is configured; our processes end with this one."""
+"""Parallel work in processes, on this or other machines, as joblib is configured; our processes
+end with this one.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ def run_parallel(
 ) -> Iterator[Result]:
     """``work(item)`` of every item, in order or as they are finished, on the backend of joblib.
 
-    That is ``n_jobs`` processes of this machine (None: as joblib is set up; 1: this one, and nothing is done before its
-    result is requested), each on so many ``threads``, unless another backend is active (Dask, Ray), which then decides
-    how many. ``work``, with all its data, is sent once to each process. A lost process loses only its current task.
-    ``options`` are joblib's.
+    That is ``n_jobs`` processes of this machine (None: as joblib is set up; 1: this one, and
+    nothing is done before its result is requested), each on so many ``threads``, unless another
+    backend is active (Dask, Ray), which then decides how many. ``work``, with all its data, is sent
+    once to each process. A lost process loses only its current task. ``options`` are joblib's.
 
     >>> list(run_parallel(lambda power: 2**power, range(4), 1))
     [1, 2, 4, 8]
@@ -49,7 +51,9 @@ def run_parallel(
         with joblib.parallel_config("loky", inner_max_num_threads=threads):
             backend, _ = get_active_backend()
     jobs = configured if n_jobs is None else n_jobs
-    returned = "generator" if in_order else "generator_unordered"
+    returned = "generator_unordered"
+    if in_order:
+        returned = "generator"
     if not backend.supports_return_generator:  # Ray's; its results then come in portions
         returned = "list"
     pool = partial(joblib.Parallel, jobs, backend, return_as=returned, **options)
@@ -60,24 +64,41 @@ def run_parallel(
 
 
 def is_elsewhere() -> bool:
-    """Whether the active backend works in other processes than those that joblib would start by itself."""
+    """Whether the active backend works in other processes than those that joblib would start by
+    itself.
+    """
     backend, _ = get_active_backend()
-    return not (getattr(backend, "uses_threads", False) or isinstance(backend, joblib.parallel.BACKENDS["loky"]))
+    return not (
+        getattr(backend, "uses_threads", False)
+        or isinstance(backend, joblib.parallel.BACKENDS["loky"])
+    )
 
 
 def _results(
-    pool: Callable[[], Any], work: Callable[[Any], Any], remaining: dict[int, Any], workers: int, backend: Any
+    pool: Callable[[], Any],
+    work: Callable[[Any], Any],
+    remaining: dict[int, Any],
+    workers: int,
+    backend: Any,
 ) -> Iterator[Any]:
     """All results; ``workers`` is 0 if they are threads of this process."""
-    shared, parent, lost = (_packed(work, backend) if workers else ("", work)), os.getpid(), 0
+    shared = _packed(work, backend) if workers else ("", work)
+    parent = os.getpid()
+    lost = 0
     while remaining:
         parallel = pool()  # a pool that lost processes would mix up their results
         with nullcontext() if parallel.return_generator else parallel:  # one pool for all portions
             try:
                 while remaining:
-                    portion = dict(islice(remaining.items(), None if parallel.return_generator else max(1, workers)))
+                    portion = dict(
+                        islice(
+                            remaining.items(),
+                            None if parallel.return_generator else max(1, workers),
+                        )
+                    )
                     for place, result in parallel(
-                        joblib.delayed(_run_task)(*shared, *task, parent) for task in portion.items()
+                        joblib.delayed(_run_task)(*shared, *task, parent)
+                        for task in portion.items()
                     ):
                         del remaining[place]
                         lost = 0
@@ -91,7 +112,8 @@ def _results(
 def _packed(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
     """The work under a name, in a form that travels once, however many tasks there are."""
     packed = pickle.dumps(joblib.wrap_non_picklable_objects(work))
-    name, content = hashlib.sha256(packed).hexdigest(), np.frombuffer(packed, dtype=np.uint8)
+    name = hashlib.sha256(packed).hexdigest()
+    content = np.frombuffer(packed, dtype=np.uint8)
     if type(backend).__name__ == "DaskDistributedBackend":
         # To all workers: what joblib itself would send to one is lost with that one.
         return name, backend.client.scatter(content, broadcast=True)
@@ -101,7 +123,8 @@ def _packed(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
 
 
 def _run_task(name: str, shared: Any, place: int, item: Any, parent: int) -> tuple[int, Any]:
-    if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, has no parent here
+    # a worker of another kind, on another machine perhaps, has no parent here
+    if os.getppid() == parent:
         _end_with(parent)
     return place, (_unpack(name, shared) if name else shared)(item)
 
@@ -123,7 +146,9 @@ def _unpack(name: str, content: Any) -> Any:
 
 @cache  # one watch for each process
 def _end_with(parent: int) -> None:
-    """Exit when the parent has ended; joblib's workers would finish their task, and wait for ever for the next one."""
+    """Exit when the parent has ended; joblib's workers would finish their task, and wait for
+    ever for the next one.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:

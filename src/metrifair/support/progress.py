@@ -1,4 +1,6 @@
-"""A progress bar of one line for people, written only if standard error is a terminal; lines of JSON for programs."""
+"""A progress bar of one line for people, written only if standard error is a terminal; lines of
+JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def megabytes(amount: int) -> str:
 class Progress:
     """Shows how much of something is done.
 
-    >>> with Progress("adult.data", total=2_000_000, text=megabytes) as progress:  # silent here: no terminal
+    >>> # silent here: no terminal
+    >>> with Progress("adult.data", total=2_000_000, text=megabytes) as progress:
     ...     progress.show(500_000)
     >>> progress.line(500_000)
     'adult.data [#######                       ]  25% of 2.0 MB'
@@ -63,7 +66,8 @@ class Progress:
         """Draw the bar over the last one, where it differs and someone can see it."""
         if not self.shown or (line := self.line(done, item)) == self._shown:
             return
-        self._shown, self._done = line, done
+        self._shown = line
+        self._done = done
         if self.as_json:
             self._write_json(done, item.strip())
         else:
@@ -72,5 +76,7 @@ class Progress:
 
     def _write_json(self, done: int, item: str) -> None:
         event = {"progress": self.label, "item": item, "done": done, "total": self.total}
-        sys.stderr.write(f"{json.dumps(event | {'seconds': round(monotonic() - self._began, 1)})}\n")
+        sys.stderr.write(
+            f"{json.dumps(event | {'seconds': round(monotonic() - self._began, 1)})}\n"
+        )
         sys.stderr.flush()

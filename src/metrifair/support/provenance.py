@@ -1,7 +1,8 @@
-"""Where results come from: files with their hashes, columns, the call, the seed, versions and the time.
+"""Where results come from: files with their hashes, columns, the call, the seed, versions and the
+time.
 
-It accompanies results, and does not affect whether two results are equal. Folders, passwords and rows are never
-part of it; names of files and columns are.
+It accompanies results, and does not affect whether two results are equal. Folders, passwords and
+rows are never part of it; names of files and columns are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import msgspec
 from metrifair import __version__
 from metrifair.errors import DataError
 from metrifair.support.files import write_file
+from metrifair.support.json_bounds import check_json
 
 _LIBRARIES = ("torch", "numpy")  # where they have been imported
 _ROWS = (
@@ -47,12 +49,14 @@ class SourceFile:
     """A file that was read, by its name without folders."""
 
     name: str
-    size: int  # bytes
+    size: int | None  # bytes; None: withheld, because it could give the number of rows
     sha256: str
 
 
 ScoredRows: TypeAlias = Literal["held_out", "training_file", "other_file", "file"]
-"""The rows that a model scored: held out from training; of its training file; of another file; of any file."""
+"""The rows that a model scored: held out from training; of its training file; of another file;
+of any file.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class ScoreOrigin:
 
     file: str  # sha256 of the file with the scores
     columns: Sequence[str]  # with scores or decisions of the model
-    model: str | None  # fingerprint; None: for each test fold, a model that was trained without it
+    model: str | None  # fingerprint; None: of each fold, a model that was trained without it
     rows: ScoredRows
     sources: Sequence[SourceFile] = ()  # the files with the rows
     refit: str | None = None  # fingerprint of the model that was trained again on all rows
@@ -79,14 +83,17 @@ class Provenance:
     source: str = ""  # the input, if it is not files
     files: Sequence[SourceFile] = ()
     rows_read: int | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by a code of ``wording.provenance``
+    # rows, by a code of ``wording.provenance``
+    left_out: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by role
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how the files were read, if not by default
+    # how the files were read, if not by default
+    reading: Mapping[str, Any] = field(default_factory=dict)
     call: str = ""
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     time: str = ""  # UTC
-    score_origin: ScoreOrigin | None = None  # None: no model of ours is known to have computed the scores
+    # None: no model of ours is known to have computed the scores
+    score_origin: ScoreOrigin | None = None
 
     def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
         """The same with a title and metadata; None leaves either as it is."""
@@ -99,25 +106,37 @@ class Provenance:
 
     @property
     def short_hash(self) -> str:
-        """The first digits of the hash of the first file, for the head of each printed page; empty without files."""
-        return f"{self.files[0].name} sha256 {self.files[0].sha256[:16]}" if self.files else ""
+        """The first digits of the hash of the first file, for the head of each printed page;
+        empty without files.
+        """
+        if self.files:
+            return f"{self.files[0].name} sha256 {self.files[0].sha256[:16]}"
+        return ""
 
 
 def _checked_metadata(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
-    """The user's title and statements about the data, as fields of a Provenance; a DataError unless it is text.
+    """The user's title and statements about the data, as fields of a Provenance; a DataError unless
+    it is text.
 
     >>> _checked_metadata("Hiring", {"date of the data": "2026-09"})
     {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
     """
     if title is not None and not isinstance(title, str):
         raise DataError(f"title must be text, got {title!r}")
-    about = {} if about is None else about
-    if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
-        raise DataError(f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}")
+    if about is None:
+        about = {}
+    if not isinstance(about, Mapping) or not all(
+        isinstance(part, str) for item in about.items() for part in item
+    ):
+        raise DataError(
+            f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}"
+        )
     return {"title": title or "", "about": dict(about)}
 
 
-def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = None) -> list[SourceFile]:
+def source_files(
+    paths: Iterable[str | os.PathLike[str]], name: str | None = None
+) -> list[SourceFile]:
     """Files with their sizes and hashes; ``name`` is the original name of a copy."""
     hashed = []
     for path in map(Path, paths):
@@ -133,28 +152,40 @@ def origin_path(path: str | os.PathLike[str]) -> Path:
 
 
 def write_score_origin(path: str | os.PathLike[str], **facts: Any) -> None:
-    """Write the origin of a file of predictions beside it; ``facts`` are fields of ``ScoreOrigin``."""
+    """Write the origin of a file of predictions beside it; ``facts`` are fields of
+    ``ScoreOrigin``.
+    """
     (file,) = source_files([path])
     origin = ScoreOrigin(file=file.sha256, **facts)
     write_file(origin_path(path), msgspec.json.format(msgspec.json.encode(origin)) + b"\n")
 
 
-def read_score_origin(path: str | os.PathLike[str], files: Sequence[SourceFile]) -> ScoreOrigin | None:
-    """The origin of the scores in a file; None if nothing is known, or the file was changed since."""
+def read_score_origin(
+    path: str | os.PathLike[str], files: Sequence[SourceFile]
+) -> ScoreOrigin | None:
+    """The origin of the scores in a file; None if nothing is known, or the file was changed
+    since.
+    """
     beside = origin_path(path)
     if len(files) != 1 or not beside.is_file() or beside.stat().st_size > _LARGEST_ORIGIN:
         return None
     try:
-        origin = msgspec.json.decode(beside.read_bytes(), type=ScoreOrigin)
-    except (OSError, msgspec.DecodeError):
+        content = beside.read_bytes()
+        check_json(content)
+        origin = msgspec.json.decode(content, type=ScoreOrigin)
+    except (OSError, ValueError):
         return None
-    return origin if origin.file == files[0].sha256 else None
+    if origin.file == files[0].sha256:
+        return origin
+    return None
 
 
 def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Provenance]:
     """The provenance of audits, with the files of counts, which record none; JSON has its own."""
     return [
-        origin if origin.files or path.endswith(".json") else replace(origin, files=source_files([path]))
+        origin
+        if origin.files or path.endswith(".json")
+        else replace(origin, files=source_files([path]))
         for origin, path in zip(origins, paths, strict=True)
     ]
 
@@ -170,18 +201,32 @@ def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str]
     >>> names_of_files(["may/all.json", "june/all.json", "july.state"])
     ['all', 'all 2', 'july']
     """
-    stems = [Path(path).stem for path in paths]
-    names, used = [], {*taken}
-    for stem in stems:
-        numbered = (f"{stem} {number}" for number in count(2))
-        name = stem if stem not in used else next(free for free in numbered if free not in used and free not in stems)
-        names.append(name)
-        used.add(name)
-    return names
+    return distinct_names([Path(path).stem for path in paths], taken)
+
+
+def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """The names, numbered from 2 where a name is ``taken`` or occurs before.
+
+    >>> distinct_names(["look 2", "look 3", "look 3"], taken=["look 2"])
+    ['look 2 2', 'look 3', 'look 3 2']
+    """
+    wanted = list(names)
+    distinct = []
+    used = {*taken}
+    for name in wanted:
+        numbered = (f"{name} {number}" for number in count(2))
+        free = name
+        if name in used:
+            free = next(new for new in numbered if new not in used and new not in wanted)
+        distinct.append(free)
+        used.add(free)
+    return distinct
 
 
 def made_now() -> dict[str, Any]:
-    """The versions that run, and the time in UTC; ``SOURCE_DATE_EPOCH`` fixes it, as it does for builds."""
+    """The versions that run, and the time in UTC; ``SOURCE_DATE_EPOCH`` fixes it, as it does
+    for builds.
+    """
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
     versions = {"metrifair": __version__, "Python": sys.version.split()[0]} | {
@@ -190,22 +235,26 @@ def made_now() -> dict[str, Any]:
     return {"versions": versions, "time": now.strftime("%Y-%m-%d %H:%M:%S UTC")}
 
 
-def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
-    """A call as one would type it, without rows and folders; arguments at their defaults are omitted.
+def call_text(function: Callable[..., Any], /, *given: object, **named: object) -> str:
+    """A call as one would type it, without rows and folders; arguments at their defaults are
+    omitted.
 
     >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
-    >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
+    >>> call_text(audit_file, "my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2])
     "audit_file('scores.csv', score='p', group=['a'], sample_weight=...)"
     """
+    signature = inspect.signature(function)
     parts = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name in _BESIDE or name not in arguments:
+    for name, value in signature.bind_partial(*given, **named).arguments.items():
+        parameter = signature.parameters[name]
+        if name in _BESIDE:
             continue
-        value = arguments[name]
         if _is_default(value, parameter.default):
             continue
         text = _plain(name, value)
-        parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
+        parts.append(
+            text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}"
+        )
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
 
@@ -213,21 +262,36 @@ _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _is_default(value: object, default: object) -> bool:
-    return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
+    return value is default or (
+        type(value) is type(default) and isinstance(value, _PLAIN) and value == default
+    )
 
 
 def _plain(name: str, value: object) -> str:
-    """The value of an argument as text; of anything but plain values, records and estimators, its name or its type."""
-    if name in _ROWS:
+    """The value of an argument as text; of anything but plain values, records and estimators,
+    its name or its type.
+    """
+    if name in _ROWS and not isinstance(value, str):  # a string names a column
         return "..."
     if name in _PLACES and isinstance(value, str | os.PathLike):
         value = Path(value).name
     if isinstance(value, _PLAIN) or hasattr(value, "get_params"):
         text = " ".join(repr(value).split())
-    elif is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):  # a record of options
-        options = ((part.name, getattr(value, part.name), part.default) for part in fields(value) if part.init)
-        listed = [f"{key}={_plain(key, item)}" for key, item, default in options if not _is_default(item, default)]
+    # a record of options
+    elif is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "name"):
+        options = (
+            (part.name, getattr(value, part.name), part.default)
+            for part in fields(value)
+            if part.init
+        )
+        listed = [
+            f"{key}={_plain(key, item)}"
+            for key, item, default in options
+            if not _is_default(item, default)
+        ]
         text = f"{type(value).__name__}({', '.join(listed)})"
     else:
         text = repr(getattr(value, "name", f"<{type(value).__name__}>"))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}..."

@@ -1,4 +1,6 @@
-"""Results that several models of one search need: computed once, and stored until the search ends."""
+"""Results that several models of one search need: computed once, and stored until the search
+ends.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import joblib
 
 Result = TypeVar("Result")
 
-_results: ContextVar[dict[tuple[int, str], tuple[object, Any]] | None] = ContextVar("results", default=None)
+_results: ContextVar[dict[tuple[int, str], tuple[object, Any]] | None] = ContextVar(
+    "results", default=None
+)
 
 
 @contextmanager
@@ -25,9 +29,11 @@ def reusing_results() -> Iterator[None]:
 
 
 def reused(compute: Callable[[], Result], owner: object, *inputs: Any) -> Result:
-    """The result of a computation; within ``reusing_results``, that of an earlier one of this owner with equal inputs.
+    """The result of a computation; within ``reusing_results``, that of an earlier one of this owner
+    with equal inputs.
 
-    The result depends on the owner (by identity) and the inputs (by their content) only. Callers must not change it.
+    The result depends on the owner (by identity) and the inputs (by their content) only. Callers
+    must not change it.
 
     >>> with reusing_results():
     ...     first, second = (reused(lambda: [1.0, 2.0], "ranks", [5, 7]) for _ in range(2))
@@ -40,9 +46,11 @@ def reused(compute: Callable[[], Result], owner: object, *inputs: Any) -> Result
         return compute()
     try:
         key = id(owner), str(joblib.hash(inputs))
-    except Exception:  # content that cannot be identified, such as a local function: it is computed each time
+    # content that cannot be identified, such as a local function: it is computed each time
+    except Exception:
         return compute()
     if key not in results:
-        results[key] = owner, compute()  # the owner is kept, so that no other object gets its identity
+        # the owner is kept, so that no other object gets its identity
+        results[key] = owner, compute()
     result: Result = results[key][1]
     return result

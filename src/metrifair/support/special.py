@@ -1,8 +1,10 @@
-"""Quantiles of the normal, Student's and the beta distribution, as intervals need them, without SciPy.
+"""Quantiles of the normal, Student's and the beta distribution, as intervals need them, without
+SciPy.
 
-The beta distribution is taken as that of a log-odds: its density there is analytic and log-concave, so that a
-substitution with doubly exponential decay integrates either tail to rounding with a few dozen nodes, and Newton's
-method on the logarithm of the tail converges from any start. It needs no gamma function, and works for large counts.
+The beta distribution is taken as that of a log-odds: its density there is analytic and log-concave,
+so that a substitution with doubly exponential decay integrates either tail to rounding with a few
+dozen nodes, and Newton's method on the logarithm of the tail converges from any start. It needs no
+gamma function, and works for large counts.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _FARTHEST = 700.0  # from the mode, where densities are 0 beside those at the en
 
 
 def normal_probability(x: float) -> float:
-    """The probability that a standard normal variable is at most x; ``normal_cdf`` is the same for arrays.
+    """The probability that a standard normal variable is at most x; ``normal_cdf`` is the same for
+    arrays.
 
     >>> round(normal_probability(-1.0), 4)
     0.1587
@@ -50,7 +53,9 @@ def normal_quantile(p: float) -> float:
     >>> round(normal_quantile(0.975), 4), normal_quantile(0.0)
     (1.96, -inf)
     """
-    return NormalDist().inv_cdf(p) if 0 < p < 1 else copysign(inf, p - 0.5)
+    if 0 < p < 1:
+        return NormalDist().inv_cdf(p)
+    return copysign(inf, p - 0.5)
 
 
 def student_quantile(freedom: float, p: float) -> float:
@@ -63,7 +68,8 @@ def student_quantile(freedom: float, p: float) -> float:
 
 
 def student_quantiles(freedom: ArrayLike, p: float) -> Floats:
-    """The quantiles of Student's distributions: their squares are odds of beta distributions, times the freedom.
+    """The quantiles of Student's distributions: their squares are odds of beta distributions, times
+    the freedom.
 
     >>> student_quantiles([3.0, 30.0], 0.975).round(4)
     array([3.1824, 2.0423])
@@ -71,19 +77,20 @@ def student_quantiles(freedom: ArrayLike, p: float) -> Floats:
     rest = np.asarray(freedom, np.float64) / 2
     if p in (0.0, 0.5, 1.0):
         return np.full_like(rest, 0.0 if p == 0.5 else copysign(inf, p - 0.5))
-    half, outside = np.full_like(rest, 0.5), 2 * min(p, 1 - p)
+    half = np.full_like(rest, 0.5)
+    outside = 2 * min(p, 1 - p)
     normal = abs(normal_quantile(p))
     near = normal + (normal**3 + normal) / (8 * rest)  # Cornish and Fisher
-    log_square = (
-        _log_odds(half, rest, 1 - outside)
-        if outside > 0.5
-        else -_log_odds(rest, half, outside, start=-2 * np.log(near))
-    )
+    if outside > 0.5:
+        log_square = _log_odds(half, rest, 1 - outside)
+    else:
+        log_square = -_log_odds(rest, half, outside, start=-2 * np.log(near))
     return np.copysign(np.exp(log_square / 2), p - 0.5)
 
 
 def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
-    """The quantiles of beta distributions, whose parameters are at least 0.5, at a share of at least 1e-100.
+    """The quantiles of beta distributions, whose parameters are at least 0.5, at a share of at
+    least 1e-100.
 
     >>> beta_quantile([0.5, 10.5], [2.5, 90.5], 0.975).round(4)
     array([0.6668, 0.1701])
@@ -94,7 +101,8 @@ def beta_quantile(a: ArrayLike, b: ArrayLike, p: float) -> Floats:
 
 
 def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Floats:
-    """The quantile of the log-odds, less the log-odds of the mean a / (a + b), which is the mode of their density.
+    """The quantile of the log-odds, less the log-odds of the mean a / (a + b), which is the mode of
+    their density.
 
     Newton's method begins at ``start``, by default at the quantile of a normal distribution.
     """
@@ -103,7 +111,9 @@ def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Fl
     deviation = 1 / np.sqrt(a / (a + b) * b)
     mode = np.zeros_like(deviation)
     total = np.log(_tail(a, b, mode)[1] + _tail(b, a, mode)[1])
-    quantile = normal_quantile(p) * deviation if start is None else start
+    if start is None:
+        start = normal_quantile(p) * deviation
+    quantile = start
     for _ in range(_MOST_STEPS):
         height, area = _tail(a, b, quantile)
         step = (height + np.log(area) - total - np.log(p)) * area
@@ -114,14 +124,17 @@ def _log_odds(a: Floats, b: Floats, p: float, start: Floats | None = None) -> Fl
 
 
 def _tail(a: Floats, b: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """The logarithm of the density at ``end``, where it is 0 at the mode, and the area left of it over that density."""
-    mean, complement = a / (a + b), b / (a + b)
+    """The logarithm of the density at ``end``, where it is 0 at the mode, and the area left of
+    it over that density.
+    """
+    mean = a / (a + b)
+    complement = b / (a + b)
 
     def log_density(place: Floats) -> Floats:
         # Written about the mode: logarithms of large counts would cancel.
-        return -a[..., None] * np.log1p(complement[..., None] * np.expm1(-place)) - b[..., None] * np.log1p(
-            mean[..., None] * np.expm1(place)
-        )
+        return -a[..., None] * np.log1p(complement[..., None] * np.expm1(-place)) - b[
+            ..., None
+        ] * np.log1p(mean[..., None] * np.expm1(place))
 
     slope = a * complement * -np.expm1(end) / (1 + mean * np.expm1(end))
     scale = 1 / (np.maximum(slope, 0.0) + np.sqrt(a * complement))

@@ -16,14 +16,18 @@ _SECONDS = 60
 
 
 def sign(content: bytes, key: str | os.PathLike[str]) -> bytes:
-    """The signature of the content by a private key, or by the agent with the key of a .pub file."""
+    """The signature of the content by a private key, or by the agent with the key of a .pub
+    file.
+    """
     with tempfile.TemporaryDirectory(prefix="metrifair-") as name:
         file = Path(name, "content")
         file.write_bytes(content)
         done = _run("-Y", "sign", "-q", "-f", os.fspath(key), "-n", _PURPOSE, os.fspath(file))
         signature = Path(name, "content.sig")
         if done.returncode or not signature.is_file():
-            raise DataError(f"ssh-keygen cannot sign with {os.fspath(key)}: {_reason(done)}", argument="sign")
+            raise DataError(
+                f"ssh-keygen cannot sign with {os.fspath(key)}: {_reason(done)}", argument="sign"
+            )
         return signature.read_bytes()
 
 
@@ -32,13 +36,18 @@ def is_signed_by(content: bytes, signature: bytes, key: str | os.PathLike[str]) 
     try:
         public = Path(key).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the public key {os.fspath(key)}: {error}", argument="verify_key") from None
+        raise DataError(
+            f"cannot read the public key {os.fspath(key)}: {error}", argument="verify_key"
+        ) from None
     if len(public.splitlines()) != 1 or not public.startswith(("ssh-", "ecdsa-", "sk-")):
         raise DataError(
-            f"{os.fspath(key)} is not the public key of one person", argument="verify_key", remedy="name a .pub file"
+            f"{os.fspath(key)} is not the public key of one person",
+            argument="verify_key",
+            remedy="name a .pub file",
         )
     with tempfile.TemporaryDirectory(prefix="metrifair-") as name:
-        signers, signed = Path(name, "signers"), Path(name, "content.sig")
+        signers = Path(name, "signers")
+        signed = Path(name, "content.sig")
         signers.write_text(f"{_SIGNER} {public}\n", encoding="utf-8")
         signed.write_bytes(signature)
         options = ["-f", os.fspath(signers), "-I", _SIGNER, "-n", _PURPOSE, "-s", os.fspath(signed)]
@@ -48,13 +57,20 @@ def is_signed_by(content: bytes, signature: bytes, key: str | os.PathLike[str]) 
 def _run(*arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("ssh-keygen")
     if program is None:
-        raise DataError("signatures need ssh-keygen, which is not on the PATH", remedy="install OpenSSH 8.2 or later")
+        raise DataError(
+            "signatures need ssh-keygen, which is not on the PATH",
+            remedy="install OpenSSH 8.2 or later",
+        )
     try:
-        return subprocess.run([program, *arguments], input=content, capture_output=True, timeout=_SECONDS, check=False)
+        return subprocess.run(
+            [program, *arguments], input=content, capture_output=True, timeout=_SECONDS, check=False
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise DataError(f"ssh-keygen failed: {error}") from error
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {done.returncode}"
+    if lines:
+        return lines[-1]
+    return f"exit code {done.returncode}"

@@ -1,33 +1,72 @@
-"""The file of a frontier: figures and models of all outcomes; reading runs no code."""
+"""The file of a frontier: figures and models of all outcomes, and the figures that a choice needs.
+
+It has no rows, and reading it runs no code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.errors import ModelFileError
+from metrifair.figures.curves import Curves
 from metrifair.figures.utility import UTILITIES, Utility
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, add_prefix, strip_prefix, write
 from metrifair.saving.models import make_content
-from metrifair.saving.records import Count, Positive, Record, Scalar, read_record
+from metrifair.saving.records import (
+    Amount,
+    Arrays,
+    Count,
+    Positive,
+    Record,
+    Scalar,
+    read_record,
+)
 from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.ledger import Figures
+from metrifair.tradeoff.choice import Chooser
+from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point
+from metrifair.tradeoff.resamples import ResampledGaps, ResampledUtilities
 from metrifair.tradeoff.result import TradeOff
 
 FRONTIER = "frontier"  # the kind of the file
 T = TypeVar("T", bound=TradeOff)
+_ROUNDING = 1e-6
 
 
-class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model and its figures; ``model`` is the content of its own file."""
+class OutcomeRecord(Record):
+    """One configuration and its figures; ``model`` is the content of its own file.
 
+    ``resembles_folds`` and ``tested`` are known of the model, as in ``Outcome``.
+    """
+
+    point: Point
+    curves: Curves | None
     value: float
     seed: Count
     model: dict[str, Any] | None
     kind: str = KIND  # of that file
+    resembles_folds: bool = False
+    tested: Point | None = None
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError for impossible figures, and for curves off their grid."""
+        self.point.check()
+        if self.tested is not None:
+            self.tested.check()
+        if self.curves is None:
+            return
+        density = self.curves.density
+        cumulative = self.curves.cumulative
+        curves = (*density.values(), *cumulative.values())
+        lengths = {len(curve) for curve in curves}
+        # small groups have no density
+        if not density.keys() <= cumulative.keys() or not lengths <= {len(self.curves.grid)}:
+            raise ValueError("its curves do not match their grid")
 
 
 class UtilityRecord(Record):
@@ -41,8 +80,26 @@ class UtilityRecord(Record):
         return UTILITIES.get(self.name) or Utility(self.name, self.larger_is_better)
 
 
+class ChoiceRecord(Record):
+    """What a choice needs beside the arrays ``_ARRAYS``, by configuration."""
+
+    rows: Positive
+    noise: Amount
+    outcomes: list[Count]  # the place of each configuration among the outcomes
+    simplicity: list[Count]
+    tier: list[Count]
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError for ranks that are none, and for configurations that occur twice."""
+        count = len(self.outcomes)
+        if len(set(self.outcomes)) < count or sorted(self.simplicity) != list(range(count)):
+            raise ValueError("its configurations are not distinct")
+        if count == 0 or len(self.tier) != count:
+            raise ValueError("its configurations do not have one tier each")
+
+
 class FrontierRecord(Record):
-    """The content of a frontier's file, except for its models' arrays."""
+    """The content of a frontier's file, except for its arrays."""
 
     unfairness_of: Literal["scores", "decisions"]
     accuracy_name: Literal["accuracy", "R2"]
@@ -51,32 +108,38 @@ class FrontierRecord(Record):
     notes: tuple[FrontierNote, ...]
     comparisons: Positive
     parameter: str
-    floor: float | None
-    validation_floor: float | None
+    noise: float | None
     all_small: bool
     constant: Point | None
     constant_value: Scalar | None
-    tried: Positive | None
     parameters: dict[str, str]
     provenance: Provenance
-    test_folds: Count
+    folds: Count
     outcomes: list[OutcomeRecord]
     utility: UtilityRecord
     chosen: Point | None
-    limit: float | None
+    goal: Goal | None
+    unmet: Goal | None
     chosen_by: UtilityRecord | None
-    certified: bool
     change: Change | None
-    fold_choices: tuple[tuple[str, float], ...]
+    is_best_effort: bool
+    choice_notes: tuple[FrontierNote, ...]
+    choice: ChoiceRecord | None
 
     def __post_init__(self) -> None:
         reference = None if self.change is None else self.change.reference
         for point in filter(None, (self.constant, self.chosen, reference)):
             point.check()
+        if self.choice is None:
+            return
+        for place in self.choice.outcomes:
+            if place >= len(self.outcomes) or self.outcomes[place].point.failed:
+                raise ValueError("a configuration to choose has no figures")
 
 
-_CHOICE = ("chosen", "limit", "certified", "change", "fold_choices")
-_CHANGED = ("outcomes", "utility", "chosen_by", *_CHOICE)  # by writing, or by a choice
+_CHOICE = ("chosen", "goal", "unmet", "change", "is_best_effort", "choice_notes")
+# by writing, or by a choice
+_CHANGED = ("outcomes", "utility", "chosen_by", "choice", *_CHOICE)
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
@@ -85,7 +148,8 @@ def _utility_record(utility: Utility) -> UtilityRecord:
 
 
 def write_frontier(path: PathLike, front: TradeOff) -> None:
-    """Write figures and models to one file."""
+    """Write figures and models to one file. Models that have not been trained are trained first."""
+    front.train_missing()
     arrays: dict[str, NDArray[Any]] = {}
     outcomes = []
     for place, outcome in enumerate(front.outcomes):
@@ -93,30 +157,134 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
         if outcome.model is not None:
             kind, model, model_arrays = make_content(outcome.model)
             arrays |= add_prefix(f"{place}/", model_arrays)
-        figures = outcome.validation, outcome.test, outcome.curves, outcome.training
-        value, seed = outcome.job.value, outcome.job.seed
-        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=model, kind=kind))
+        outcomes.append(
+            OutcomeRecord(
+                point=outcome.point,
+                curves=outcome.curves,
+                value=outcome.job.value,
+                seed=outcome.job.seed,
+                model=model,
+                kind=kind,
+                resembles_folds=outcome.resembles_folds,
+                tested=outcome.tested,
+            )
+        )
+    choice = None
+    chooser = front.own_chooser
+    if chooser is not None:
+        choice = _choice_record(chooser, front)
+        arrays |= add_prefix(_CHOICE_ARRAYS, _choice_arrays(chooser))
     record = FrontierRecord(
         outcomes=outcomes,
         utility=_utility_record(front.utility),
         chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
+        choice=choice,
         **{name: getattr(front, name) for name in (*_CHOICE, *_SAME)},
     )
     write(path, Content(FRONTIER, record.as_json(), arrays))
 
 
-def read_frontier(content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]) -> T:
-    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model from its content."""
+_CHOICE_ARRAYS = "choice/"  # before the names of their arrays
+
+
+def _choice_record(chooser: Chooser, front: TradeOff) -> ChoiceRecord:
+    places = {outcome.job: place for place, outcome in enumerate(front.outcomes)}
+    return ChoiceRecord(
+        rows=chooser.rows,
+        noise=chooser.gaps.noise,
+        outcomes=[places[job] for job in chooser.jobs],
+        simplicity=chooser.simplicity.tolist(),
+        tier=chooser.tier.tolist(),
+    )
+
+
+def _choice_arrays(chooser: Chooser) -> dict[str, NDArray[Any]]:
+    """The figures of all configurations, on all rows and on resamples."""
+    gaps = chooser.gaps
+    arrays = {
+        "gap": gaps.squares,
+        "gap/drawn": gaps.drawn,
+        "gap/left_out": gaps.left_out,
+        "gap/training_errors": gaps.training_errors,
+    }
+    for name, utility in {"utility": chooser.utility, "accuracy": chooser.accuracy}.items():
+        arrays[name] = utility.values
+        arrays[f"{name}/drawn"] = utility.drawn
+        arrays[f"{name}/left_out"] = utility.left_out
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _chooser(record: ChoiceRecord, arrays: Arrays, outcomes: Sequence[Outcome]) -> Chooser:
+    """The choices by the figures of a file."""
+    count = len(record.outcomes)
+    drawn = arrays.take("gap/drawn", (None, count))
+    on_resamples = (len(drawn), count)
+    gaps = ResampledGaps(
+        squares=arrays.take("gap", (count,)),
+        drawn=drawn,
+        left_out=arrays.take("gap/left_out", on_resamples),
+        training_errors=arrays.take("gap/training_errors", (count,)),
+        noise=record.noise,
+    )
+    largest = max(gaps.squares.max(), drawn.max(initial=0.0), gaps.left_out.max(initial=0.0))
+    if len(drawn) < 2 or largest > 1 + _ROUNDING or gaps.training_errors.min() < 0:
+        raise ModelFileError("the figures that a choice needs are outside of their range")
+    utilities = [_read_utility(name, on_resamples, arrays) for name in ("utility", "accuracy")]
+    arrays.check_all_taken()
+    return Chooser(
+        jobs=tuple(outcomes[place].job for place in record.outcomes),
+        rows=record.rows,
+        gaps=gaps,
+        utility=utilities[0],
+        accuracy=utilities[1],
+        simplicity=np.array(record.simplicity),
+        tier=np.array(record.tier),
+    )
+
+
+def _read_utility(name: str, shape: tuple[int, int], arrays: Arrays) -> ResampledUtilities:
+    """A utility of all configurations; one without a value has minus infinity everywhere."""
+    utility = ResampledUtilities(
+        arrays.take(name, shape[1:], finite=False),
+        arrays.take(f"{name}/drawn", shape, finite=False),
+        arrays.take(f"{name}/left_out", shape, finite=False),
+    )
+    known = np.isfinite(utility.values)
+    for figures in (utility.values, *utility.drawn, *utility.left_out):
+        if not np.isfinite(figures[known]).all() or (figures[~known] != -np.inf).any():
+            raise ModelFileError(f"the figures of {name} that a choice needs are not numbers")
+    return utility
+
+
+def read_frontier(
+    content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]
+) -> T:
+    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model
+    from its content.
+    """
     record = read_record(FrontierRecord, content.meta, "a frontier")
     outcomes = []
     for place, outcome in enumerate(record.outcomes):
         arrays = strip_prefix(f"{place}/", content.arrays)
-        model = None if outcome.model is None else model_in(Content(outcome.kind, outcome.model, arrays))
-        job = Job(outcome.value, outcome.seed, outcome.test.family)
-        outcomes.append(Outcome(job, outcome.validation, outcome.test, outcome.curves, model, outcome.training))
+        model = None
+        if outcome.model is not None:
+            model = model_in(Content(outcome.kind, outcome.model, arrays))
+        outcomes.append(
+            Outcome(
+                job=Job(outcome.value, outcome.seed, outcome.point.family),
+                point=outcome.point,
+                curves=outcome.curves,
+                model=model,
+                resembles_folds=outcome.resembles_folds,
+                tested=outcome.tested,
+            )
+        )
     same = {name: getattr(record, name) for name in _SAME}
     front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
     for name in _CHOICE:
         setattr(front, name, getattr(record, name))
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
+    if record.choice is not None:
+        figures = Arrays(strip_prefix(_CHOICE_ARRAYS, content.arrays))
+        front.saved_chooser = _chooser(record.choice, figures, outcomes)
     return front

@@ -1,4 +1,4 @@
-"""Outcomes of a sweep on disk: the ledger, from which an interrupted run resumes."""
+"""Finished jobs on disk: the ledger, from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -19,12 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from metrifair import __version__
-from metrifair.errors import DataError, ModelFileError
-from metrifair.figures.curves import Curves
-from metrifair.saving.modelfile import from_bytes, to_bytes
-from metrifair.saving.models import make_content, read_model
-from metrifair.support.checks import last_step
-from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.errors import DataError
 
 _PATIENCE = 60.0  # seconds that a process waits for others at the same ledger
 _SCHEMA = """
@@ -39,59 +34,17 @@ CREATE TABLE IF NOT EXISTS finished (
 
 
 class Entry(NamedTuple):
-    """One finished job: its record, and a model file's bytes if there is one."""
+    """One finished job: its record, and the bytes of its arrays if there are any."""
 
     record: dict[str, Any]
     content: bytes | None = None
 
 
-class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The figures of one model: a sweep's record in a ledger, and part of a frontier's file.
-
-    >>> point = Point(0.5, 0, 0.9, 0.4)
-    >>> Figures.of(Figures(point, point).as_json()).test == point
-    True
-    >>> Figures.of({"validation": {"strength": "much"}})
-    Traceback (most recent call last):
-    metrifair.errors.DataError: the ledger has a record that is not from a sweep (Expected `float`, got `str` - at \
-`$.validation.strength`); name a new ledger
-    """
-
-    validation: Point
-    test: Point
-    curves: Curves | None = None
-    training: Point | None = None
-
-    def __post_init__(self) -> None:
-        """Raise a ValueError for impossible figures and for curves off the grid; small groups have no density."""
-        for point in filter(None, (self.validation, self.test, self.training)):
-            point.check()
-        if self.curves is None:
-            return
-        density, cumulative = self.curves.density, self.curves.cumulative
-        lengths = {len(curve) for by_group in (density, cumulative) for curve in by_group.values()}
-        if not density.keys() <= cumulative.keys() or not lengths <= {len(self.curves.grid)}:
-            raise ValueError("its curves do not match their grid")
-
-    def as_json(self) -> dict[str, Any]:
-        """The figures as JSON values."""
-        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
-        return values
-
-    @classmethod
-    def of(cls, record: object) -> Figures:
-        """The figures that ``as_json`` wrote; anything else in a ledger is a DataError."""
-        try:
-            return msgspec.convert(record, cls)
-        except msgspec.ValidationError as error:
-            raise DataError(f"the ledger has a record that is not from a sweep ({error}); name a new ledger") from error
-
-
 class Ledger:
     """Finished jobs of one run, in an SQLite file that several runs and processes may share.
 
-    A run is named after the content of everything it depends on: other data or parameters make another run, and so
-    does another version of this library, which may compute other figures.
+    A run is named after the content of everything it depends on: other data or parameters make
+    another run, and so does another version of this library, which may compute other figures.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -111,8 +64,12 @@ class Ledger:
                     database.execute(_SCHEMA)
                     ready = True
                 except sqlite3.OperationalError as error:
-                    # SQLite itself does not wait here: two processes that change a new file would block each other.
-                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > start + _PATIENCE:
+                    # SQLite itself does not wait here: two processes that change a new file would
+                    # block each other.
+                    if (
+                        error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                        or time.monotonic() > start + _PATIENCE
+                    ):
                         raise
                     time.sleep(0.01)
 
@@ -131,8 +88,12 @@ class Ledger:
     def finished(self) -> dict[str, Entry]:
         """All jobs of this run that are done, by name."""
         with self._usable(), closing(self._connect()) as database:
-            rows = database.execute("SELECT job, record, content FROM finished WHERE run = ?", (self.run,)).fetchall()
-            records = msgspec.convert(rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,))
+            rows = database.execute(
+                "SELECT job, record, content FROM finished WHERE run = ?", (self.run,)
+            ).fetchall()
+            records = msgspec.convert(
+                rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,)
+            )
             entries = {
                 job: Entry(msgspec.convert(json.loads(record), dict[str, Any]), content)
                 for job, record, content in records
@@ -144,7 +105,10 @@ class Ledger:
 
     def add(self, entries: Mapping[str, Entry]) -> None:
         """Store finished jobs, all of them or, if the process stops meanwhile, none."""
-        rows = [(self.run, job, json.dumps(entry.record), entry.content) for job, entry in entries.items()]
+        rows = [
+            (self.run, job, json.dumps(entry.record), entry.content)
+            for job, entry in entries.items()
+        ]
         with self._usable(), closing(self._connect()) as database, database:
             database.executemany("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", rows)
 
@@ -167,11 +131,13 @@ def fingerprint(parts: Iterable[NDArray[Any] | str]) -> str:
 
 
 def content_text(value: Any) -> str:
-    """A text that two values share only if they are equal in content; a DataError for what cannot be identified.
+    """A text that two values share only if they are equal in content; a DataError for what cannot
+    be identified.
 
-    An object is its class and its attributes. A function is its importable name together with its code: the name alone
-    would not show an edit. Lambdas and inner functions are refused. They have no name to import, and equal code does
-    not make them equal, as it may read variables of the enclosing function or of a notebook that have changed.
+    An object is its class and its attributes. A function is its importable name together with its
+    code: the name alone would not show an edit. Lambdas and inner functions are refused. They have
+    no name to import, and equal code does not make them equal, as it may read variables of the
+    enclosing function or of a notebook that have changed.
 
     >>> content_text({"costs": [1, 2.0]})
     "dict(tuple('costs', list(1, 2.0)))"
@@ -187,7 +153,10 @@ define it at the top of a module, or leave ledger out
     if isinstance(value, np.ndarray):
         return f"array {fingerprint([value])}"
     if isinstance(value, torch.nn.Module):
-        parts: Iterable[Any] = [repr(value), *(tensor.detach().cpu().numpy() for tensor in value.state_dict().values())]
+        parts: Iterable[Any] = [
+            repr(value),
+            *(tensor.detach().cpu().numpy() for tensor in value.state_dict().values()),
+        ]
     elif isinstance(value, set | frozenset):
         parts = sorted(map(content_text, value))
     elif type(value) in (dict, list, tuple):
@@ -202,7 +171,9 @@ def _state(value: Any) -> list[Any]:
     try:
         reduced = value.__reduce_ex__(2)
     except Exception as error:  # an object may refuse in any way
-        raise DataError(f"a ledger cannot identify {value!r} ({error}); leave ledger out") from error
+        raise DataError(
+            f"a ledger cannot identify {value!r} ({error}); leave ledger out"
+        ) from error
     parts = [reduced] if isinstance(reduced, str) else list(reduced)
     return [type(value), *(list(part) if isinstance(part, Iterator) else part for part in parts)]
 
@@ -222,27 +193,8 @@ def _importable(value: Any) -> str:
 
 
 def _code_text(code: CodeType) -> str:
-    constants = (_code_text(part) if isinstance(part, CodeType) else content_text(part) for part in code.co_consts)
+    constants = (
+        _code_text(part) if isinstance(part, CodeType) else content_text(part)
+        for part in code.co_consts
+    )
     return fingerprint([code.co_code.hex(), *code.co_names, "constants", *constants])
-
-
-def make_entry(outcome: Outcome) -> Entry:
-    """The ledger's record of an outcome: its figures, and its model if that can be written."""
-    content = None
-    if type(last_step(outcome.model)).__module__.startswith("metrifair."):
-        with suppress(DataError):  # a model with functions of the user: its figures are stored all the same
-            content = to_bytes(make_content(outcome.model))
-    figures = Figures(outcome.validation, outcome.test, outcome.curves, outcome.training)
-    return Entry(figures.as_json(), content)
-
-
-def read_outcome(entry: Entry, job: Job, estimator: Any) -> Outcome:
-    """The outcome of an entry that ``make_entry`` wrote."""
-    figures, model = Figures.of(entry.record), None
-    if entry.content is not None:
-        module = getattr(estimator, "model", None)
-        try:
-            model = read_model(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
-        except ModelFileError as error:
-            raise DataError(f"the ledger has a model that cannot be read ({error}); name a new ledger") from error
-    return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)

@@ -26,8 +26,9 @@ class FrontierNote(NamedTuple):
 class Point:
     """The figures of one model on one part of the data.
 
-    ``accuracy`` is the share of right decisions, or R2; ``unfairness`` the Kolmogorov distance of the scores, and
-    ``decision_unfairness`` that of the decisions (None for regression), each the worst over all comparisons.
+    ``accuracy`` is the share of right decisions, or R2; ``unfairness`` the Kolmogorov distance of
+    the scores, and ``decision_unfairness`` that of the decisions (None for regression), each the
+    worst over all comparisons.
     """
 
     strength: float
@@ -35,18 +36,26 @@ class Point:
     accuracy: float
     unfairness: float
     decision_unfairness: float | None = None
-    more: Mapping[str, float] = field(default_factory=dict)  # other figures by name: auc, log_loss, four_fifths ...
+    # other figures by name: auc, log_loss, four_fifths ...
+    more: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by the name of the figure
     failed: bool = False  # training diverged: the figures are invalid
-    errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
-    marks: Mapping[str, Mark] = field(default_factory=dict)  # by utility, of a model that a constant could replace
+    # standard errors by the name of the figure
+    errors: Mapping[str, float] = field(default_factory=dict)
+    # by utility, of a model that a constant could replace
+    marks: Mapping[str, Mark] = field(default_factory=dict)
     overfit: bool = False  # unfairness is significantly smaller on the training rows
+    is_noise: bool = (
+        False  # the unfairness is not distinguishable from 0: "below" its interval's end
+    )
     family: str = ""  # of models, where a frontier has several
     needs_group: bool = False  # whether the model needs the group to predict
 
     @property
     def place(self) -> float | tuple[str, float]:
-        """The key that models of all seeds share: the strength, with the family if there are several."""
+        """The key that models of all seeds share: the strength, with the family if there are
+        several.
+        """
         return (self.family, self.strength) if self.family else self.strength
 
     @property
@@ -70,10 +79,13 @@ class Point:
         return value if value is not None and isfinite(value) else None
 
     def check(self) -> None:
-        """Raise a ValueError if a figure lies outside of its range, which only a damaged file has."""
+        """Raise a ValueError if a figure lies outside of its range, which only a damaged file
+        has.
+        """
         distances = self.unfairness, self.decision_unfairness or 0.0
         if not self.failed and not (
-            all(0 <= distance <= 1 + _ROUNDING for distance in distances) and self.accuracy <= 1 + _ROUNDING
+            all(0 <= distance <= 1 + _ROUNDING for distance in distances)
+            and self.accuracy <= 1 + _ROUNDING
         ):
             raise ValueError("an unfairness or accuracy is outside of its range")
 
@@ -109,14 +121,16 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One trained model and its figures; ``model`` is None if training failed or a ledger kept the figures only."""
+    """One configuration: its figures, and the model of all rows once it has been trained."""
 
     job: Job
-    validation: Point
-    test: Point
+    point: Point
     curves: Curves | None = None
     model: Any = None
-    training: Point | None = None  # None for a model that was passed fitted
+    # of the model, once it has been trained: whether it is like those of the folds, and its
+    # figures on the test rows if there are any
+    resembles_folds: bool = False
+    tested: Point | None = None
 
 
 def _accuracy(point: Point) -> float:
@@ -124,11 +138,15 @@ def _accuracy(point: Point) -> float:
 
 
 def pareto(
-    points: Iterable[Point], *, unfairness_of: str = "scores", quality: Callable[[Point], float] = _accuracy
+    points: Iterable[Point],
+    *,
+    unfairness_of: str = "scores",
+    quality: Callable[[Point], float] = _accuracy,
 ) -> tuple[Point, ...]:
     """The points that no other beats: none is at least as good in both figures and better in one.
 
-    Equal points appear once, all in ascending order of unfairness, and so of accuracy (or another ``quality``).
+    Equal points appear once, all in ascending order of unfairness, and so of accuracy (or another
+    ``quality``).
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1), Point(2, 0, 0.7, 0.2)]
     >>> [point.strength for point in pareto(some)]
@@ -143,9 +161,13 @@ def pareto(
 
 
 def area(
-    points: Iterable[Point], *, unfairness_of: str = "scores", quality: Callable[[Point], float] = _accuracy
+    points: Iterable[Point],
+    *,
+    unfairness_of: str = "scores",
+    quality: Callable[[Point], float] = _accuracy,
 ) -> float:
-    """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
+    """Share of the unit box that the points dominate: the integral of the best accuracy at
+    unfairness at most t.
 
     An exact step integral, 0 if no point qualifies; a negative R2 counts as 0.
 
@@ -155,13 +177,25 @@ def area(
     steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
     bounds = [*(min(point.gap(unfairness_of), 1.0) for point in steps), 1.0]
     widths = (max(0.0, end - start) for start, end in pairwise(bounds))
-    return sum((max(0.0, min(quality(point), 1.0)) * width for point, width in zip(steps, widths, strict=True)), 0.0)
+    return sum(
+        (
+            max(0.0, min(quality(point), 1.0)) * width
+            for point, width in zip(steps, widths, strict=True)
+        ),
+        0.0,
+    )
 
 
 def mean_quality(
-    points: Iterable[Point], *, unfairness_of: str, quality: Callable[[Point], float], top: float, otherwise: float
+    points: Iterable[Point],
+    *,
+    unfairness_of: str,
+    quality: Callable[[Point], float],
+    top: float,
+    otherwise: float,
 ) -> float:
-    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the limit.
+    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the
+    limit.
 
     ``otherwise`` is the value if no point is within the limit.
 
@@ -172,4 +206,10 @@ def mean_quality(
     steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
     bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
     values = [otherwise, *map(quality, steps)]
-    return sum(value * (end - start) for value, (start, end) in zip(values, pairwise(bounds), strict=True)) / top
+    return (
+        sum(
+            value * (end - start)
+            for value, (start, end) in zip(values, pairwise(bounds), strict=True)
+        )
+        / top
+    )

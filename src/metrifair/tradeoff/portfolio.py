@@ -1,10 +1,15 @@
-"""The families that ``frontier("auto", ...)`` tries, in the order in which it tries them."""
+"""The families that ``frontier("auto", ...)`` tries: in the order of what they are expected to gain
+for their work, and as many as the promised work allows.
+
+The work follows from the size of the data, not from the clock, so that two machines choose the same
+model. Families are not dropped on a part of the rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +24,50 @@ from metrifair.tradeoff.sweep import SearchOptions
 
 AUTO = "auto"
 STRENGTHS = (0.0, *np.geomspace(0.1, 100, 10).round(3).tolist())
-"""Those of every family: trees are fitted strength by strength."""
-ALWAYS_TRIED = 2  # families that are trained with any budget: of "auto", linear models and trees
+"""Those of every family, before the refinement."""
+BENDS = 4  # strengths that are added where the curve bends
+ALWAYS_TRIED = 2
+"""Families that are trained with any budget in seconds: linear models, and the next ones."""
 _MANY_ROWS = 20_000  # with more, large trees are better than small ones, and training takes long
-_BUDGET, _LONG_BUDGET = 15.0, 60.0  # seconds, with fewer and with more rows
+
+
+class _Work(NamedTuple):
+    """The work of a family in one fold, about a second of a processor core of 2026 for a unit."""
+
+    least: float
+    more: float  # for each million numbers in the training rows
+
+
+_WORK = {
+    "linear": _Work(0.9, 4),
+    "barycenter": _Work(0.3, 9),  # half of their common base
+    "thresholds": _Work(0.3, 9),
+    "small_trees": _Work(2.0, 30),
+    "large_trees": _Work(4.0, 40),
+    "blind_barycenter": _Work(0.3, 2),
+    "stack": _Work(1.1, 30),
+    "network": _Work(0.7, 18),
+    "stack_with_features": _Work(0.8, 26),
+}
+"""Measured with 15 strengths, 300 to 5,000 rows and 5 to 100 columns."""
+_FEW_ROWS, _WORK_OF_FEW = 300, 10.0
+_GROWTH = 0.39  # 20 units for 2,000 rows and 30 for 5,000
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
 _LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
+FEWEST_ROWS_OF_TREES = 40
+"""Two leaves of 20 rows each, LightGBM's least."""
 _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
+
+
+class AutoFamilies(dict[str, Any]):
+    """Families of "auto" in pipelines of a caller: they are trained and named as those of "auto"."""
+
+    def __init__(
+        self, families: Mapping[str, Any], *, untried: Sequence[str] = (), few_rows: bool = False
+    ) -> None:
+        super().__init__(families)
+        self.untried = tuple(untried)  # their work exceeds the budget
+        self.few_rows = few_rows  # whether trees were left out, because too few rows train a model
 
 
 @dataclass(frozen=True)
@@ -34,17 +76,34 @@ class Portfolio:
 
     rows: int
     classes: int  # 0: a number is predicted
-    aim: Mapping[str, Any] = field(default_factory=dict)  # parameters of every fair estimator, such as the criterion
+    # parameters of every fair estimator, such as the criterion
+    aim: Mapping[str, Any] = field(default_factory=dict)
     numeric_groups: bool = False  # whether an attribute is a number
     strata: bool = False  # whether groups are compared within strata
     needs_group: bool = False  # whether models may need the group to predict
     saved: bool = False  # whether a model file must be able to store every model
     by_probabilities: bool = False  # whether groups are known by probabilities only
+    # of the smallest part that trains a model; None: enough for every family
+    training_rows: int | None = None
+    columns: int = 20
+    folds: int = 5
 
     @property
     def budget(self) -> float:
-        """Seconds after which no family is started, by default."""
-        return _BUDGET if self.rows <= _MANY_ROWS else _LONG_BUDGET
+        """The work that families may promise together: it grows with the number of rows.
+
+        >>> [round(Portfolio(rows, classes=2).budget) for rows in (300, 2_000, 5_000, 40_000)]
+        [10, 21, 30, 103]
+        """
+        rows = min(max(self.rows, _FEW_ROWS), _MANY_ROWS)
+        more = max(1.0, self.rows / _MANY_ROWS)
+        return float(_WORK_OF_FEW * (rows / _FEW_ROWS) ** _GROWTH * more)
+
+    def promised(self, family: str) -> float:
+        """The work of a family in all folds, from the number of rows, columns and rounds."""
+        work = _WORK[family]
+        rows = self.rows if self.training_rows is None else self.training_rows
+        return self.folds * (work.least + work.more * rows * self.columns / 1_000_000)
 
     @property
     def criterion(self) -> Criterion:
@@ -54,49 +113,104 @@ class Portfolio:
     def families(self) -> dict[str, Any]:
         """The estimators by name, in the order in which they are tried.
 
-        Linear models come first: they lose least where a group has few rows. Trees follow, which suit many rows.
-        Families that need the group come next: users who allow them expect them. docs/results/defaults.md has times
-        and figures.
+        Linear models come first: they lose least where a group has few rows. Families that need the
+        group come next, if models may: users who allow them expect them. Trees follow, which suit
+        many rows. docs/results/defaults.md has times and figures.
         """
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
         network = {"network": self._ours(FairClassifier, FairRegressor)}
         kinds = FairStackingClassifier, FairStackingRegressor
         stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
-        with_features = {"stack_with_features": self._ours(*kinds, passthrough=True)} if self._can_stack else {}
-        return linear | self._trees() | self._group_aware() | stack | network | self._blind_map() | with_features
+        with_features = (
+            {"stack_with_features": self._ours(*kinds, passthrough=True)} if self._can_stack else {}
+        )
+        return (
+            linear
+            | self._group_aware()
+            | self._trees()
+            | self._blind_map()
+            | stack
+            | network
+            | with_features
+        )
 
-    def chosen(self, names: Sequence[str], search: SearchOptions) -> tuple[dict[str, Any], SearchOptions]:
-        """The families of these names, all of which are trained; without names all families, within a budget."""
+    def chosen(
+        self, names: Sequence[str], search: SearchOptions
+    ) -> tuple[dict[str, Any], SearchOptions]:
+        """The families of these names, all of which are trained; without names, those whose work
+        is within the budget.
+
+        With a budget in seconds, all families, which the clock then stops.
+        """
         families = self.families()
         for name in names:
             check_known("families", name, families)
         if names:
             return {name: families[name] for name in names}, search
-        return families, replace(search, budget=search.budget or self.budget)
+        if search.budget is None:
+            families = self._within_budget(families)
+        return families, search
+
+    def _within_budget(self, families: Mapping[str, Any]) -> dict[str, Any]:
+        """The families, in their order, that fit into what is left of the budget.
+
+        Linear models are always among them, and one family that needs the group if models may.
+        """
+        aware = [name for name in ("barycenter", "thresholds") if name in families]
+        always = {"linear", *aware[:1]}
+        left = self.budget - sum(self.promised(name) for name in always)
+        within: dict[str, Any] = {}
+        for name, estimator in families.items():
+            work = 0.0 if name in always else self.promised(name)
+            if name in always or work <= left:
+                left -= work
+                within[name] = estimator
+        return within
+
+    @property
+    def can_train_trees(self) -> bool:
+        """Whether every part that trains a model has enough rows for two leaves of a tree."""
+        return self.training_rows is None or self.training_rows >= FEWEST_ROWS_OF_TREES
 
     @property
     def _can_stack(self) -> bool:
         """Whether the theory of a stack applies, and a file can store it if required."""
         groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
         saved = has_lightgbm() or not self.saved
-        return groups and saved and self.criterion.score == "prediction" and not self.by_probabilities
+        return (
+            groups
+            and saved
+            and self.can_train_trees
+            and self.criterion.score == "prediction"
+            and not self.by_probabilities
+        )
 
     @property
     def _linear(self) -> dict[str, Any]:
-        """A linear model with the regularization of scikit-learn's: a label may follow from a column of few rows."""
+        """A linear model with the regularization of scikit-learn's: a label may follow from a
+        column of few rows.
+        """
         return {"model": "linear", "weight_decay": 1 / self.rows}
 
     def _trees(self) -> dict[str, Any]:
-        """Trees with the penalty: small ones where rows are few."""
-        if not has_lightgbm():
+        """Trees with the penalty: small ones where rows are few; none where rows are too few to
+        split.
+        """
+        if not has_lightgbm() or not self.can_train_trees:
             return {}
         kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
-        name, size = ("small_trees", _SMALL_TREES) if self.rows <= _MANY_ROWS else ("large_trees", _LARGE_TREES)
+        name, size = (
+            ("small_trees", _SMALL_TREES)
+            if self.rows <= _MANY_ROWS
+            else ("large_trees", _LARGE_TREES)
+        )
         return {name: self._ours(*kinds, **size, verbose=-1)}
 
     @property
     def _can_postprocess(self) -> bool:
-        """Whether scores can be moved: those of two classes or numbers, by groups that are known and not numbers."""
+        """Whether scores can be moved: those of two classes or numbers, by groups that are
+        known and not numbers.
+        """
         if self.by_probabilities:  # they may contain too little about a rare group
             return False
         return self.classes <= 2 and not self.numeric_groups and not self.strata
@@ -116,11 +230,13 @@ class Portfolio:
         # One number, the blend's prediction, needs no more than a linear model and few folds.
         last = {"strength": 0.0, "model": "linear", "folds": 2, "random_state": 0}
         base = self._ours(FairStackingClassifier, FairStackingRegressor, **last)
-        if self.classes:
-            label = self.aim.get("pos_label")
-            families["thresholds"] = ThresholdPostprocessor(base, criterion=self.criterion, pos_label=label)
         if self.criterion.name == "statistical_parity":
             families["barycenter"] = BarycenterPostprocessor(base)
+        if self.classes:
+            label = self.aim.get("pos_label")
+            families["thresholds"] = ThresholdPostprocessor(
+                base, criterion=self.criterion, pos_label=label
+            )
         return families
 
     def _ours(self, classifier: Any, regressor: Any, **more: Any) -> Any:

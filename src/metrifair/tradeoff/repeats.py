@@ -1,8 +1,9 @@
-"""Rows, and ids of rows, that are on both sides of a split although no cluster keeps them together."""
+"""Rows, and ids of rows, that are on both sides of a split although no cluster keeps them
+together.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,45 +11,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.problem.clusters import cluster_codes
+from metrifair.problem.clusters import cluster_codes, is_id_name, repeats
 from metrifair.problem.tables import Column, columns, distinct
 from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
 
 _LEAST = 0.01  # smallest share of repeated test rows for a note
-_MOST_PER_ID = 20  # rows of one id on average: beyond, a column such as state_id is a category
 _COINCIDENCE = 5  # times as many pairs of equal rows as coincidence explains
 _SAMPLE = 10_000  # rows that determine the most varied column
-_IS_ID = re.compile(r"(.*[_\W])?(id|ids|uuid|guid)", re.IGNORECASE)
 
 Hashes = NDArray[np.uint64]
 """A hash of each row's value, or of its values in several columns."""
 
 
-def repeat_notes(data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None) -> Iterator[FrontierNote]:
-    """Notes on test rows that equal other rows, or share an id with them; none where clusters keep rows together.
+def repeat_notes(
+    data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None
+) -> Iterator[FrontierNote]:
+    """Notes on test rows that equal other rows, or share an id with them; none where clusters keep
+    rows together.
 
-    ``part`` is the test fold of each row, or -1 if it is no test row. ``ids`` are columns that identify rows, beside
-    those among the features whose names say so.
+    ``part`` is the fold of each row, or -1 if no figure is of it. ``ids`` are columns that
+    identify rows, beside those among the features whose names say so.
     """
     if data.problem.clusters is not None:
         return
     features = _features(data)
-    id_columns = {name: column for name, column in features.items() if _IS_ID.fullmatch(name)} | dict(ids or {})
+    id_columns = {name: column for name, column in features.items() if is_id_name(name)} | dict(
+        ids or {}
+    )
     for name, column in id_columns.items():
         code = cluster_codes(column)
-        if 1 < len(code) / len(np.unique(code)) <= _MOST_PER_ID:
+        if repeats(len(code), len(np.unique(code))):
             yield from _note("repeated_ids", code, part, column=name)
     labels = [] if data.problem.labels is None else [data.problem.labels]
     table = [*features.values(), *labels, *data.problem.groups.T]
-    rows = sum((_hashes(column, place) for place, column in enumerate(table)), np.zeros(len(part), dtype=np.uint64))
+    rows = sum(
+        (_hashes(column, place) for place, column in enumerate(table)),
+        np.zeros(len(part), dtype=np.uint64),
+    )
     if features and _equal_pairs(rows) and not _is_coincidence(table, rows):
         yield from _note("repeated_rows", rows, part)
 
 
 def _features(data: DataSet) -> dict[str, Column]:
-    """The features of the rows that count; none where X does not consist of columns of single values."""
+    """The features of the rows that count; none where X does not consist of columns of single
+    values.
+    """
     try:
         features = {name: column[data.rows] for name, column in columns("X", data.X).items()}
         for column in features.values():
@@ -70,23 +79,35 @@ def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Itera
 
 def _hashes(column: Column, salt: int) -> Hashes:
     """One hash for each value; hashes of several columns can be added."""
-    numbers = column.astype(np.float64) if column.dtype.kind in "biuf" else distinct(column)[1].astype(np.float64)
+    numbers = (
+        column.astype(np.float64)
+        if column.dtype.kind in "biuf"
+        else distinct(column)[1].astype(np.float64)
+    )
     bits = numbers.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # as SplitMix64 mixes bits
+    # as SplitMix64 mixes bits
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     return bits
 
 
 def _is_coincidence(table: list[Column], rows: Hashes) -> bool:
-    """Whether rows of different persons would be equal as often, as in a table of few values such as ages in years.
+    """Whether rows of different persons would be equal as often, as in a table of few values such
+    as ages in years.
 
-    Rows that agree in all other columns agree in the most varied one about as often as rows do that differ in others,
-    unless they are copies, which always agree.
+    Rows that agree in all other columns agree in the most varied one about as often as rows do that
+    differ in others, unless they are copies, which always agree.
     """
     step = -(-len(rows) // _SAMPLE)
-    varied = min(range(len(table)), key=lambda place: _equal_pairs(_hashes(table[place][::step], place)))
+    varied = min(
+        range(len(table)), key=lambda place: _equal_pairs(_hashes(table[place][::step], place))
+    )
     hashes = _hashes(table[varied], varied)
-    equal, others, pairs = _equal_pairs(rows), _equal_pairs(rows - hashes), len(rows) * (len(rows) - 1) / 2
+    equal, others, pairs = (
+        _equal_pairs(rows),
+        _equal_pairs(rows - hashes),
+        len(rows) * (len(rows) - 1) / 2,
+    )
     agree = (_equal_pairs(hashes) - equal) / max(pairs - others, 1.0)
     return equal <= _COINCIDENCE * max(others * agree, 1.0)
 

@@ -1,120 +1,279 @@
-"""The record of a trade-off: outcomes with their points, Pareto front and area, the choice, and the rows in memory."""
+"""The record of a trade-off: configurations with their figures, the choice among them, and the
+rows in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from math import inf, log, pi, sqrt
-from typing import Any, Literal
+from functools import cached_property
+from math import ceil, floor
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from metrifair.errors import DataError
-from metrifair.figures.certificates import check_confidence, dkw_radius
+from metrifair.errors import DataError, Remedy, TooFewSamples
+from metrifair.figures.fold_gaps import FoldSides
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import UTILITIES, Predictions, Utility, UtilityLike, as_utility
+from metrifair.figures.utility import (
+    UTILITIES,
+    Predictions,
+    Rival,
+    Utility,
+    UtilityLike,
+    as_utility,
+    rivals,
+)
 from metrifair.problem.proxies import group_columns
 from metrifair.problem.tables import Backend, Column
-from metrifair.support.arrays import Integers
-from metrifair.support.checks import check_known, check_switches, is_number
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.provenance import Provenance
-from metrifair.support.special import normal_cdf, normal_quantile
-from metrifair.tradeoff.evaluate import Evaluator, HeldOutPredictions, resampled_interval, utility_figures
-from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, mean_quality, pareto
+from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
+from metrifair.tradeoff.configurations import (
+    Kind,
+    compared_scores,
+    family_place,
+    penalty_of,
+    simplicity,
+    tiers,
+    utility_by_rows,
+)
+from metrifair.tradeoff.evaluate import make_point, predict, utility_figures
+from metrifair.tradeoff.goal import Goal
+from metrifair.tradeoff.out_of_fold import TrainingFit, resembles, training_fit
+from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
+from metrifair.tradeoff.resamples import (
+    ResampledGaps,
+    ResampledUtilities,
+    draw_rows,
+    gaps_without_chance,
+    noise_of,
+    number_of_resamples,
+    resampled_gaps,
+    resampled_utilities,
+    roots,
+)
 from metrifair.tradeoff.split import HeldOut, Rows
-from metrifair.tradeoff.sweep import Family, RowsToTrain, fit_at
+from metrifair.tradeoff.sweep import Family, RowsToTrain, sweep
 
 
-@dataclass(frozen=True, eq=False)
-class NestedFold:
-    """One test fold: models that were trained and validated without it, and their predictions for its rows."""
+class Trained(NamedTuple):
+    """A job with its model of all rows; None if training failed."""
 
-    evaluator: Evaluator
-    rows: Rows  # of the fold, by number from 0
-    outcomes: Sequence[Outcome]  # with ``HeldOutPredictions`` as models
+    job: Job
+    model: Any
 
 
 @dataclass(frozen=True, eq=False)
 class SweepContext:
-    """The rows of a frontier and the families that were trained on some of them, while they are in memory."""
+    """The rows of a frontier and the families that were trained on them, while in memory."""
 
-    evaluator: Evaluator
-    test: Rows  # of the table, by number from 0
+    part: HeldOut  # all rows but the test rows
+    rows: Rows  # of this part, by number in the table
+    fold: Integers  # of each of them; all 0 for models that were passed fitted
+    predictions: Mapping[Job, Predictions]  # for these rows, out of fold; failed jobs have none
+    fits: Mapping[Job, Sequence[TrainingFit]]  # of the fold models, to their own training rows
+    utility: Utility
+    unfairness_of: str
+    seed: int
+    resamples: Integers  # how often each of them has each row
     families: tuple[Family, ...] = ()  # none for models that were passed fitted
-    table: RowsToTrain | None = None  # with all its rows
-    folds: tuple[NestedFold, ...] = ()  # the test folds, where there are such
+    table: RowsToTrain | None = None  # the rows that models are trained on
+    tested: HeldOut | None = None
+    test_rows: Rows | None = None
     parameter: str = "strength"  # in which models that were passed fitted differ
+    n_jobs: int | None = None
+    devices: Sequence[str] | None = None
+    group_aware: frozenset[Job] = frozenset()
+    fitted: Mapping[Job, Any] = field(default_factory=dict)  # models that were passed fitted
+    _gaps: dict[str, ResampledGaps] = field(default_factory=dict)
+    _utilities: dict[Any, ResampledUtilities] = field(default_factory=dict)
 
-    def test_part(self, rows: Rows) -> Integers:
-        """The test fold of each of all rows; -1: no test row."""
-        fold = self.evaluator.test_fold
-        return np.isin(rows, self.test) - 1 if fold is None else fold
+    @cached_property
+    def sides(self) -> FoldSides:
+        """The rows on both sides of each comparison."""
+        return self.part.fold_sides(self.fold)
 
-    def with_utility(self, outcome: Outcome, utility: Utility) -> Outcome:
-        """The outcome with one more utility."""
-        if outcome.model is None or outcome.validation.failed:
-            return outcome
-        evaluator = self.evaluator
-        job, model = outcome.job, outcome.model
-        if isinstance(model, HeldOutPredictions):
-            validation = self.extend(outcome.validation, model.validation, evaluator.validation, utility)
-            return replace(outcome, validation=validation)
-        on_validation, on_test = evaluator.validation_predictions(model, job), evaluator.test_predictions(model, job)
-        return replace(
-            outcome,
-            validation=self.extend(outcome.validation, on_validation, evaluator.validation, utility),
-            test=self.extend(outcome.test, on_test, evaluator.test, utility),
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The configurations to choose among, in their order."""
+        return tuple(self.predictions)
+
+    def of_family(self, name: str) -> SweepContext:
+        """The same rows with the configurations of one family."""
+        predictions = {job: found for job, found in self.predictions.items() if job.family == name}
+        return replace(self, predictions=predictions, _gaps={}, _utilities={})
+
+    def parameter_of(self, job: Job) -> str:
+        """The parameter that a job varies."""
+        by_name = {family.name: family.parameter for family in self.families}
+        return by_name.get(job.family, self.parameter)
+
+    def rivals(self, *more: Utility) -> tuple[Rival, ...]:
+        """The utilities with their best constants; ``more`` come last."""
+        utilities = (self.utility, *more)
+        return rivals(self.part.problem, *utilities, X=self.part.X)
+
+    def constant(self, utility: Utility) -> tuple[Point, Any]:
+        """The best constant predictor by a utility: its point, and its prediction."""
+        against = self.rivals(utility)
+        rival = next(rival for rival in against if rival.utility.key == utility.key)
+        predictions = rival.constant.predictions(len(self.part.problem))
+        point = make_point(
+            predictions, self.part, strength=0.0, seed=0, against=against, certified=False
+        )
+        return point, rival.constant.value
+
+    def chooser(self, utility: Utility) -> Chooser:
+        """The choices by this utility."""
+        jobs = self.jobs
+        names = [family.name for family in self.families]
+        kinds = {
+            job: Kind(
+                self.parameter_of(job),
+                job in self.group_aware,
+                family_place(job.family, names) if names else 0,
+            )
+            for job in jobs
+        }
+        return Chooser(
+            jobs=jobs,
+            rows=len(self.part.problem),
+            gaps=self.gaps(self.unfairness_of),
+            utility=self._resampled_utility(utility),
+            accuracy=self._resampled_utility(
+                UTILITIES["r2" if self.part.regression else "accuracy"]
+            ),
+            simplicity=simplicity(jobs, kinds),
+            tier=tiers(
+                list(self.predictions.values()),
+                self.part,
+                self.fold,
+                utility=utility,
+                unfairness_of=self.unfairness_of,
+            ),
         )
 
-    def extend(self, point: Point, predictions: Predictions | None, part: HeldOut, utility: Utility) -> Point:
-        """The point of these predictions with one more utility."""
-        if predictions is None:
-            return point
-        figures = utility_figures(predictions, part, self.evaluator.rivals_with(utility)[-1:])
-        return replace(
-            point,
-            more={**point.more, **figures.values},
-            intervals={**point.intervals, **figures.intervals},
-            errors={**point.errors, **figures.errors},
-            marks={**point.marks, **figures.marks},
-        )
+    def gaps(self, unfairness_of: str) -> ResampledGaps:
+        """The gaps of all configurations, of scores or decisions."""
+        if unfairness_of not in self._gaps:
+            scores = self._scores(unfairness_of)
+            self._gaps[unfairness_of] = resampled_gaps(scores, self.sides, self._drawn)
+        return self._gaps[unfairness_of]
 
-    def refit(self, job: Job) -> Any:
-        """The job's estimator at its value and seed, trained on all rows."""
+    def gaps_of_all_rows(self, unfairness_of: str) -> Floats:
+        """The same without resamples."""
+        return gaps_without_chance(self._scores(unfairness_of), self.sides)
+
+    def _scores(self, unfairness_of: str) -> Floats:
+        return compared_scores(list(self.predictions.values()), self.part, unfairness_of)
+
+    @cached_property
+    def _drawn(self) -> Integers:
+        """How often each resample has each row."""
+        return self.resamples[: number_of_resamples(self._scores(self.unfairness_of), self.sides)]
+
+    def _resampled_utility(self, utility: Utility) -> ResampledUtilities:
+        key = (utility.name, utility.measure)
+        if key not in self._utilities:
+            predictions = list(self.predictions.values())
+            values, influence = utility_by_rows(utility, predictions, self.part, self.fold)
+            weight = self.part.problem.weight
+            if weight is None:
+                weight = np.ones(len(self.part.problem))
+            self._utilities[key] = resampled_utilities(values, influence, weight, self._drawn)
+        return self._utilities[key]
+
+    def train(self, jobs: Sequence[Job]) -> dict[Job, Any]:
+        """Models of these jobs, trained on all rows but the test rows."""
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
-        family = next(member for member in self.families if member.name == job.family)
-        return fit_at(family.estimator, family.parameter, job, self.table)
+        models: dict[Job, Any] = {}
+        for family in self.families:
+            of_family = [job for job in jobs if job.family == family.name]
+            if of_family:
+                trained: list[Trained] = sweep(
+                    family.estimator,
+                    self.table,
+                    of_family,
+                    lambda model, job: Trained(job, model),
+                    parameter=family.parameter,
+                    n_jobs=self.n_jobs,
+                    devices=self.devices,
+                )
+                models |= dict(trained)
+        return models
 
+    def resembles_folds(self, job: Job, model: Any) -> bool:
+        """Whether a model of all rows is like the models of the folds; those that were passed
+        fitted have none.
+        """
+        if model is None:
+            return False
+        if not self.fits.get(job):
+            return True
+        error = self.gaps(self.unfairness_of).sampling_errors[self.jobs.index(job)]
+        whole = replace(self.sides, fold=np.zeros_like(self.fold))
+        fit = training_fit(predict(model, self.part), self.part, whole, self.unfairness_of)
+        return resembles(fit, self.fits[job], float(error))
 
-def in_row_order(parts: Sequence[Predictions], rows: Sequence[Rows]) -> Predictions:
-    """The predictions for several parts of the rows, in the order of the rows' numbers."""
-    joined, order = Predictions.joined(parts), np.argsort(np.concatenate(rows))
-    return Predictions(joined.score[order], joined.decision[order], joined.kind)
+    def point_on_test_rows(self, model: Any, point: Point, utility: Utility) -> Point | None:
+        """The figures of a model on the test rows, which nothing has seen; None if there are
+        none.
+        """
+        tested = self.tested
+        if tested is None:
+            return None
+        predictions = predict(model, tested)
+        figures = make_point(
+            predictions,
+            tested,
+            strength=point.strength,
+            seed=point.seed,
+            against=self.rivals(utility),
+            certified=False,
+        )
+        figures = replace(figures, family=point.family, needs_group=point.needs_group)
+        sides = tested.fold_sides(np.zeros(len(tested.problem), dtype=np.int64))
+        scores = compared_scores([predictions], tested, self.unfairness_of)
+        gap = float(gaps_without_chance(scores, sides)[0])
+        noise = noise_of(scores, sides)
+        interval = None
+        # too few rows on a side have no interval
+        with suppress(TooFewSamples):
+            drawn = draw_rows(sides, self.seed, number_of_resamples(scores, sides))
+            interval = resampled_gaps(scores, sides, drawn).interval(0)
+        return with_gap(figures, gap, interval, self.unfairness_of, noise)
 
 
 def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, Column]:
     """Groups, labels and predictions of held-out rows by name, as ``audit`` takes them."""
-    classes, (score, decision, kind) = part.problem.scheme.classes, predictions
+    classes = part.problem.scheme.classes
+    score, decision, kind = predictions
     columns: list[tuple[str, Column]] = [*group_columns(part.sensitive_features).items()]
     columns.append(("label", np.asarray(part.problem.values)))
     columns.append(("prediction", np.asarray(classes)[decision] if classes else score))
     if kind == "probability" and score.ndim == 2:
-        columns += [(f"probability of {label}", score[:, place]) for place, label in enumerate(classes)]
+        for place, label in enumerate(classes):
+            columns.append((f"probability of {label}", score[:, place]))
     elif kind in ("probability", "output"):
         columns.append(("probability" if kind == "probability" else "score", score))
     unique: dict[str, Column] = {}
-    for name, column in columns:
+    for wanted, column in columns:
+        name = wanted
         while name in unique:  # an attribute may have this name
-            name += "'"  # noqa: PLW2901
+            name += "'"
         unique[name] = column
     return unique
 
 
 @dataclass(eq=False, repr=False)
 class TradeOff:
-    """Values of a sweep: figures of all models on held-out rows, and the choice; ``metrifair.Frontier`` shows them."""
+    """Values of a sweep: figures of all configurations, and the choice.
+
+    ``metrifair.Frontier`` shows them.
+    """
 
     outcomes: Sequence[Outcome]
     unfairness_of: Literal["scores", "decisions"]
@@ -124,31 +283,26 @@ class TradeOff:
     notes: tuple[FrontierNote, ...] = ()
     comparisons: int = 1
     parameter: str = "strength"
-    floor: float | None = None  # mean unfairness of fair models on rows such as the test rows
-    validation_floor: float | None = None  # and on rows such as the validation rows
+    noise: float | None = None  # a gap below it is not distinguishable from 0 with these rows
     all_small: bool = False
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
     constant_value: Any = None
-    tried: int | None = None
     source: SweepContext | None = None
     parameters: dict[str, str] = field(default_factory=dict)
     library: Backend | None = None  # of the data frames that were given
     provenance: Provenance = field(default_factory=Provenance)
-    test_folds: int = 0  # 0: one split
+    folds: int = 0  # 0: fitted models, which are only evaluated
+    # of a frontier from a file, whose rows are not in memory
+    saved_chooser: Chooser | None = field(default=None, init=False)
     chosen: Point | None = field(default=None, init=False)
-    limit: float | None = field(default=None, init=False)
+    goal: Goal | None = field(default=None, init=False)  # of the choice
+    unmet: Goal | None = field(default=None, init=False)  # of the last call, if no model meets it
+    is_best_effort: bool = field(default=False, init=False)  # the choice does not meet its goal
     chosen_by: Utility | None = field(default=None, init=False)
-    certified: bool = field(default=False, init=False)
-    change: Change | None = field(default=None, init=False)  # against the model without the penalty
-    fold_choices: tuple[tuple[str, float], ...] = field(default=(), init=False)  # family and strength, by test fold
-    chosen_predictions: Predictions | None = field(default=None, init=False)  # of the chosen model for the test rows
-
-    @property
-    def _is_clustered(self) -> bool:
-        """Whether rows belong to clusters: by the rows of a frontier in memory, by the notes of a saved one."""
-        in_memory = self.source is not None and self.source.evaluator.test.problem.clusters is not None
-        return in_memory or any(note.kind == "clusters" for note in self.notes)
+    change: Change | None = field(default=None, init=False)  # against no penalty
+    choice_notes: tuple[FrontierNote, ...] = field(default=(), init=False)
+    chosen_predictions: Predictions | None = field(default=None, init=False)  # for held-out rows
 
     @property
     def by_probabilities(self) -> bool:
@@ -156,33 +310,55 @@ class TradeOff:
         return any(note.kind == "probabilities" for note in self.notes)
 
     @property
+    def limit(self) -> float | None:
+        """The unfairness limit of the choice."""
+        return None if self.goal is None else self.goal.max_unfairness
+
+    @property
     def points(self) -> tuple[Point, ...]:
-        """Figures of each model on test rows."""
-        return tuple(outcome.test for outcome in self.outcomes)
-
-    @property
-    def validation_points(self) -> tuple[Point, ...]:
-        """Figures of each model on validation rows."""
-        return tuple(outcome.validation for outcome in self.outcomes)
-
-    @property
-    def training_points(self) -> tuple[Point | None, ...]:
-        """Figures of each model on its training rows; None for a model that was passed fitted."""
-        return tuple(outcome.training for outcome in self.outcomes)
+        """Figures of each configuration, as they are compared."""
+        return tuple(outcome.point for outcome in self.outcomes)
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """The fitted models; None if training failed."""
+        """The models of all rows, trained when they are first asked for; None if training failed."""
+        self.train_missing()
         return tuple(outcome.model for outcome in self.outcomes)
+
+    def train_missing(self, jobs: Sequence[Job] | None = None) -> None:
+        """Train the models of these jobs that have not been trained, on all rows but the test
+        rows.
+
+        Parameters
+        ----------
+        jobs : sequence of Job, default=None
+            The jobs. None: all.
+        """
+        source = self.source
+        if source is None or not source.families:
+            return
+        missing = [
+            outcome.job
+            for outcome in self.outcomes
+            if outcome.model is None
+            and not outcome.point.failed
+            and (jobs is None or outcome.job in jobs)
+        ]
+        models = source.train(missing)
+        self.outcomes = [
+            with_model(outcome, models[outcome.job], source) if outcome.job in models else outcome
+            for outcome in self.outcomes
+        ]
 
     @property
     def pareto(self) -> tuple[Point, ...]:
-        """The test points that no other beats."""
+        """The points that no other beats."""
         return pareto(self.points, unfairness_of=self.unfairness_of, quality=self._share)
 
     @property
     def area(self) -> float:
-        """Area below the Pareto front, which the paper calls AUC: the share of the unit box that test points dominate.
+        """Area below the Pareto front, which the paper calls AUC: the share of the unit box that
+        points dominate.
 
         Of a loss, what it saves of the constant predictor's.
         """
@@ -192,336 +368,345 @@ class TradeOff:
     def area_with_constant(self) -> float:
         """The same, with the constant predictor as one of the points."""
         constant = () if self.constant is None else (self.constant,)
-        return area((*self.points, *constant), unfairness_of=self.unfairness_of, quality=self._share)
-
-    @property
-    def limit_confidence(self) -> float | None:
-        """Approximate confidence that the chosen model keeps the limit in the population, by the test rows."""
-        if self.chosen is None or self.limit is None or self.limit >= 1 or not self.floor or self.by_probabilities:
-            return None  # no unfairness is above 1; the rule for chance counts the rows of groups
-        value, error = without_chance(self.chosen.gap(self.unfairness_of), self.floor)
-        return float(normal_cdf((self.limit - value) / error))
+        return area(
+            (*self.points, *constant), unfairness_of=self.unfairness_of, quality=self._share
+        )
 
     def _share(self, point: Point) -> float:
-        utility, constant = self.utility, self.constant
-        return utility.share(point.figure(utility.name), None if constant is None else constant.figure(utility.name))
+        utility = self.utility
+        constant = None if self.constant is None else self.constant.figure(utility.name)
+        return utility.share(point.figure(utility.name), constant)
 
-    def choose(self, goal: Goal, utility: UtilityLike | None, needs_group: bool | None) -> Outcome:
-        """Choose the outcome that meets the goal best on validation rows; its test point becomes ``chosen``.
+    def choose(self, goal: Goal, utility: UtilityLike | None) -> Outcome:
+        """Choose the configuration that meets the goal best, and train it on all rows.
+
+        If none meets the goal, the goal becomes ``unmet``, and the earlier choice remains.
 
         Parameters
         ----------
         goal : Goal
-            The limit, or the rule, of the choice.
+            The limit of the choice.
         utility : str, table of costs or scorer
             Measure of quality. None: the utility of the frontier.
-        needs_group : bool
-            Whether prediction needs the group. None: either.
 
         Returns
         -------
         Outcome
-            The chosen model with its figures.
+            The configuration with its figures and its model.
         """
-        self.chosen, self.limit, self.chosen_by, self.certified = None, goal.max_unfairness, None, False
-        self.change, self.chosen_predictions, self.fold_choices = None, None, ()
         chosen_by = self.utility if utility is None else self._with_figures(utility)
-        if goal.certified and self._is_clustered:
-            problem = "needs independent rows, and rows of one cluster are not"
-            raise DataError(problem, argument="certified", remedy="use confidence instead")
-        if goal.certified and self.test_folds:
-            problem = "needs one split, as figures of several models have no certificate"
-            raise DataError(problem, argument="certified", remedy="make the frontier with test=0.25")
-        best = self._best(self.outcomes, goal, chosen_by, needs_group)
-        if best.model is None:
-            parameter = self.parameters.get(best.job.family, self.parameter)
-            fit = f"fit {best.job.family or 'it'} with {parameter}={best.job.value:g} and random_state={best.job.seed}"
-            raise DataError("the ledger kept this model's figures but not the model", remedy=fit)
-        self.chosen, self.chosen_by, self.certified = best.test, chosen_by, goal.certified
-        if self.source is not None:
-            self.chosen_predictions = self.source.evaluator.test_predictions(best.model, best.job)
-        if self.source is not None and self.source.folds:
-            bests = self._choose_by_fold(goal, chosen_by, needs_group)
-            self.fold_choices = tuple((outcome.job.family, outcome.job.value) for outcome in bests)
-            folds, evaluator = self.source.folds, self.source.evaluator
-            predictions = in_row_order([outcome.model.test for outcome in bests], [fold.rows for fold in folds])
-            chosen = evaluator.point(predictions, evaluator.test, best.job, needs_group=best.test.needs_group)
-            chosen = evaluator.with_resampled_intervals(chosen, predictions)
-            if chosen.figure(chosen_by.name) is None:
-                chosen = self.source.extend(chosen, predictions, evaluator.test, chosen_by)
-            self.chosen, self.chosen_predictions = chosen, predictions
-        self.change = self._change(best.job, chosen_by)
-        return best
+        chooser = self._chooser(chosen_by)
+        allowed = self._allowed(goal, chooser)
+        rule = Rule(goal.max_unfairness, goal.confidence, goal.min_accuracy)
+        if not goal.best_effort:
+            self._check_verifiable(goal, chooser)
+        passed_over: list[Job] = []
+        while True:
+            choice = chooser.choose(rule, allowed)
+            meets_goal = choice.configuration != NOTHING
+            if goal.best_effort and not meets_goal:
+                choice = chooser.choose(Rule(confidence=goal.confidence), allowed)
+            if choice.configuration == NOTHING:
+                self.unmet = goal
+                raise self._unmet_error(goal, choice, chooser, allowed, passed_over)
+            outcome = self._trained(chooser.jobs[choice.configuration])
+            if outcome.model is not None and outcome.resembles_folds:
+                break
+            passed_over.append(outcome.job)
+            allowed[choice.configuration] = False
+        self._set_choice(outcome, choice, chooser, chosen_by)
+        self.goal = goal
+        self.unmet = None
+        limit = goal.max_unfairness
+        is_verified = limit is None or limit >= chooser.gaps.noise
+        self.is_best_effort = not meets_goal or not is_verified
+        self.choice_notes = tuple(
+            FrontierNote(
+                "unlike_folds",
+                {"family": job.family, "parameter": self._parameter_of(job), "value": job.value},
+            )
+            for job in passed_over
+        )
+        return outcome
 
-    def _best(
-        self, outcomes: Sequence[Outcome], goal: Goal, utility: Utility, needs_group: bool | None, *, near: bool = False
-    ) -> Outcome:
-        """The best outcome that meets the goal; if none does, a DataError or, with ``near``, the nearest one."""
-        candidates = [outcome for outcome in outcomes if not outcome.validation.failed]
-        if not candidates:
-            raise DataError("no model to select from: training failed at every strength; lower the learning rate")
-        if needs_group is not None:
-            check_switches(needs_group=needs_group)
-            candidates = [outcome for outcome in candidates if outcome.test.needs_group == needs_group]
-            if not candidates:
-                problem = f"no model of this frontier {'needs' if needs_group else 'predicts without'} the group"
-                raise DataError(problem, remedy="leave needs_group out, or train other families")
-        try:
-            suitable = suitable_outcomes(self, candidates, goal, utility)
-        except DataError:
-            if not near:
-                raise
-            suitable = [nearest_outcome(self, candidates, goal)]
-        equal = equal_outcomes(self, suitable, goal, utility)
-        family = best_family(candidates, {outcome.job.family for outcome in equal}, self.unfairness_of, utility)
-        return best_outcome([outcome for outcome in equal if outcome.job.family == family], self.unfairness_of, utility)
+    @property
+    def own_chooser(self) -> Chooser | None:
+        """The choices by the utility of the frontier; None if all models failed."""
+        source = self.source
+        if source is None or not source.jobs:
+            return self.saved_chooser
+        return source.chooser(self.utility)
 
-    def _choose_by_fold(self, goal: Goal, utility: Utility, needs_group: bool | None) -> list[Outcome]:
-        """The outcomes that are chosen in each test fold, without its rows."""
-        bests = []
-        for fold in () if self.source is None else self.source.folds:
-            outcomes = fold.outcomes
-            if any(outcome.validation.figure(utility.name) is None for outcome in outcomes):
-                context = SweepContext(fold.evaluator, fold.rows)
-                outcomes = [context.with_utility(outcome, utility) for outcome in outcomes]
-            bests.append(self._best(outcomes, goal, utility, needs_group, near=True))
-        return bests
+    def _chooser(self, utility: Utility) -> Chooser:
+        """The choices by this utility."""
+        chooser = self.own_chooser
+        if chooser is None:
+            raise DataError("this frontier has no figures to choose a model by")
+        if self.source is not None and utility is not self.utility:
+            return self.source.chooser(utility)
+        return chooser
 
-    def _change(self, job: Job, utility: Utility) -> Change | None:
-        """The chosen point less that of the same family and seed without the penalty; None if there is none."""
-        value = {"strength": 0.0, "tolerance": 1.0}.get(self.parameters.get(job.family, self.parameter))
-        same = [outcome for outcome in self.outcomes if value is not None and outcome.job == job._replace(value=value)]
-        reference = next(iter(same), None)
-        if self.chosen is None or reference is None or reference.test.failed:
+    def _parameter_of(self, job: Job) -> str:
+        """The parameter that a job varies."""
+        return self.parameters.get(job.family, self.parameter)
+
+    def _outcome(self, job: Job) -> Outcome:
+        return next(outcome for outcome in self.outcomes if outcome.job == job)
+
+    def _trained(self, job: Job) -> Outcome:
+        """The configuration with its model of all rows."""
+        self.train_missing([job])
+        return self._outcome(job)
+
+    def _allowed(self, goal: Goal, chooser: Chooser) -> Booleans:
+        """The configurations that the goal allows, whatever their figures."""
+        if goal.needs_group is None:
+            return np.ones(len(chooser.jobs), dtype=bool)
+        aware = np.array([self._outcome(job).point.needs_group for job in chooser.jobs], dtype=bool)
+        allowed: Booleans = aware == goal.needs_group
+        if not allowed.any():
+            self.unmet = goal
+            raise DataError(
+                "no model of this frontier "
+                f"{'needs' if goal.needs_group else 'predicts without'} the group",
+                remedy="leave needs_group out, or train other families",
+            )
+        return allowed
+
+    def _check_verifiable(self, goal: Goal, chooser: Chooser) -> None:
+        """Raise a DataError for a limit below what these rows can distinguish from 0."""
+        limit = goal.max_unfairness
+        noise = chooser.gaps.noise
+        if limit is None or limit >= noise:
+            return
+        self.unmet = goal
+        rows = ""
+        if limit > 0:
+            needed = ceil(chooser.rows * (noise / limit) ** 2)
+            rows = f"; it takes about {needed:,} rows like these"
+        raise DataError(
+            f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
+            f"{chooser.rows:,} rows, as groups with equal distributions differ that much{rows}",
+            argument="max_unfairness",
+            received=limit,
+            remedy=["raise the limit", Remedy("best_effort", True)],
+        )
+
+    def _unmet_error(
+        self,
+        goal: Goal,
+        choice: Choice,
+        chooser: Chooser,
+        allowed: Booleans,
+        passed_over: Sequence[Job],
+    ) -> DataError:
+        """The error if no configuration meets the goal: which limit can be met, and how."""
+        which = {
+            None: "",
+            True: " that needs the group",
+            False: " that predicts without the group",
+        }[goal.needs_group]
+        if not allowed.any():
+            return DataError(
+                f"no model{which} that meets the goal resembles the models of its folds: trained "
+                f"on all rows, {len(passed_over)} configurations differ from those that were "
+                "compared",
+                remedy=["use fewer folds", "merge small groups, or mark them as missing"],
+            )
+        if goal.min_accuracy is not None:
+            best = floor(choice.needed * 10_000) / 10_000
+            return DataError(
+                f"no model{which} has {self.accuracy_name} at least {goal.min_accuracy:g}; "
+                f"the largest is {best:.4f}",
+                remedy="lower min_accuracy",
+            )
+        sure = "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
+        rule = Rule(goal.max_unfairness, goal.confidence)
+        least = chooser.least_limit(rule, allowed)
+        more = self._rows_that_would_do(rule, chooser, allowed)
+        return DataError(
+            f"no model{which} has unfairness at most {goal.max_unfairness:g}{sure}; "
+            f"the least limit that can be met is {least:.3f}{more}",
+            remedy=["raise the limit", "train with larger strengths", Remedy("best_effort", True)],
+        )
+
+    def _rows_that_would_do(self, rule: Rule, chooser: Chooser, allowed: Booleans) -> str:
+        """How many rows would show that a configuration is within the limit; or empty.
+
+        Standard errors and optimism fall with the root of the number of rows.
+        """
+        if rule.confidence is None or rule.limit is None:
+            return ""
+        room = rule.limit - chooser.gaps.gaps
+        reachable = allowed & (room > 0)
+        if not reachable.any():
+            return ""
+        optimism = chooser.optimism(rule, allowed)
+        allowance = rule.quantile * chooser.gaps.errors + optimism
+        times = float(((allowance[reachable] / room[reachable]) ** 2).min())
+        rows = ceil(chooser.rows * max(times, 1.0))
+        return f", and about {rows:,} rows like these would reach the limit"
+
+    def _set_choice(
+        self, outcome: Outcome, choice: Choice, chooser: Chooser, utility: Utility
+    ) -> None:
+        """Keep the choice with the figures that are expected of it on new rows."""
+        assert choice.expected is not None
+        chosen = outcome.tested
+        source = self.source
+        if chosen is None:
+            chosen = with_expected(outcome.point, choice.expected, utility, self.unfairness_of)
+        elif source is not None and utility is not self.utility:
+            chosen = source.point_on_test_rows(outcome.model, outcome.point, utility)
+        self.chosen = chosen
+        self.chosen_predictions = None
+        if source is not None:
+            self.chosen_predictions = source.predictions[outcome.job]
+            if source.tested is not None:
+                self.chosen_predictions = predict(outcome.model, source.tested)
+        self.chosen_by = utility
+        self.change = self._change(choice.configuration, chooser, utility)
+
+    def _change(self, configuration: int, chooser: Chooser, utility: Utility) -> Change | None:
+        """The chosen point less that of its family without a penalty; None if there is none."""
+        chosen = self.chosen
+        assert chosen is not None
+        place = self._unpenalized(chooser.jobs[configuration], chooser)
+        if place is None:
             return None
-        before, after = reference.test.figure(utility.name), self.chosen.figure(utility.name)
+        reference = self._outcome(chooser.jobs[place]).point
+        before = reference.figure(utility.name)
+        after = chosen.figure(utility.name)
         if before is None or after is None:
             return None
-        gaps = [point.gap(self.unfairness_of) for point in (reference.test, self.chosen)]
-        intervals: dict[str, Interval] = {}
-        evaluator = None if self.source is None else self.source.evaluator
-        if evaluator is not None and self.chosen_predictions is not None and evaluator.test.problem.weight is None:
-            old, new = evaluator.test_predictions(reference.model, reference.job), self.chosen_predictions
-            if old is not None and (change := utility.change(old, new, evaluator.test.problem)):
-                intervals["utility"] = change
-            if old is not None and evaluator.test.has_certificates:
-                of_decisions = self.unfairness_of == "decisions"
-                draws = [evaluator.resampled(predictions, of_decisions=of_decisions) for predictions in (old, new)]
-                intervals["unfairness"] = resampled_interval(draws[1] - draws[0], gaps[1] - gaps[0], lowest=-1.0)
-        return Change(reference.test, after - before, gaps[1] - gaps[0], intervals)
+        gain = after - before
+        drop = chosen.gap(self.unfairness_of) - reference.gap(self.unfairness_of)
+        sign = 1.0 if utility.larger_is_better else -1.0
+        drawn = sign * chooser.utility.drawn
+        gaps = roots(chooser.gaps.drawn)
+        intervals = {
+            "utility": _interval_around(gain, drawn[:, configuration] - drawn[:, place]),
+            "unfairness": _interval_around(drop, gaps[:, configuration] - gaps[:, place]),
+        }
+        return Change(reference, gain, drop, intervals)
+
+    def _unpenalized(self, job: Job, chooser: Chooser) -> int | None:
+        """The place of the configuration of the same family without a penalty; None: there is
+        none.
+        """
+        same = (job.family, job.seed)
+        for place, other in enumerate(chooser.jobs):
+            penalty = penalty_of(other, self._parameter_of(other))
+            if (other.family, other.seed) == same and penalty == 0:
+                return place
+        return None
 
     def _with_figures(self, utility: UtilityLike) -> Utility:
-        """The utility, with its figure in every point; a missing one is computed while the rows are in memory."""
-        names = {name for outcome in self.outcomes for name in outcome.validation.more}
-        if self.source is None:
-            if isinstance(utility, str) and utility in names | {"accuracy", "r2"} & {self.utility.name}:
-                return UTILITIES.get(utility) or self.utility
-            available = ", ".join(map(repr, sorted(names & set(UTILITIES))))
-            problem = f"this frontier's points have no utility {utility!r}, but {available}"
-            raise DataError(problem, remedy="make it anew to add one")
-        chosen_by = as_utility(utility, classes=self.source.evaluator.test.problem.scheme.classes)
-        if chosen_by.key != "accuracy" and (chosen_by.name not in names or chosen_by.name not in UTILITIES):
-            self.outcomes = [self.source.with_utility(outcome, chosen_by) for outcome in self.outcomes]
+        """The utility, with its figure in every point."""
+        if isinstance(utility, str) and utility == self.utility.name:
+            return self.utility
+        source = self.source
+        if source is None:
+            raise DataError(
+                f"a frontier from a file keeps the figures of its utility, {self.utility.name}, "
+                "and no rows to compute another one",
+                argument="utility",
+                remedy=Remedy("utility", leave_out=True),
+            )
+        chosen_by = as_utility(utility, classes=source.part.problem.scheme.classes)
+        is_usual = UTILITIES.get(chosen_by.name) is chosen_by
+        usable = [point for point in self.points if not point.failed]
+        known = is_usual and all(point.figure(chosen_by.name) is not None for point in usable)
+        if not known:
+            (rival,) = source.rivals(chosen_by)[-1:]
+            self.outcomes = [
+                replace(outcome, point=_extended(outcome, source, rival))
+                for outcome in self.outcomes
+            ]
         return chosen_by
 
     def choice(self) -> tuple[Job, SweepContext]:
-        """The chosen model's job, and the rows; a DataError where no model is chosen, or no rows are in memory.
+        """The chosen configuration, and the rows; a DataError where there is none.
 
         Returns
         -------
         tuple of Job and SweepContext
-            The job that trains the model again, and the context with rows and estimators.
+            The job, and the context with rows and estimators.
         """
         if self.chosen is None:
             raise DataError("no model is chosen; call select first")
         if self.source is None:
-            raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
+            raise DataError(
+                "a frontier from a file keeps no rows; make it anew with metrifair.frontier"
+            )
         return self.chosen.job, self.source
 
 
-@dataclass(frozen=True)
-class Goal:
-    """The goal of a choice: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
-
-    max_unfairness: float | None
-    min_accuracy: float | None
-    rule: str | None
-    certified: bool
-    confidence: float | None = None
-
-    def __post_init__(self) -> None:
-        limits = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
-        if sum(value is not None for value in (*limits.values(), self.rule)) != 1:
-            raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
-        for name, limit in limits.items():
-            if not (limit is None or is_number(limit)):
-                raise DataError(f"{name} must be a finite number, got {limit!r}")
-        if self.max_unfairness is not None and self.max_unfairness > 1:
-            raise DataError(
-                f"max_unfairness must be at most 1, as it is a distance between shares, got {self.max_unfairness!r}"
-            )
-        if self.rule is not None:
-            check_known("rule", self.rule, ("donini",))
-        check_switches(certified=self.certified)
-        if self.certified and self.max_unfairness is None:
-            raise DataError("certified requires max_unfairness: it certifies the unfairness")
-        if self.certified and self.max_unfairness == 1:
-            problem = "certified with max_unfairness=1 has no effect, as no unfairness is larger"
-            raise DataError(problem, remedy="use a smaller limit")
-        self._check_confidence()
-
-    def _check_confidence(self) -> None:
-        if self.confidence is None:
-            return
-        check_confidence(self.confidence)
-        if self.max_unfairness is None or self.certified:
-            raise DataError("needs max_unfairness, without certified", argument="confidence")
+def with_model(outcome: Outcome, model: Any, source: SweepContext) -> Outcome:
+    """The configuration with its model of all rows, and what is known of it."""
+    if model is None:
+        return outcome
+    return replace(
+        outcome,
+        model=model,
+        resembles_folds=source.resembles_folds(outcome.job, model),
+        tested=source.point_on_test_rows(model, outcome.point, source.utility),
+    )
 
 
-def suitable_outcomes(front: TradeOff, candidates: Sequence[Outcome], goal: Goal, utility: Utility) -> list[Outcome]:
-    """The candidates that meet the goal on validation data; if there are none, an error lists possible values."""
-    points, hint, low, high = [outcome.validation for outcome in candidates], "", -inf, inf
-    if goal.max_unfairness is not None:
-        high = goal.max_unfairness
-        figures = [point.gap(front.unfairness_of) for point in points]
-        if goal.confidence is not None:
-            if front.by_probabilities:
-                raise DataError("requires known groups, not probabilities", argument="confidence")
-            figures = [approximate_bound(figure, front.validation_floor, goal.confidence) for figure in figures]
-        if goal.certified:
-            models = max(front.tried or 0, len(front.outcomes))
-            figures = [
-                certified_bound(point, unfairness_of=front.unfairness_of, cdfs=2 * front.comparisons, models=models)
-                for point in points
-            ]
-        limit = f"{'certified ' if goal.certified else ''}unfairness at most {high:g}"
-        limit += "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
-        hint = " (1 certifies nothing: no unfairness is larger)" if goal.certified and max(figures) >= 1 else ""
-        larger = "merge small groups, mark them as missing" if front.all_small else "train with larger strengths"
-        hint += f": raise the limit, {larger}, or hold more data out"
-    elif goal.min_accuracy is not None:
-        low = goal.min_accuracy
-        figures, limit = [point.accuracy for point in points], f"{front.accuracy_name} at least {low:g}"
-    else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
-        figures = [_quality(point, utility) for point in points]
-        best, limit = max(figures), f"97 % of the best {utility.name}"
-        low = 0.97 * best if best > 0 else best if utility.larger_is_better else best / 0.97
-    suitable = [outcome for outcome, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
-    if not suitable:
-        raise DataError(
-            f"no model has {limit} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
-        )
-    return suitable
+def _interval_around(value: float, draws: Any) -> Interval:
+    """95 % of the draws around a value, whatever their mean."""
+    low, high = np.quantile(draws - draws.mean(), (0.025, 0.975)).tolist()
+    return Interval(value + low, value + high)
 
 
-def without_chance(gap: float, chance: float) -> tuple[float, float]:
-    """An estimate of the unfairness in the population from that of a sample, and its standard error.
-
-    ``chance`` is the mean unfairness of a fair model on such a sample. It adds to a true unfairness in quadrature. For
-    two samples it is sqrt(pi / 2) log(2) sqrt(1 / n + 1 / m); half of the last root is the largest standard error of
-    a difference of two shares.
-
-    >>> value, error = without_chance(0.13, 0.05)
-    >>> round(value, 3), round(error, 3)
-    (0.12, 0.029)
-    """
-    return sqrt(max(gap**2 - chance**2, 0.0)), chance / (sqrt(2 * pi) * log(2))
-
-
-def approximate_bound(gap: float, chance: float | None, confidence: float) -> float:
-    """An approximate upper bound of the unfairness in the population, with this confidence."""
-    if chance is None:
-        raise DataError("needs a frontier that metrifair.frontier made", argument="confidence")
-    value, error = without_chance(gap, chance)
-    return value + normal_quantile(confidence) * error
+def _extended(outcome: Outcome, source: SweepContext, rival: Rival) -> Point:
+    """The point with one more utility."""
+    point = outcome.point
+    predictions = source.predictions.get(outcome.job)
+    if predictions is None:
+        return point
+    figures = utility_figures(predictions, source.part, [rival])
+    return replace(
+        point,
+        more={**point.more, **figures.values},
+        intervals={**point.intervals, **figures.intervals},
+        errors={**point.errors, **figures.errors},
+        marks={**point.marks, **figures.marks},
+    )
 
 
-def nearest_outcome(front: TradeOff, candidates: Sequence[Outcome], goal: Goal) -> Outcome:
-    """The candidate that misses a limit by least on validation data."""
-    if goal.min_accuracy is not None:
-        return max(candidates, key=lambda outcome: outcome.validation.accuracy)
-    return min(candidates, key=lambda outcome: outcome.validation.gap(front.unfairness_of))
+def with_gap(
+    point: Point, gap: float, interval: Interval | None, unfairness_of: str, noise: float
+) -> Point:
+    """The point with this gap, of scores or decisions."""
+    name = gap_name(point, unfairness_of)
+    intervals = {**point.intervals}
+    if interval is not None:
+        intervals[name] = interval
+    figures: dict[str, Any] = {name: gap, "intervals": intervals, "is_noise": gap < noise}
+    return replace(point, **figures)
 
 
-def best_family(candidates: Sequence[Outcome], families: Collection[str], unfairness_of: str, utility: Utility) -> str:
-    """The one of these families that is best on validation data on average over all limits.
-
-    The best of equal models near one limit is best by chance. Within a limit that no model of a family keeps, the
-    fairest of the best models of all families counts, a constant for instance: no family gains by models of less
-    range. Models without a figure of this utility are ignored.
-    """
-    comparable = [outcome for outcome in candidates if outcome.validation.figure(utility.name) is not None]
-    names = dict.fromkeys(outcome.job.family for outcome in comparable if outcome.job.family in families)
-    if not names:  # a utility that no model has decides nothing
-        return next(outcome.job.family for outcome in candidates if outcome.job.family in families)
-    settings: Any = {"unfairness_of": unfairness_of, "quality": partial(_quality, utility=utility)}
-    fairest = _quality(pareto((outcome.validation for outcome in comparable), **settings)[0], utility)
-    top = max(outcome.validation.gap(unfairness_of) for outcome in candidates) or 1.0
-
-    def mean(family: str) -> float:
-        points = [outcome.validation for outcome in comparable if outcome.job.family == family]
-        return mean_quality(points, **settings, top=top, otherwise=fairest)
-
-    return max(names, key=mean)  # the first of equals
+def gap_name(point: Point, unfairness_of: str) -> str:
+    """The name of the unfairness that is compared."""
+    decides = unfairness_of == "decisions" and point.decision_unfairness is not None
+    return "decision_unfairness" if decides else "unfairness"
 
 
-def equal_outcomes(front: TradeOff, suitable: Sequence[Outcome], goal: Goal, utility: Utility) -> list[Outcome]:
-    """The best of these outcomes on validation data, and those that differ from it by noise only.
-
-    Models that are not significantly better than a constant come last. With a limit of unfairness, models whose utility
-    is within one standard error of the best are equal to it. With a limit of accuracy, models are equal to the least
-    unfair if both are below the unfairness expected by chance.
-    """
-
-    def quality(outcome: Outcome) -> float:
-        return _quality(outcome.validation, utility)
-
-    def gap(outcome: Outcome) -> float:
-        return outcome.validation.gap(front.unfairness_of)
-
-    better = [outcome for outcome in suitable if not outcome.validation.marks.get(utility.key)] or suitable
-    if goal.max_unfairness is not None:
-        top = max(better, key=quality)
-        least = quality(top) - top.validation.errors.get(utility.key, 0.0)  # -inf where no model has the utility
-        return [outcome for outcome in better if quality(outcome) >= least]
-    level = max(min(map(gap, better)), front.floor or 0.0)
-    return [outcome for outcome in better if gap(outcome) <= level]
+def with_expected(point: Point, expected: Expected, utility: Utility, unfairness_of: str) -> Point:
+    """The point with the figures that are expected of it on new rows."""
+    point = with_gap(point, expected.gap, expected.gap_interval, unfairness_of, expected.noise)
+    sign = 1.0 if utility.larger_is_better else -1.0
+    ends = sorted((sign * expected.utility_interval.low, sign * expected.utility_interval.high))
+    return with_utility(point, sign * expected.utility, Interval(*ends), utility)
 
 
-def best_outcome(equal: Sequence[Outcome], unfairness_of: str, utility: Utility) -> Outcome:
-    """The one of these equal outcomes that ranks best; then the utility decides, then the unfairness."""
-    is_ranking = utility.needs == "scores" or utility.name == "r2"
-    common = (name for name in _RANKING if all(outcome.validation.figure(name) is not None for outcome in equal))
-    ranking = utility if is_ranking else UTILITIES.get(next(common, ""), utility)
-
-    def merits(outcome: Outcome) -> tuple[float, float, float]:
-        point = outcome.validation
-        return _quality(point, ranking), _quality(point, utility), -point.gap(unfairness_of)
-
-    return max(equal, key=merits)
-
-
-_RANKING = ("auc", "log_loss", "mean_squared_error")
-
-
-def _quality(point: Point, utility: Utility) -> float:
-    """The utility of a point, larger for better ones; -inf without a figure."""
-    value = point.figure(utility.name)
-    return -inf if value is None else utility.quality(value)
-
-
-def certified_bound(point: Point, *, unfairness_of: str, cdfs: int, models: int) -> float:
-    """Upper bound of the unfairness, valid for this number of models at once, so also for the chosen one."""
-    name = "unfairness" if unfairness_of == "scores" or point.decision_unfairness is None else "decision_unfairness"
-    if name not in point.intervals:
-        raise DataError(
-            "needs one split, unweighted rows and known groups: no bound is valid otherwise",
-            argument="certified",
-            remedy="leave it out, or make the frontier without folds, weights and group probabilities",
-        )
-    gap, interval = point.gap(unfairness_of), point.intervals[name]
-    if interval.high >= 1:  # the largest value: the sample certifies nothing
-        return 1.0
-    # Radii grow with the number of functions as sqrt(log(2 m / delta)).
-    wider = dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
-    return min(1.0, gap + (interval.high - gap) * wider)
+def with_utility(point: Point, value: float, interval: Interval | None, utility: Utility) -> Point:
+    """The point with this utility."""
+    intervals = {**point.intervals}
+    if interval is not None:
+        intervals[utility.key] = interval
+    if utility.key == "accuracy":
+        return replace(point, accuracy=value, intervals=intervals)
+    return replace(point, more={**point.more, utility.key: value}, intervals=intervals)

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.batches.samples import Samples, plug_in_sides
-from metrifair.errors import DataError, Remedy, TooFewSamples
+from metrifair.batches.samples import sides_by_row
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.figures.fold_gaps import FoldSides
 from metrifair.figures.intervals import FEW
 from metrifair.figures.selection_rates import enough_rows
 from metrifair.postprocessing.postprocessor import assign_folds
@@ -23,7 +23,7 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Inputs, Problem, problem_with_shares
+from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Column, Table, one_column, take_rows
 from metrifair.support.checks import is_number
@@ -48,7 +48,8 @@ class HeldOut:
     sensitive_features: Table | GroupProbabilities
     problem: Problem
     min_rows: int = FEW  # on either side of a comparison
-    # Comparisons, and groups by attribute, with fewer rows in another part on which models are evaluated.
+    # Comparisons, and groups by attribute, with fewer rows in another part on which models are
+    # evaluated.
     small_elsewhere: frozenset[Comparison] = frozenset()
     small_groups_elsewhere: frozenset[tuple[str, str]] = frozenset()
 
@@ -78,7 +79,9 @@ class HeldOut:
         attributes, probabilities = self.problem.scheme.attributes, self.problem.probabilities
         if probabilities is not None:
             return {
-                probabilities.name: dict(zip(probabilities.groups, np.nan_to_num(probabilities.values).T, strict=True))
+                probabilities.name: dict(
+                    zip(probabilities.groups, np.nan_to_num(probabilities.values).T, strict=True)
+                )
             }
         return {
             attribute.name: {
@@ -89,9 +92,15 @@ class HeldOut:
         }
 
     def with_known_groups(self) -> HeldOut | None:
-        """The rows whose true groups are known beside probabilities, in these groups; None where there are none."""
+        """The rows whose true groups are known beside probabilities, in these groups; None
+        where there are none.
+        """
         probabilities = self.problem.probabilities
-        if probabilities is None or probabilities.known is None or not (probabilities.known >= 0).any():
+        if (
+            probabilities is None
+            or probabilities.known is None
+            or not (probabilities.known >= 0).any()
+        ):
             return None
         problem = self.problem.take(np.flatnonzero(probabilities.known >= 0))
         groups = probabilities.known[probabilities.known >= 0, None]
@@ -99,37 +108,71 @@ class HeldOut:
 
     @cached_property
     def small_groups(self) -> frozenset[tuple[str, str]]:
-        """Groups, by attribute, with few rows in all, in this part or in another on which models are evaluated."""
-        sizes = {(name, group): rows.sum() for name, groups in self.members.items() for group, rows in groups.items()}
-        return self.small_groups_elsewhere | {group for group, size in sizes.items() if size < self.min_rows}
+        """Groups, by attribute, with few rows in all, in this part or in another on which
+        models are evaluated.
+        """
+        sizes = {
+            (name, group): rows.sum()
+            for name, groups in self.members.items()
+            for group, rows in groups.items()
+        }
+        return self.small_groups_elsewhere | {
+            group for group, size in sizes.items() if size < self.min_rows
+        }
 
     @cached_property
     def all_comparisons(self) -> dict[Comparison, Sides]:
-        """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
+        """The rows of each comparison, with their weights; where none has rows on both its
+        sides, an error.
+        """
         problem = self.problem
-        weight = torch.as_tensor(np.ones(len(problem)) if problem.weight is None else problem.weight)
-        shares = None if problem.shares is None else torch.as_tensor(problem.shares)
-        samples = Samples(weight[:, None], weight, torch.as_tensor(problem.cell), weight, shares=shares)
-        sides = plug_in_sides(problem.comparisons, samples)
+        sides = sides_by_row(problem.comparisons, problem)
         comparisons = dict(zip(problem.comparisons, sides, strict=True))
         if comparisons and not any(min(side.counts) for side in sides):
             comparison, side = next(iter(comparisons.items()))
             raise TooFewSamples(
-                f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
+                f"comparing {comparison}: the held-out data have {side.counts[0]} and "
+                f"{side.counts[1]} samples; "
                 "hold more data out, merge small groups, or mark them as missing"
             )
         return comparisons
 
     @cached_property
     def comparisons(self) -> dict[Comparison, Sides]:
-        """The comparisons that models are evaluated by: those with enough rows; if there are none, those with any."""
+        """The comparisons that models are evaluated by: those with enough rows; if there are
+        none, those with any.
+        """
         most = {True: self.min_rows - 1, False: len(self.problem)}  # few elsewhere are few here
-        rows = {key: min(*self.side_sizes(key), most[key in self.small_elsewhere]) for key in self.all_comparisons}
+        rows = {
+            key: min(*self.side_sizes(key), most[key in self.small_elsewhere])
+            for key in self.all_comparisons
+        }
         return {key: self.all_comparisons[key] for key in enough_rows(rows, self.min_rows)}
 
     def side_sizes(self, comparison: Comparison) -> tuple[float, ...]:
-        """Number of rows on each side of a comparison; expected number where groups have probabilities."""
+        """Number of rows on each side of a comparison; expected number where groups have
+        probabilities.
+        """
         return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in comparison.sides)
+
+    def fold_sides(self, fold: Rows) -> FoldSides:
+        """The weight of each row on both sides of each comparison, and its fold."""
+        comparisons = self.comparisons
+        return FoldSides(
+            np.array([self._amounts(comparison.left) for comparison in comparisons]),
+            np.array([self._amounts(comparison.right) for comparison in comparisons]),
+            fold,
+            self.problem.clusters,
+        )
+
+    def _amounts(self, cells: tuple[int, ...]) -> NDArray[np.float64]:
+        """The weight of each row in these cells; by probabilities, of its entries in them."""
+        entries = self.problem.entries
+        inside = np.isin(entries.cell, list(cells)).astype(np.float64)
+        if entries.weight is not None:
+            inside *= entries.weight
+        amounts = np.bincount(self.problem.row_of_entry, inside, len(self.problem))
+        return amounts.astype(np.float64)
 
     @property
     def sides(self) -> tuple[Sides, ...]:
@@ -138,8 +181,15 @@ class HeldOut:
 
 
 def with_common_comparisons(*parts: HeldOut) -> list[HeldOut]:
-    """The parts, evaluated by the same comparisons: those with enough rows in each part, if there are any."""
-    few = frozenset(key for part in parts for key in part.all_comparisons if min(part.side_sizes(key)) < part.min_rows)
+    """The parts, evaluated by the same comparisons: those with enough rows in each part, if
+    there are any.
+    """
+    few = frozenset(
+        key
+        for part in parts
+        for key in part.all_comparisons
+        if min(part.side_sizes(key)) < part.min_rows
+    )
     small = frozenset(group for part in parts for group in part.small_groups)
     return [replace(part, small_elsewhere=few, small_groups_elsewhere=small) for part in parts]
 
@@ -157,16 +207,22 @@ class DataSet:
     def held_out(self, rows: Rows) -> HeldOut:
         """These rows, to evaluate models on."""
         problem = self.problem.take(np.searchsorted(self.rows, rows))
-        return HeldOut(_safe_indexing(self.X, rows), take_rows(self.sensitive_features, rows), problem)
+        return HeldOut(
+            _safe_indexing(self.X, rows), take_rows(self.sensitive_features, rows), problem
+        )
 
     def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Split:
-        """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""
+        """Rows of the three parts, each with the same mix of cells and labels where their
+        numbers allow it.
+        """
         shares = (validation, test)
-        if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
-            received = f"{validation!r} and {test!r}"
-            if is_number(validation) and validation >= 1:
-                received += "; for cross-validation, pass search=SearchOptions(folds=5)"
-            raise DataError(f"validation and test must be shares above 0 that leave rows for training, got {received}")
+        if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (
+            1 if train else 1.0000001
+        ):
+            raise DataError(
+                "validation and test must be shares above 0 that leave rows for training, got "
+                f"{validation!r} and {test!r}"
+            )
         all_rows = np.arange(len(self.problem))
         if not train:
             validation_rows, test_rows = self.divide(all_rows, test / (validation + test), seed)
@@ -176,25 +232,36 @@ class DataSet:
         return Split(self.rows[train_rows], self.rows[validation_rows], self.rows[test_rows])
 
     def divide(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-        """Divide these positions into two parts, the second with this share, of the same mix of kinds if possible."""
+        """Divide these positions into two parts, the second with this share, of the same mix of
+        kinds if possible.
+        """
         kinds = self.kinds[rows]
         if self.problem.clusters is not None:
             clusters = self.problem.clusters[rows]
             is_second = cluster_share(share, clusters, kinds, seed)
             if is_second.all() or not is_second.any():
                 problem = f"have {len(np.unique(clusters)):,} distinct values, too few to hold out {share:.0%} of them"
-                raise TooFewSamples(problem, argument="clusters", remedy="use smaller clusters, or omit clusters")
+                raise TooFewSamples(
+                    problem, argument="clusters", remedy="use smaller clusters, or omit clusters"
+                )
             return rows[~is_second], rows[is_second]
         counts = np.bincount(kinds)
-        usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both
+        # one row of a kind cannot be in both
+        usual = np.where(counts[kinds] > 1, kinds, counts.argmax())
         few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
-        first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=usual if few else None)
+        first, second = train_test_split(
+            rows, test_size=share, random_state=seed, stratify=usual if few else None
+        )
         return np.sort(first), np.sort(second)
 
     @cached_property
     def kinds(self) -> Rows:
         """Rows of equal cells, groups and labels have equal numbers."""
-        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
+        labels = (
+            []
+            if self.problem.labels is None or not self.problem.scheme.classes
+            else [self.problem.labels]
+        )
         columns = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
         return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
@@ -229,13 +296,16 @@ def data_set(
 ) -> DataSet:
     """The data for evaluating a model, with numeric attributes in bands of about equal weight.
 
-    ``held_out`` are the shares of rows on which models are evaluated. Bands have enough of these rows, even among the
-    labels with the fewest rows that are compared.
+    ``held_out`` are the shares of rows on which models are evaluated. Bands have enough of these
+    rows, even among the labels with the fewest rows that are compared.
     """
-    problem = problem_with_shares(
-        Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters),
+    problem = problem_with_probabilities(
+        Inputs(
+            y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters
+        ),
         criterion=criterion,
-        contrast="pairs" if contrast == "independence" else contrast,  # evaluated by distances between groups
+        # evaluated by distances between groups
+        contrast="pairs" if contrast == "independence" else contrast,
         intersectional=intersectional,
         continuous=continuous,
         pos_label=pos_label,
@@ -245,84 +315,57 @@ def data_set(
         smallest = min((share for share in held_out if is_number(share) and share > 0), default=1.0)
         by_labels: dict[str, set[int]] = {}
         for comparison in problem.comparisons:
-            by_labels.setdefault(comparison.labels, set()).update(comparison.left + comparison.right)
-        compared = min((np.isin(problem.cell, list(cells)) for cells in by_labels.values()), key=np.count_nonzero)
+            by_labels.setdefault(comparison.labels, set()).update(
+                comparison.left + comparison.right
+            )
+        compared = min(
+            (np.isin(problem.cell, list(cells)) for cells in by_labels.values()),
+            key=np.count_nonzero,
+        )
         problem = in_bands(problem, BANDS, rows=compared, least=FEW / smallest)
     rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
     if problem.weight is not None and np.ptp(problem.weight) == 0:
-        problem = replace(problem, weight=None)  # equal weights change nothing, and certificates stay valid
+        # equal weights change nothing, and certificates stay valid
+        problem = replace(problem, weight=None)
     return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
 
 
-def split_rows(
-    data: DataSet, validation: float, test: float, seed: int, *, folds: int | None, train: bool = True
-) -> tuple[Split, tuple[Rows, ...]]:
-    """Training, validation and test rows, and the folds where cross-validation is requested."""
-    if folds is None:
-        return data.split(validation, test, seed, train=train), ()
-    return split_in_folds(data, folds, test, seed, fitted=not train)
+_ENOUGH = 200  # held-out rows of the smallest group: with more, one split does
+_MANY_ROWS = 20_000  # to train on several times
+_FOLDS = 5
 
 
-def split_in_folds(
-    data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
-) -> tuple[Split, tuple[Rows, ...]]:
-    """Training rows in folds with the same mix of cells and labels, and test rows.
-
-    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
-    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
-    >>> split, folds = split_in_folds(data, 3, 0.25, 0)
-    >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
-    (30, 30, 10, [10, 10, 10])
+def automatic_folds(data: DataSet, test: float) -> int:
+    """The number of folds in which to evaluate one model: 5 if a group that is compared would have
+    few rows in a share of ``test``, and training five times is fast enough; else 0.
     """
-    if fitted:
-        remedy = Remedy("folds", leave_out=True)
-        raise DataError("needs models to train, and these are fitted", argument="folds", remedy=remedy)
-    if not is_number(test) or not 0 < test < 1:
-        raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-    rest, test_rows = data.divide(np.arange(len(data.problem)), test, seed)
-    folds = tuple(data.rows[fold] for fold in make_folds(data, rest, count, seed, "folds"))
-    return Split(data.rows[rest], np.concatenate(folds), data.rows[test_rows]), folds
-
-
-def outer_splits(
-    data: DataSet, count: int, validation: float, seed: int, *, folds: int | None
-) -> list[tuple[Split, tuple[Rows, ...]]]:
-    """One split for each of ``count`` folds, whose rows are its test rows; the others train and validate.
-
-    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
-    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
-    >>> [[len(part) for part in split] for split, _ in outer_splits(data, 4, 0.25, 0, folds=None)]
-    [[20, 10, 10], [20, 10, 10], [20, 10, 10], [20, 10, 10]]
-    """
-    share = validation / (1 - 1 / count) if is_number(validation) else 0.0
-    if folds is None and not 0 < share < 1:
-        problem = "must be a share above 0 that leaves rows for training and test folds"
-        raise DataError(problem, argument="validation", received=validation)
-    all_rows = np.arange(len(data.problem))
-    splits = []
-    for test in make_folds(data, all_rows, count, seed, "test_folds"):
-        rest = np.setdiff1d(all_rows, test)
-        if folds is None:
-            train, validation_rows = data.divide(rest, share, seed)
-            inner: tuple[Rows, ...] = ()
-        else:
-            inner = tuple(data.rows[fold] for fold in make_folds(data, rest, folds, seed, "folds"))
-            train, validation_rows = rest, np.searchsorted(data.rows, np.concatenate(inner))
-        splits.append((Split(data.rows[train], data.rows[validation_rows], data.rows[test]), inner))
-    return splits
+    groups = data.held_out(data.rows).members.values()
+    sizes = [float(member.sum()) for by_group in groups for member in by_group.values()]
+    smallest = min((size for size in sizes if size >= FEW), default=0)
+    is_little = smallest * test < _ENOUGH and len(data.rows) <= _MANY_ROWS
+    return _FOLDS if is_little else 0
 
 
 def make_folds(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
-    """Assign positions to ``count`` folds with the same mix of cells and labels; TooFewSamples if they are too few.
+    """Assign positions to ``count`` folds with the same mix of cells and labels; TooFewSamples if
+    they are too few.
 
     ``argument`` is the option that requested them.
     """
     problem = data.problem
-    labels = np.zeros_like(rows) if problem.labels is None or not problem.scheme.classes else problem.labels[rows]
+    labels = (
+        np.zeros_like(rows)
+        if problem.labels is None or not problem.scheme.classes
+        else problem.labels[rows]
+    )
     clusters = None if problem.clusters is None else problem.clusters[rows]
     fold = assign_folds(count, labels, data.kinds[rows], seed, clusters)
-    complete = sum(len(np.unique(labels[fold == place])) == len(np.unique(labels)) for place in range(count))
+    complete = sum(
+        len(np.unique(labels[fold == place])) == len(np.unique(labels)) for place in range(count)
+    )
     if complete < count:
         limit = f"must be at most {complete}, as every fold needs rows of every label"
-        raise TooFewSamples(limit, argument=argument, received=count, remedy="use fewer, or leave rare labels out")
+        raise TooFewSamples(
+            limit, argument=argument, received=count, remedy="use fewer, or leave rare labels out"
+        )
     return [rows[fold == place] for place in range(count)]

@@ -9,12 +9,12 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import joblib
 import numpy as np
@@ -27,13 +27,13 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairEstimator, fit_stack
 from metrifair.estimators.settings import check_devices, is_solved
+from metrifair.metrics.registry import MetricLike
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.proxies import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, take_rows
 from metrifair.support.checks import (
-    check_integer,
     check_known,
     check_switches,
     groups_if_accepted,
@@ -42,17 +42,36 @@ from metrifair.support.checks import (
     last_step,
 )
 from metrifair.support.parallel import is_elsewhere, run_parallel
-from metrifair.tradeoff.ledger import Ledger, fingerprint, make_entry, read_outcome
-from metrifair.tradeoff.points import Job, Outcome
+from metrifair.tradeoff.ledger import fingerprint
+from metrifair.tradeoff.points import Job
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
-"""Where trade-offs move on all our data sets; at the last ones models become constant (docs/results/defaults.md)."""
-_LOW_TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25)
-DEFAULT_TOLERANCES = (*_LOW_TOLERANCES, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)  # dense where limits are usual
+"""Where trade-offs move on all our data sets; at the last ones models become constant
+(docs/results/defaults.md).
+"""
+_LOW_TOLERANCES = (
+    0.0,
+    0.01,
+    0.02,
+    0.03,
+    0.04,
+    0.05,
+    0.06,
+    0.08,
+    0.1,
+    0.125,
+    0.15,
+    0.175,
+    0.2,
+    0.25,
+)
+# dense where limits are usual
+DEFAULT_TOLERANCES = (*_LOW_TOLERANCES, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 
 
 class Family(NamedTuple):
-    """An estimator to train at many values of one parameter; the only family of a frontier has no name.
+    """An estimator to train at many values of one parameter; the only family of a frontier has no
+    name.
 
     Of a pipeline the parameter is that of its last step.
     """
@@ -62,16 +81,24 @@ class Family(NamedTuple):
     parameter: str
 
     def values(self, strengths: Any) -> Sequence[float]:
-        """The values to train at, each once: those that were passed, or the defaults of this parameter."""
+        """The values to train at, each once: those that were passed, or the defaults of this
+        parameter.
+        """
         if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
             return DEFAULT_TOLERANCES if self.parameter == "tolerance" else DEFAULT_STRENGTHS
         least = 0.0 if self.parameter == "strength" else -inf
         return distinct_numbers("strengths", strengths, least=least, otherwise="None, 'auto', or ")
 
     def with_parameter(self, name: str, value: object) -> Family:
-        """The family with this parameter set, in the estimator and in those that it wraps, wherever one has it."""
-        keys = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
-        return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(keys, value)))
+        """The family with this parameter set, in the estimator and in those that it wraps,
+        wherever one has it.
+        """
+        keys = [
+            key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")
+        ]
+        return self._replace(
+            estimator=clone(self.estimator).set_params(**dict.fromkeys(keys, value))
+        )
 
 
 def needs_group(model: Any) -> bool:
@@ -100,7 +127,11 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
     BarycenterPostprocessor tolerance
     """
     several = isinstance(estimator, list | tuple | Mapping)
-    for member in (estimator.values() if isinstance(estimator, Mapping) else estimator) if several else [estimator]:
+    for member in (
+        (estimator.values() if isinstance(estimator, Mapping) else estimator)
+        if several
+        else [estimator]
+    ):
         if isinstance(member, type) or not hasattr(member, "predict"):
             raise DataError(
                 "must be 'auto', an estimator, a list or dict of them, or a list of fitted models",
@@ -110,14 +141,24 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
             )
     if not several:
         return (Family("", estimator, _parameter_name(estimator, parameter)),)
-    by_name = dict(estimator) if isinstance(estimator, Mapping) else _families_by_name(estimator, parameter)
+    by_name = (
+        dict(estimator)
+        if isinstance(estimator, Mapping)
+        else _families_by_name(estimator, parameter)
+    )
     if by_name is None:
         return None
     if not by_name or not all(isinstance(name, str) and name for name in by_name):
-        raise DataError(f"families are estimators by their names, which are text, got {list(by_name)}")
+        raise DataError(
+            f"families are estimators by their names, which are text, got {list(by_name)}"
+        )
     if len(set(map(is_regressor, by_name.values()))) > 1:
-        raise DataError("some of these families classify and some predict numbers; a frontier has one task")
-    return tuple(Family(name, member, _parameter_name(member, parameter)) for name, member in by_name.items())
+        raise DataError(
+            "some of these families classify and some predict numbers; a frontier has one task"
+        )
+    return tuple(
+        Family(name, member, _parameter_name(member, parameter)) for name, member in by_name.items()
+    )
 
 
 def _families_by_name(estimators: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
@@ -129,8 +170,10 @@ def _families_by_name(estimators: Sequence[Any], parameter: str | None) -> dict[
         return None
     if fixed:
         raise DataError(
-            f"some of these estimators are to be trained, but {fixed[0]!r} is fitted already, or has no parameter "
-            f"{parameter or 'strength or tolerance'} that trades accuracy for fairness; pass fitted models in "
+            f"some of these estimators are to be trained, but {fixed[0]!r} is fitted already, or "
+            "has no parameter "
+            f"{parameter or 'strength or tolerance'} that trades accuracy for fairness; pass "
+            "fitted models in "
             "a list of their own, and wrap plain ones, as in BarycenterPostprocessor(model)"
         )
     by_name: dict[str, Any] = {}
@@ -154,7 +197,8 @@ def _can_sweep(model: Any, parameter: str | None) -> bool:
 
 
 def fitted_values(models: Sequence[Any], parameter: str | None) -> tuple[str, list[float]]:
-    """The parameter in which fitted models of one kind differ, and its values; for others, their numbers in the list.
+    """The parameter in which fitted models of one kind differ, and its values; for others, their
+    numbers in the list.
 
     >>> from metrifair import FairClassifier
     >>> fitted_values([FairClassifier(10), FairClassifier(0)], None)
@@ -163,7 +207,10 @@ def fitted_values(models: Sequence[Any], parameter: str | None) -> tuple[str, li
     ('model', [1.0, 2.0])
     """
     members = [last_step(model) for model in models]
-    if all(hasattr(member, "get_params") for member in members) and len(set(map(_family_name, members))) == 1:
+    if (
+        all(hasattr(member, "get_params") for member in members)
+        and len(set(map(_family_name, members))) == 1
+    ):
         name = _parameter_name(models[0], parameter)
         values = [member.get_params(deep=False).get(name) for member in members]
         if all(map(is_number, values)) and len(set(values)) == len(values):
@@ -172,14 +219,21 @@ def fitted_values(models: Sequence[Any], parameter: str | None) -> tuple[str, li
 
 
 def _parameter_name(estimator: Any, parameter: str | None) -> str:
-    """The parameter that trades accuracy for fairness: the one that was named, or that of our estimators."""
+    """The parameter that trades accuracy for fairness: the one that was named, or that of our
+    estimators.
+    """
     if parameter is not None and not isinstance(parameter, str):
-        raise DataError(f"parameter must be the name of one parameter, which all families have, got {parameter!r}")
+        raise DataError(
+            "parameter must be the name of one parameter, which all families have, got "
+            f"{parameter!r}"
+        )
     while isinstance(estimator, Pipeline):
         step, estimator = estimator.steps[-1]
         parameter = parameter and parameter.removeprefix(f"{step}__")
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    return parameter or ("tolerance" if "tolerance" in parameters and "strength" not in parameters else "strength")
+    return parameter or (
+        "tolerance" if "tolerance" in parameters and "strength" not in parameters else "strength"
+    )
 
 
 def _family_name(estimator: Any) -> str:
@@ -192,8 +246,30 @@ def _family_name(estimator: Any) -> str:
     return f"{name}{inner}" + (", without groups" if parameters.get("needs_group") is False else "")
 
 
-Evaluate: TypeAlias = Callable[[Any, Job], Outcome]
-"""Figures of a model; the model is None if training failed."""
+class Finished(Protocol):
+    """The result of a job: its predictions, or its model."""
+
+    @property
+    def job(self) -> Job:
+        """The job."""
+        ...
+
+
+Result = TypeVar("Result", bound=Finished)
+Evaluate: TypeAlias = Callable[[Any, Job], Result]
+"""Makes the result of a job from its model, which is None if training failed."""
+
+
+class Store(Protocol[Result]):
+    """Where results wait for an interrupted sweep to go on: a ledger."""
+
+    def results(self, jobs: Sequence[Job]) -> dict[Job, Result]:
+        """The results of these jobs that are stored."""
+        ...
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Store results, all of them or none."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +288,11 @@ class RowsToTrain:
         """The arguments of ``fit``."""
         names = ("X", "y", "sensitive_features", "control_features", "sample_weight", "clusters")
         tables = {name: getattr(self, name) for name in names}
-        return {name: renumbered(take_rows(table, self.rows)) for name, table in tables.items() if table is not None}
+        return {
+            name: renumbered(take_rows(table, self.rows))
+            for name, table in tables.items()
+            if table is not None
+        }
 
     def fingerprint(self, *more: str) -> str:
         """A name for everything that the results depend on."""
@@ -232,51 +312,63 @@ def sweep(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate,
+    evaluate: Evaluate[Result],
     *,
     parameter: str = "strength",
-    ledger: Ledger | None = None,
+    ledger: Store[Result] | None = None,
     n_jobs: int | None = None,
     devices: Sequence[str] | None = None,
-) -> list[Outcome]:
-    """Every job's outcome, in the order of the jobs.
+) -> list[Result]:
+    """Every job's result, in the order of the jobs.
 
-    Our own estimators train as one stack (with a ledger, one stack per seed, each stored when it is finished, unless
-    seeds make no difference), or as stacks on several ``devices``, or on the workers of a cluster where joblib is set
-    up for one; others one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
-    The earlier steps of a pipeline, which no value changes, are fitted once.
+    Our own estimators train as one stack (with a ledger, one stack per seed, each stored when it is
+    finished, unless seeds make no difference), or as stacks on several ``devices``, or on the
+    workers of a cluster where joblib is set up for one; others one by one, spread by joblib, with
+    ``parameter`` and, where they have it, ``random_state`` set. The earlier steps of a pipeline,
+    which no value changes, are fitted once.
     """
     while isinstance(estimator, Pipeline):
         data, complete = _last_step_input(estimator, data)
         evaluate = partial(_evaluate_complete, evaluate, complete)
         estimator = estimator.steps[-1][1]
-    finished = {} if ledger is None else ledger.finished()
-    outcomes = {job: read_outcome(finished[job.name], job, estimator) for job in jobs if job.name in finished}
-    missing = [job for job in jobs if job not in outcomes]
-    ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith("metrifair.")
+    results = {} if ledger is None else ledger.results(jobs)
+    missing = [job for job in jobs if job not in results]
+    ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith(
+        "metrifair."
+    )
     if parameter == "strength" and ours:
-        batches = _stacks(estimator, data, missing, evaluate, split=ledger is not None, devices=devices)
+        batches = _stacks(
+            estimator, data, missing, evaluate, split=ledger is not None, devices=devices
+        )
     elif devices is not None:
         problem = f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}"
         raise DataError(problem, remedy="leave devices out")
     elif parameter == "tolerance" and isinstance(estimator, ScorePostprocessor):
         batches = _paths(estimator, data, missing, evaluate)
     else:
-        batches = _one_by_one(estimator, data, missing, evaluate, parameter=parameter, n_jobs=n_jobs)
+        batches = _one_by_one(
+            estimator, data, missing, evaluate, parameter=parameter, n_jobs=n_jobs
+        )
     for batch in batches:
         if ledger is not None:
-            ledger.add({outcome.job.name: make_entry(outcome) for outcome in batch})
-        outcomes |= {outcome.job: outcome for outcome in batch}
-    return [outcomes[job] for job in jobs]
+            ledger.add(batch)
+        results |= {result.job: result for result in batch}
+    return [results[job] for job in jobs]
 
 
-def _evaluate_complete(evaluate: Evaluate, complete: Callable[[Any], Pipeline], model: Any, job: Job) -> Outcome:
-    """The figures of the pipeline that ends in this model."""
+def _evaluate_complete(
+    evaluate: Evaluate[Result], complete: Callable[[Any], Pipeline], model: Any, job: Job
+) -> Result:
+    """The result of the pipeline that ends in this model."""
     return evaluate(None if model is None else complete(model), job)
 
 
-def _last_step_input(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
-    """The training input of a pipeline's last step, and a function that puts a model in its place."""
+def _last_step_input(
+    pipeline: Pipeline, data: RowsToTrain
+) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
+    """The training input of a pipeline's last step, and a function that puts a model in its
+    place.
+    """
     fitted, arguments = clone(pipeline), data.arguments()
     if len(fitted.steps) > 1:
         arguments["X"] = fitted[:-1].fit_transform(arguments["X"], arguments["y"])
@@ -300,7 +392,9 @@ def fit_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
     """An estimator like this one, not fitted, at this value and seed."""
     current = estimator.get_params()[parameter]
-    is_whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
+    is_whole = (
+        isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
+    )
     model = clone(estimator).set_params(**{parameter: int(job.value) if is_whole else job.value})
     if "random_state" in model.get_params():
         model.set_params(random_state=job.seed)
@@ -311,12 +405,12 @@ def _stacks(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate,
+    evaluate: Evaluate[Result],
     *,
     split: bool,
     devices: Sequence[str] | None,
-) -> Iterator[list[Outcome]]:
-    """Outcomes of jobs, in stacks of all strengths x all seeds with these strengths."""
+) -> Iterator[list[Result]]:
+    """Results of jobs, in stacks of all strengths x all seeds with these strengths."""
     by_seed: dict[int, list[float]] = {}
     for job in jobs:
         by_seed.setdefault(job.seed, []).append(job.value)
@@ -324,26 +418,33 @@ def _stacks(
     for seed, values in by_seed.items():
         groups.setdefault(tuple(values), []).append(seed)
     arguments = data.arguments()
-    solved = is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))  # which is fast
+    # which is fast
+    solved = is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))
     elsewhere = is_elsewhere() and not solved
     stacks = [
         (values, together)
         for values, seeds in groups.items()
-        for together in ([[seed] for seed in seeds] if (split or elsewhere) and not solved else [seeds])
+        for together in (
+            [[seed] for seed in seeds] if (split or elsewhere) and not solved else [seeds]
+        )
     ]
 
-    def outcomes(stack: tuple[tuple[float, ...], list[int]]) -> list[Outcome]:
+    def results(stack: tuple[tuple[float, ...], list[int]]) -> list[Result]:
         values, seeds = stack
         models = _fit_on_devices(estimator, arguments, values, seeds, None if solved else devices)
         stack_jobs = (Job(value, seed) for seed in seeds for value in values)
         return [evaluate(models[job], job._replace(family=jobs[0].family)) for job in stack_jobs]
 
     if not elsewhere:
-        yield from map(outcomes, stacks)
+        yield from map(results, stacks)
         return
     parts = -(-joblib.effective_n_jobs() // max(1, len(stacks)))  # so that every worker has a part
-    split_up = [(values[k::parts], seeds) for values, seeds in stacks for k in range(min(parts, len(values)))]
-    yield from run_parallel(outcomes, split_up, None)
+    split_up = [
+        (values[k::parts], seeds)
+        for values, seeds in stacks
+        for k in range(min(parts, len(values)))
+    ]
+    yield from run_parallel(results, split_up, None)
 
 
 def _fit_on_devices(
@@ -353,7 +454,9 @@ def _fit_on_devices(
     seeds: Sequence[int],
     devices: Sequence[str] | None,
 ) -> dict[Job, Any]:
-    """Models of one stack, or of one on each device with every n-th strength, which are independent."""
+    """Models of one stack, or of one on each device with every n-th strength, which are
+    independent.
+    """
     targets: list[str | None] = [None] if devices is None else list(devices)
     parts = [values[k :: len(targets)] for k in range(len(targets))]
 
@@ -363,16 +466,22 @@ def _fit_on_devices(
         for model in models if device is not None else ():
             if model is not None:
                 model.set_params(device=estimator.device)
-        return list(zip([Job(value, seed) for seed in seeds for value in strengths], models, strict=True))
+        return list(
+            zip([Job(value, seed) for seed in seeds for value in strengths], models, strict=True)
+        )
 
-    tasks = [(device, strengths) for device, strengths in zip(targets, parts, strict=True) if strengths]
+    tasks = [
+        (device, strengths) for device, strengths in zip(targets, parts, strict=True) if strengths
+    ]
     if len(tasks) == 1:
         return dict(fit(*tasks[0]))
     with ThreadPoolExecutor(len(tasks)) as pool:
         return dict(pair for pairs in pool.map(fit, *zip(*tasks, strict=True)) for pair in pairs)
 
 
-def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate) -> Iterator[list[Outcome]]:
+def _paths(
+    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate[Result]
+) -> Iterator[list[Result]]:
     """All tolerances of one seed at a time: they share the model that is wrapped."""
     arguments = _fit_arguments(estimator, data)
     for seed in dict.fromkeys(job.seed for job in jobs):
@@ -386,14 +495,21 @@ def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Eva
 
 
 def _fit_arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
-    """The arguments of ``fit``, which it must accept; it needs clusters only if it splits rows itself."""
+    """The arguments of ``fit``, which it must accept; it needs clusters only if it splits rows
+    itself.
+    """
     arguments, accepted = data.arguments(), inspect.signature(estimator.fit).parameters
     if "clusters" not in accepted:
         arguments.pop("clusters", None)
-    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
+    takes_any = any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()
+    )
     for name in () if takes_any else arguments:
         if name not in accepted:
-            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or use another method")
+            raise DataError(
+                f"{type(estimator).__name__}.fit takes no {name}; leave it out, or use another "
+                "method"
+            )
     return arguments
 
 
@@ -401,17 +517,25 @@ def _one_by_one(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate,
+    evaluate: Evaluate[Result],
     *,
     parameter: str,
     n_jobs: int | None,
-) -> Iterator[list[Outcome]]:
+) -> Iterator[list[Result]]:
     if parameter not in estimator.get_params():
-        problem = f"{type(estimator).__name__} has no parameter {parameter!r}"
-        raise DataError(problem, remedy="name the one that trades accuracy for fairness with parameter=...")
+        name = type(estimator).__name__
+        fair = "FairRegressor()" if is_regressor(estimator) else "FairClassifier()"
+        raise DataError(
+            f"{name} has no parameter {parameter!r} that trades accuracy for fairness",
+            remedy=[
+                f"pass {fair}",
+                f"wrap it, as in BarycenterPostprocessor({name}())",
+                "name another parameter with parameter=...",
+            ],
+        )
     arguments = _fit_arguments(estimator, data)
 
-    def fit(job: Job) -> Outcome:
+    def fit(job: Job) -> Result:
         model = estimator_at(estimator, parameter, job)
         try:
             model.fit(**arguments)
@@ -419,54 +543,52 @@ def _one_by_one(
             return evaluate(None, job)
         return evaluate(model, job)
 
-    for outcome in run_parallel(fit, jobs, n_jobs):
-        yield [outcome]
+    for result in run_parallel(fit, jobs, n_jobs):
+        yield [result]
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How :func:`metrifair.frontier` searches: how many models it trains, how it validates them, and where it runs.
+    """How :func:`metrifair.frontier` searches: how many models it trains, how it validates them,
+    and where it runs.
 
     Parameters
     ----------
     seeds : int or list of int, default=1
-        Number of models for each strength, or their seeds. Seeds change initial weights and batches, not the split.
-    folds : int, default=None
-        Number of cross-validation folds, for small data. Training uses all rows but the test rows, and ``select``
-        compares predictions of models that were trained on the other folds. Training takes that many times longer,
-        and limits cannot be certified. None uses the share ``validation`` of the rows.
-    test_folds : int, default=None
-        Number of test folds, for small data: every row is a test row of models that were trained and chosen without
-        it, figures are of all rows, and the models that ``select`` returns are fitted on all rows. Training takes about
-        that many times longer. None uses 5 folds where ``test`` is None, the smallest group that is compared would
-        have fewer than 200 test rows, and there are at most 20,000 rows in all; otherwise a share of the rows.
-    clusters : array of shape (n,), default=None
-        The cluster of each row, such as a person. Rows of one cluster stay together in every split and fold. A row with
-        a missing value is a separate cluster. None treats all rows as independent.
+        Number of models for each strength, or their seeds. Seeds change initial weights and
+        batches, not the split.
     budget : float, default=None
-        Seconds after which no further family is started. The first two families are always trained, and a family that
-        has been started is finished. None sets no limit, except for "auto": 15 seconds, or 60 with more than 20,000
-        rows.
+        Seconds after which no further family is started. The first two families are always trained,
+        and a family that has been started is finished. The result then depends on the speed of the
+        machine. None sets no limit on time: "auto" tries the families whose work, by the number of
+        rows and columns, is within a fixed amount, so that two machines choose the same model.
     families : list of str, default=None
-        Names of the families that "auto" tries, in this order and without a budget. To repeat an earlier frontier, pass
-        its ``list(front.parameters)`` and the same ``random_state``. None tries all families that suit the data.
+        Names of the families that "auto" tries, in this order and without a budget. To repeat an
+        earlier frontier, pass its ``list(front.parameters)`` and the same ``random_state``. None
+        tries all families that suit the data.
     needs_group : bool, default=False
         Whether prediction needs the group. True allows "auto" to try families that need it.
     tolerances : list of float, default=None
-        Values of ``tolerance``, for the families that have this parameter. None uses 21 values from 0 to 1.
+        Values of ``tolerance``, for the families that have this parameter. None uses 21 values from
+        0 to 1.
+    metric : str or callable, default="energy"
+        Distance between distributions that the models of "auto" penalize.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
         Which groups are compared, for estimators without a parameter ``contrast``.
     continuous : "auto", bool or list of str, default=None
-        Numeric attributes, such as age. Training lowers the dependence of the scores on them, and figures compare up to
-        five bands of their values. None uses the estimator's setting, or "auto".
+        Numeric attributes, such as age. Training lowers the dependence of the scores on them, and
+        figures compare up to five bands of their values. None uses the estimator's setting, or
+        "auto".
     n_jobs : int, default=None
-        Number of processes that fit estimators of other libraries. None uses the settings of joblib. With a joblib
-        backend for clusters (``with joblib.parallel_config("dask"):``), its workers train our estimators too.
+        Number of processes that fit estimators of other libraries. None uses the settings of
+        joblib. With a joblib backend for clusters (``with joblib.parallel_config("dask"):``), its
+        workers train our estimators too.
     devices : list of str, default=None
-        Devices that share the strengths of FairClassifier and FairRegressor, such as ["cuda:0", "cuda:1"]. The models
-        do not depend on it. None uses the estimator's device.
+        Devices that share the strengths of FairClassifier and FairRegressor, such as ["cuda:0",
+        "cuda:1"]. The models do not depend on it. None uses the estimator's device.
     ledger : str or Path, default=None
-        File that stores finished models, so that an interrupted run resumes. It needs a ``random_state``.
+        File that stores finished models, so that an interrupted run resumes. It needs a
+        ``random_state``.
 
     Raises
     ------
@@ -482,19 +604,17 @@ class SearchOptions:
     >>> from metrifair import SearchOptions
     >>> SearchOptions(seeds=3).seed_values
     [0, 1, 2]
-    >>> SearchOptions(folds=1)
+    >>> SearchOptions(budget=0)
     Traceback (most recent call last):
-    metrifair.errors.DataError: folds must be an integer from 2 upwards, got 1
+    metrifair.errors.DataError: budget must be a positive number of seconds, got 0
     """
 
     seeds: int | Sequence[int] = 1
-    folds: int | None = None
-    test_folds: int | None = None
-    clusters: Table | None = field(default=None, compare=False)
     budget: float | None = None
     families: Sequence[str] | None = None
     needs_group: bool = False
     tolerances: Sequence[float] | None = None
+    metric: MetricLike = "energy"
     contrast: Contrast = "pairs"
     continuous: Continuous | None = None
     n_jobs: int | None = None
@@ -505,28 +625,37 @@ class SearchOptions:
         if not self.seed_values:
             problem = "must be a number from 1 upwards, or a list of seeds from 0 upwards"
             raise DataError(problem, argument="seeds", received=self.seeds)
-        for name in ("folds", "test_folds"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), least=2)
         self._check_portfolio()
         if self.tolerances is not None:
             distinct_numbers("tolerances", self.tolerances, least=0.0)
         check_known("contrast", self.contrast, CONTRASTS)
-        if self.n_jobs is not None and (not is_integer(self.n_jobs, least=-(2**31)) or self.n_jobs == 0):
-            raise DataError("must be None or an integer other than 0", argument="n_jobs", received=self.n_jobs)
+        if self.n_jobs is not None and (
+            not is_integer(self.n_jobs, least=-(2**31)) or self.n_jobs == 0
+        ):
+            raise DataError(
+                "must be None or an integer other than 0", argument="n_jobs", received=self.n_jobs
+            )
         check_devices(self.devices)
         if not isinstance(self.ledger, str | os.PathLike | None):
-            raise DataError("must be None or the path of a file", argument="ledger", received=self.ledger)
+            raise DataError(
+                "must be None or the path of a file", argument="ledger", received=self.ledger
+            )
 
     def _check_portfolio(self) -> None:
         """Raise a DataError unless the options of "auto" can be used."""
         check_switches(needs_group=self.needs_group)
         if self.budget is not None and (not is_number(self.budget) or self.budget <= 0):
-            raise DataError("must be a positive number of seconds", argument="budget", received=self.budget)
+            raise DataError(
+                "must be a positive number of seconds", argument="budget", received=self.budget
+            )
         names: Any = self.families
         if names is None:
             return
-        if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        if (
+            not isinstance(names, list | tuple)
+            or not names
+            or not all(isinstance(name, str) for name in names)
+        ):
             raise DataError("must be None or a list of names", argument="families", received=names)
         if self.budget is not None:
             problem = "must be omitted with families, because all of them are trained"
@@ -539,10 +668,16 @@ class SearchOptions:
         if is_integer(seeds):
             return list(range(int(seeds)))
         values: list[Any] = list(seeds) if isinstance(seeds, Iterable) else []
-        return list(dict.fromkeys(map(int, values))) if all(is_integer(seed, least=0) for seed in values) else []
+        return (
+            list(dict.fromkeys(map(int, values)))
+            if all(is_integer(seed, least=0) for seed in values)
+            else []
+        )
 
 
-def distinct_numbers(argument: str, received: Any, *, least: float = -inf, otherwise: str = "") -> list[float]:
+def distinct_numbers(
+    argument: str, received: Any, *, least: float = -inf, otherwise: str = ""
+) -> list[float]:
     """The finite numbers of a list, each once, in order of first appearance.
 
     A DataError otherwise; ``otherwise`` describes other values that the argument accepts.
@@ -550,8 +685,16 @@ def distinct_numbers(argument: str, received: Any, *, least: float = -inf, other
     >>> distinct_numbers("strengths", [1, 0, 1])
     [1, 0]
     """
-    values: list[Any] = list(received) if isinstance(received, Iterable) and not isinstance(received, str) else []
-    if not values or not all(isinstance(value, Real) and least <= float(value) < inf for value in values):
+    values: list[Any] = (
+        list(received) if isinstance(received, Iterable) and not isinstance(received, str) else []
+    )
+    if not values or not all(
+        isinstance(value, Real) and least <= float(value) < inf for value in values
+    ):
         lowest = f" from {least:g} upwards" if least > -inf else ""
-        raise DataError(f"must be {otherwise}a list of finite numbers{lowest}", argument=argument, received=received)
+        raise DataError(
+            f"must be {otherwise}a list of finite numbers{lowest}",
+            argument=argument,
+            received=received,
+        )
     return list(dict.fromkeys(values))

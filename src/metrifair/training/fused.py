@@ -1,23 +1,28 @@
-"""The step of a stack of linear models or networks with one hidden layer as five Triton kernels: most frontiers on CUDA
-use it.
+"""The step of a stack of linear models or networks with one hidden layer as five Triton kernels:
+most frontiers on CUDA use it.
 
-torch's own step is some 90 small kernels, most of which wait for memory. Here one tile of rows and models stays in
-registers from the features to the slopes. A linear model has one unit, which is its output:
+torch's own step is some 90 small kernels, most of which wait for memory. Here one tile of rows and
+models stays in registers from the features to the slopes. A linear model has one unit, which is its
+output:
 
 1. ``_gather`` copies the rows of the batch and standardizes them for each seed.
-2. ``_forward`` multiplies a tile of rows with the first layer of several models at once. From the hidden units, which
-   are stored for the backward pass, it computes the outputs and the slope of the loss by each.
-3. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on both sides of each
-   how many are below, and adds strength times the slope of the energy distance. A score and its row are sorted as one
-   64-bit word. Counts are integers; equal scores count half, in any order, as they do on the CPU: a scan from
-   the left finds the start of a run of equal scores, one from the right its end.
-4. ``_backward`` computes the slopes of hidden units from those of outputs and multiplies them with the same rows. If
-   rows are split, each part writes its own gradients: sums have one order, and a step repeats to the last bit.
+2. ``_forward`` multiplies a tile of rows with the first layer of several models at once. From the
+   hidden units, which are stored for the backward pass, it computes the outputs and the slope of
+   the loss by each.
+3. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on
+   both sides of each how many are below, and adds strength times the slope of the energy distance.
+   A score and its row are sorted as one 64-bit word. Counts are integers; equal scores count half,
+   in any order, as they do on the CPU: a scan from the left finds the start of a run of equal
+   scores, one from the right its end.
+4. ``_backward`` computes the slopes of hidden units from those of outputs and multiplies them with
+   the same rows. If rows are split, each part writes its own gradients: sums have one order, and a
+   step repeats to the last bit.
 5. ``_adam`` adds up the parts and updates the parameters.
 
-Products are taken three times in TF32 (the leading bits, and both mixed terms), as precise as single precision.
-Less frequent cases use ``Stack.step``: other metrics and losses, sides of several cells, deeper networks,
-double precision; ``fused_step`` returns None there, and where Triton is missing, which comes with torch's CUDA builds.
+Products are taken three times in TF32 (the leading bits, and both mixed terms), as precise as
+single precision. Less frequent cases use ``Stack.step``: other metrics and losses, sides of several
+cells, deeper networks, double precision; ``fused_step`` returns None there, and where Triton is
+missing, which comes with torch's CUDA builds.
 """
 
 # ruff: noqa: PLR0917 (kernels are called by position)
@@ -46,19 +51,39 @@ except ImportError:  # as on machines without CUDA
 _MOST_ROWS = 2**14  # sorted by one program
 _MOST_UNITS = 64
 _LARGEST = 2**31 - 1  # place in an array
-_TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; terms of the sums of one product
+# hidden units, of one model or several; rows; terms of the sums of one product
+_TILE = 64
+_ROWS = 32
+_STEP = 16
 _PROGRAMS = 528  # enough to keep all multiprocessors busy
 _ANY = (  # arguments whose values no kernel is compiled for
-    *("chosen", "weight", "strength", "rate", "features", "models", "seeds", "seed_units", "size", "left", "length"),
+    *(
+        "chosen",
+        "weight",
+        "strength",
+        "rate",
+        "features",
+        "models",
+        "seeds",
+        "seed_units",
+        "size",
+        "left",
+        "length",
+    ),
     "parts",
 )
 
 
 def _kernel(function: Any) -> Any:
-    """The function as a kernel. Compiling takes seconds, so that one kernel serves data of nearly every shape."""
+    """The function as a kernel.
+
+    Compiling takes seconds, so that one kernel serves data of nearly every shape.
+    """
     if triton is None:
         return function
-    return triton.jit(do_not_specialize=[name for name in signature(function).parameters if name in _ANY])(function)
+    return triton.jit(
+        do_not_specialize=[name for name in signature(function).parameters if name in _ANY]
+    )(function)
 
 
 @_kernel
@@ -73,20 +98,28 @@ def _gather(
     x, y, chosen, mean, scale, values, label, n, features, width, seeds, seed_units, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Labels of the rows, (seeds, n), and their features in the seed's units, 0 beyond the last, as both products read
-    them: (seeds, n, width) and (seeds, width, n), of each the leading bits and the rest."""
-    seed, column = tl.program_id(2), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    """Labels of the rows, (seeds, n), and their features in the seed's units, 0 beyond the last, as
+    both products read them: (seeds, n, width) and (seeds, width, n), of each the leading bits and
+    the rest.
+    """
+    seed = tl.program_id(2)
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row = tl.load(chosen + seed * n + at, mask=at < n, other=0)
     tl.store(label + seed * n + at, tl.load(y + row), mask=(at < n) & (tl.program_id(1) == 0))
     valid = column < features
-    value = tl.load(x + row[:, None] * features + column[None, :], mask=(at < n)[:, None] & valid[None, :], other=0.0)
+    value = tl.load(
+        x + row[:, None] * features + column[None, :],
+        mask=(at < n)[:, None] & valid[None, :],
+        other=0.0,
+    )
     center = tl.load(mean + seed * seed_units + column, mask=valid, other=0.0)
     spread = tl.load(scale + seed * seed_units + column, mask=valid, other=1.0)
     value = tl.where(valid[None, :], (value - center[None, :]) / spread[None, :], 0.0)
     high, low = _split(value)
     inside = (at < n)[:, None] & (column < width)[None, :]
-    where, size = values + (seed * n + at)[:, None] * width + column[None, :], seeds * n * width
+    where = values + (seed * n + at)[:, None] * width + column[None, :]
+    size = seeds * n * width
     tl.store(where, high, mask=inside)
     tl.store(where + size, low, mask=inside)
     where = values + 2 * size + (seed * width + column)[:, None] * n + at[None, :]
@@ -96,7 +129,9 @@ def _gather(
 
 @_kernel
 def _product(left, right_high, right_low, total):
-    """total + left @ right in single precision: three products in TF32, without that of the last bits of both."""
+    """total + left @ right in single precision: three products in TF32, without that of the
+    last bits of both.
+    """
     high, low = _split(left)
     total = tl.dot(low, right_high, total, input_precision="tf32")
     total = tl.dot(high, right_low, total, input_precision="tf32")
@@ -109,11 +144,15 @@ def _forward(
     UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     IS_BINARY: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """Hidden units (seeds, models, units, n), outputs (seeds, models, n) and the slope of the loss by these."""
-    tile, seed = tl.program_id(0), tl.program_id(2)
+    """Hidden units (seeds, models, units, n), outputs (seeds, models, n) and the slope of the
+    loss by these.
+    """
+    tile = tl.program_id(0)
+    seed = tl.program_id(2)
     at = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, TOGETHER * PADDED)
-    model, unit = tile * TOGETHER + place // PADDED, place % PADDED
+    model = tile * TOGETHER + place // PADDED
+    unit = place % PADDED
     valid = (model < models) & (unit < UNITS)
     hidden_unit = (seed * models + model) * UNITS + unit
     total = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
@@ -123,12 +162,18 @@ def _forward(
         high = tl.load(where, mask=(at < n)[None, :], other=0.0)
         low = tl.load(where + seeds * n * width, mask=(at < n)[None, :], other=0.0)
         inside = valid[:, None] & (column < features)[None, :]
-        weights = tl.load(w0 + hidden_unit[:, None] * features + column[None, :], mask=inside, other=0.0)
+        weights = tl.load(
+            w0 + hidden_unit[:, None] * features + column[None, :], mask=inside, other=0.0
+        )
         total = _product(weights, high, low, total)
     total += tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None]
     if hidden is not None:
         total = tl.maximum(total, 0.0)
-        tl.store(hidden + hidden_unit[:, None] * n + at[None, :], total, mask=valid[:, None] & (at < n)[None, :])
+        tl.store(
+            hidden + hidden_unit[:, None] * n + at[None, :],
+            total,
+            mask=valid[:, None] & (at < n)[None, :],
+        )
         total *= tl.load(w1 + hidden_unit, mask=valid, other=0.0)[:, None]
 
     model = tile * TOGETHER + tl.arange(0, TOGETHER)
@@ -138,7 +183,11 @@ def _forward(
         result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
     label = tl.load(y + seed * n + at, mask=at < n, other=0.0)[None, :]
     loss_weight = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
-    loss_slope = loss_weight * (tl.sigmoid(result) - label) if IS_BINARY else 2 * loss_weight * (result - label)
+    loss_slope = (
+        loss_weight * (tl.sigmoid(result) - label)
+        if IS_BINARY
+        else 2 * loss_weight * (result - label)
+    )
     if SCALED:
         loss_slope /= 1 + tl.load(strength + model, mask=valid, other=0.0)[:, None]
     where = (seed * models + model)[:, None] * n + at[None, :]
@@ -164,7 +213,9 @@ def _compare(
     output, slope, rows, strength, share, within, across, size, left, n, models,
     BLOCK: tl.constexpr, OF_PREDICTIONS: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """Add strength x the slope of the energy distance between the first ``left`` of some rows and the others."""
+    """Add strength x the slope of the energy distance between the first ``left`` of some rows
+    and the others.
+    """
     program = tl.program_id(0)
     place = tl.arange(0, BLOCK)
     row = tl.load(rows + place, mask=place < size, other=0)
@@ -173,17 +224,21 @@ def _compare(
     score = tl.where(place < size, score, float("inf"))
     word = _as_ordered(score.to(tl.int32, bitcast=True)).to(tl.int64) << 32 | place.to(tl.int64)
     word = tl.sort(word)
-    ordered, origin = (word >> 32).to(tl.int32), (word & 0xFFFFFFFF).to(tl.int32)
+    ordered = (word >> 32).to(tl.int32)
+    origin = (word & 0xFFFFFFFF).to(tl.int32)
 
     is_left = (origin < left).to(tl.int32)
     through = tl.cumsum(is_left, 0)
     two = 2 * BLOCK  # a place and a count in one integer
     first = tl.associative_scan((ordered, place * two + through - is_left), 0, _as_before)[1]
     last = tl.associative_scan((ordered, place * two + through), 0, _as_before, reverse=True)[1]
-    twice_left, twice_all = first % two + last % two, first // two + last // two + 1
-    a, b = twice_left - left, twice_all - twice_left - (size - left)
+    twice_left = first % two + last % two
+    twice_all = first // two + last // two + 1
+    a = twice_left - left
+    b = twice_all - twice_left - (size - left)
     seed = program // models
-    of_left, of_right = tl.load(within + 2 * seed), tl.load(within + 2 * seed + 1)
+    of_left = tl.load(within + 2 * seed)
+    of_right = tl.load(within + 2 * seed + 1)
     added = tl.where(is_left == 1, across * b - of_left * a, across * a - of_right * b)
     if OF_PREDICTIONS:
         score = _as_ordered(ordered).to(tl.float32, bitcast=True)
@@ -201,25 +256,33 @@ def _backward(
 ):  # fmt: skip
     """Gradients by all parameters, from a part of the rows: (parts, length)."""
     across = tl.cdiv(features, COLUMNS)
-    tile, block = tl.program_id(0) // across, tl.program_id(0) % across
-    part, seed = tl.program_id(1), tl.program_id(2)
+    tile = tl.program_id(0) // across
+    block = tl.program_id(0) % across
+    part = tl.program_id(1)
+    seed = tl.program_id(2)
     place = tl.arange(0, TOGETHER * PADDED)
-    model, unit = tile * TOGETHER + place // PADDED, place % PADDED
+    model = tile * TOGETHER + place // PADDED
+    unit = place % PADDED
     valid = (model < models) & (unit < UNITS)
     hidden_unit = (seed * models + model) * UNITS + unit
     column = block * COLUMNS + tl.arange(0, COLUMNS)
     of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
-    of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)  # sums over rows come last: each would be a barrier
+    # sums over rows come last: each would be a barrier
+    of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
     of_w1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
     of_b1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
     end = tl.minimum(n, (part + 1) * rows_of_part)
     for start in range(part * rows_of_part, end, ROWS):
         at = start + tl.arange(0, ROWS)
         inside = valid[:, None] & (at < end)[None, :]
-        output_slope = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
+        output_slope = tl.load(
+            slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0
+        )
         hidden_slope = output_slope
         if hidden is not None:
-            activation = tl.load(hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0)
+            activation = tl.load(
+                hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0
+            )
             last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
             hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
             of_w1 += output_slope * activation
@@ -230,7 +293,8 @@ def _backward(
         low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
         of_w0 = _product(hidden_slope, high, low, of_w0)
         of_b0 += hidden_slope
-    gradient += part * length  # parameters follow each other as in the stack's vector: w0, b0, w1, b1
+    # parameters follow each other as in the stack's vector: w0, b0, w1, b1
+    gradient += part * length
     inside = valid[:, None] & (column < features)[None, :]
     tl.store(gradient + hidden_unit[:, None] * features + column[None, :], of_w0, mask=inside)
     count = seeds * models * UNITS
@@ -269,7 +333,9 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     """The step on batches of ``size`` rows, or None if these kernels do not support the stack."""
     if triton is None or not _is_supported(stack, size):
         return None
-    adam, objective, (mean, scale) = stack.adam, stack.objective, stack.scaling
+    adam = stack.adam
+    objective = stack.objective
+    mean, scale = stack.scaling
     w0, b0, *last = (value.detach() for value in adam.parameters.values())
     w1, b1 = last or (None, None)
     seeds, models, units, features = w0.shape
@@ -277,12 +343,15 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     values = w0.new_empty(4, seeds, size, width)
     hidden = w0.new_empty(seeds, models, units, size) if last else None
     outputs, slopes = w0.new_empty(2, seeds, models, size)
-    labels, y = stack.y.to(w0.dtype), w0.new_empty(seeds, size)
+    labels = stack.y.to(w0.dtype)
+    y = w0.new_empty(seeds, size)
     seed_units = features if len(mean) > 1 else 0
     compare = _comparisons(stack, outputs, slopes)
-    padded, columns = triton.next_power_of_2(units), min(2 * _TILE, triton.next_power_of_2(width))
+    padded = triton.next_power_of_2(units)
+    columns = min(2 * _TILE, triton.next_power_of_2(width))
     tile_models = max(1, _TILE // padded)
-    tiles, across = triton.cdiv(models, tile_models), triton.cdiv(features, columns)
+    tiles = triton.cdiv(models, tile_models)
+    across = triton.cdiv(features, columns)
     part_rows = _STEP * triton.cdiv(size, _STEP * triton.cdiv(_PROGRAMS, tiles * across * seeds))
     parts = triton.cdiv(size, part_rows)
     gradient = adam.vector.new_empty(parts, len(adam.vector))
@@ -332,10 +401,16 @@ def _is_supported(stack: Stack, size: int) -> bool:
 
 def _comparisons(stack: Stack, outputs: Tensor, slopes: Tensor) -> Callable[[], None]:
     """A function that adds strength x the slopes of all comparisons to those of the outputs."""
-    objective, (seeds, models, size) = stack.objective, outputs.shape
+    objective = stack.objective
+    seeds, models, size = outputs.shape
     of_predictions = objective.task.name == BINARY.name and objective.penalize == "prediction"
     comparisons = [
-        (side, share, torch.arange(size, device=outputs.device)[side.rows], _pair_weights(stack, side))
+        (
+            side,
+            share,
+            torch.arange(size, device=outputs.device)[side.rows],
+            _pair_weights(stack, side),
+        )
         for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
     ]
 

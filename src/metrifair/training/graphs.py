@@ -12,9 +12,12 @@ from metrifair.training.fused import fused_step
 from metrifair.training.stack import Epoch, Stack
 
 Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
-"""The steps on the batches of an epoch, or of a part of it, each at its strengths and learning rate."""
+"""The steps on the batches of an epoch, or of a part of it, each at its strengths and learning
+rate.
+"""
 
-_RECORDED = 32  # steps in one graph, at most: starting a graph takes the host as long for one step as for many
+# steps in one graph, at most: starting a graph takes the host as long for one step as for many
+_RECORDED = 32
 
 
 def record_steps(stack: Stack, like: Epoch) -> Steps:
@@ -41,19 +44,23 @@ def _record(stack: Stack, size: int, steps: int) -> Steps:
     step = fused_step(stack, size) or stack.step
     rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
     weights = torch.ones_like(rows, dtype=stack.x.dtype)
-    strengths, rates = stack.strength.repeat(steps, 1), stack.adam.learning_rate.repeat(steps)
+    strengths = stack.strength.repeat(steps, 1)
+    rates = stack.adam.learning_rate.repeat(steps)
     saved = stack.adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
+        # libraries set themselves up during the first calls, which may not be recorded
+        for _ in range(3):
             step(rows[0], weights[0])
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
+    # other threads may train on other devices
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for place in range(steps):
-            stack.strength, stack.adam.learning_rate = strengths[place], rates[place]
+            stack.strength = strengths[place]
+            stack.adam.learning_rate = rates[place]
             step(rows[place], weights[place])
         stack.give_up()
     stack.adam.restore(saved)

@@ -20,7 +20,15 @@ from torch import Tensor
 from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.metrics.registry import Estimate, facts_for, least_samples
 from metrifair.support.progress import Progress
-from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, compute_scaling, member
+from metrifair.training.models import (
+    Model,
+    Network,
+    Parameters,
+    Predictor,
+    Scaling,
+    compute_scaling,
+    member,
+)
 from metrifair.training.objective import Objective, constant_output
 from metrifair.training.stack import (
     Epoch,
@@ -29,7 +37,6 @@ from metrifair.training.stack import (
     SeedOutputs,
     Stack,
     make_stack,
-    membership_epochs,
     send,
     stratified_epochs,
 )
@@ -41,38 +48,46 @@ _NUMBERS_AT_ONCE = 2**20
 
 @dataclass(frozen=True, eq=False)
 class RowsObjective:
-    """Risk + strength x unfairness of fixed rows of each seed, evaluated exactly; very many rows are thinned."""
+    """Risk + strength x unfairness of fixed rows of each seed, evaluated exactly; very many
+    rows are thinned.
+    """
 
     objective: Objective
     rows: tuple[Tensor, ...]  # of each seed
     batches: tuple[Batch, ...]
 
     @classmethod
-    def from_rows(cls, data: Samples, rows: Sequence[Tensor], objective: Objective, *, like: Tensor) -> RowsObjective:
+    def from_rows(
+        cls, data: Samples, rows: Sequence[Tensor], objective: Objective, *, like: Tensor
+    ) -> RowsObjective:
         """The objective on these rows of each seed, with the dtype and the device of ``like``.
 
-        The distance is that of the rows, unless the objective estimates that of the population. Comparisons with too
-        few rows in some seed are left out.
+        The distance is that of the rows, unless the objective estimates that of the population.
+        Comparisons with too few rows in some seed are left out.
         """
         data = replace(data, x=data.x[:, :0], weight=data.weight.double())
-        unbiased = objective.estimate == "population" and data.shares is None
-        estimate: Estimate = "population" if unbiased else "batch"
+        estimate: Estimate = "population" if objective.estimate == "population" else "batch"
         least = least_samples(objective.metric, estimate)
         by_seed = [plug_in_sides(objective.comparisons, data.take(part)) for part in rows]
         enough = [
             all(min(side.counts) >= comparison.needs(least) for side in sides)
             for comparison, *sides in zip(objective.comparisons, *by_seed, strict=True)
         ]
-        objective = replace(objective, comparisons=tuple(compress(objective.comparisons, enough)), estimate=estimate)
+        objective = replace(
+            objective, comparisons=tuple(compress(objective.comparisons, enough)), estimate=estimate
+        )
         most = _MOST_PAIRED if facts_for(objective.metric).by_pairs else _MOST_SCORES
-        thinned, batches = [], []
+        thinned = []
+        batches = []
         for part, all_sides in zip(rows, by_seed, strict=True):
             work = sum(sum(side.counts) for side in compress(all_sides, enough))
             chosen = part[thin_rows(data.cell[part], max(work, len(part)), most)]
             samples = data.take(chosen)
             sides = plug_in_sides(objective.comparisons, samples.to(like))
             thinned.append(chosen.to(like.device))
-            batches.append(Batch(samples.with_weight(samples.weight / samples.weight.mean()).to(like), sides))
+            batches.append(
+                Batch(samples.with_weight(samples.weight / samples.weight.mean()).to(like), sides)
+            )
         generator = torch.Generator(like.device).manual_seed(0)
         return cls(replace(objective, generator=generator), tuple(thinned), tuple(batches))
 
@@ -81,7 +96,8 @@ class RowsObjective:
         """The objective (seeds, strengths) of models with these outputs."""
         by_seed = []
         for seed, (rows, batch) in enumerate(zip(self.rows, self.batches, strict=True)):
-            at_once, values = max(1, _NUMBERS_AT_ONCE // len(rows)), []
+            at_once = max(1, _NUMBERS_AT_ONCE // len(rows))
+            values = []
             for begin in range(0, len(strengths), at_once):
                 part = slice(begin, begin + at_once)
                 self.objective.generator.manual_seed(0)  # the same projections for all models
@@ -92,7 +108,8 @@ class RowsObjective:
 
 
 def thin_rows(cell: Tensor, work: int, most: int) -> Tensor:
-    """Every row, or every second, third ... of each cell if there is too much work; at least two of each cell.
+    """Every row, or every second, third ... of each cell if there is too much work; at least two of
+    each cell.
 
     >>> thin_rows(torch.tensor([0, 0, 0, 0, 0, 1]), work=12, most=4)
     tensor([0, 1, 3, 5])
@@ -104,11 +121,14 @@ def thin_rows(cell: Tensor, work: int, most: int) -> Tensor:
 
 
 class BestWeights:
-    """The weights of each model with the lowest objective on validation rows, until it has not improved for long."""
+    """The weights of each model with the lowest objective on validation rows, until it has not
+    improved for long.
+    """
 
     def __init__(self, parameters: Parameters, validator: RowsObjective, patience: int) -> None:
         first = next(iter(parameters.values()))
-        self.validator, self.patience = validator, patience
+        self.validator = validator
+        self.patience = patience
         self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
         self.value = torch.full(first.shape[:2], torch.inf, dtype=first.dtype, device=first.device)
         self.epoch = torch.zeros(first.shape[:2], dtype=torch.long, device=first.device)
@@ -118,13 +138,14 @@ class BestWeights:
     def update(self, stack: Stack, strengths: Tensor, epoch: int, *, growth: float) -> bool:
         """Keep the weights of models that improved; return whether all models have stopped.
 
-        Patience counts after the epochs in which strengths grow, ``growth``. A stopped model is not updated, so
-        that it does not depend on the other models of the stack.
+        Patience counts after the epochs in which strengths grow, ``growth``. A stopped model is not
+        updated, so that it does not depend on the other models of the stack.
         """
         current = stack.adam.parameters
         value = self.validator(stack.seed_outputs(current), strengths)
         better = (value < self.value) & ~self.stopped
-        self.value[better], self.epoch[better] = value[better], epoch
+        self.value[better] = value[better]
+        self.epoch[better] = epoch
         for name, best in self.parameters.items():
             best[better] = current[name][better]
         since = torch.where(strengths > 0, self.epoch.clamp_min(math.ceil(growth)), self.epoch)
@@ -135,8 +156,9 @@ class BestWeights:
 _STEPS_SENT = 1024  # strengths and learning rates of so many steps are sent to the device together
 _UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
-"""Multiplications of a forward step, about: rows x parameters. If other processes use both cores, two threads take 2.2
-times as long as one for 2^25 multiplications, and as long as one for 2^30."""
+"""Multiplications of a forward step, about: rows x parameters. If other processes use both cores,
+two threads take 2.2 times as long as one for 2^25 multiplications, and as long as one for 2^30.
+"""
 
 
 class TrainedStack(NamedTuple):
@@ -152,7 +174,9 @@ class TrainedStack(NamedTuple):
         """The model at these places of the stack, on the CPU."""
         parameters = member(self.parameters, seed, strength)
         scaling = Scaling(*(part[seed : seed + 1].cpu() for part in self.scaling))
-        return Predictor(self.model, {name: value.cpu() for name, value in parameters.items()}, scaling)
+        return Predictor(
+            self.model, {name: value.cpu() for name, value in parameters.items()}, scaling
+        )
 
 
 def train(
@@ -165,6 +189,7 @@ def train(
     schedule: Schedule,
     rows: Sequence[Tensor] | None = None,
     validation: Sequence[Tensor] | None = None,
+    validated: Estimate = "population",
     source: EpochSource | None = None,
     path: bool = False,
     standardize: bool = True,
@@ -173,30 +198,50 @@ def train(
 ) -> TrainedStack:
     """Train models of every seed (initialization and batches) and every strength.
 
-    ``rows`` gives each seed its training rows; by default all seeds use all rows. With ``validation`` rows of each seed
-    a model keeps the weights with the lowest objective there. ``source`` replaces stratified batches. With ``path``
-    strengths are trained one after the other, each from the end of the one before. Models are trained in double
-    precision if every batch is the whole data set, else in single precision.
+    ``rows`` gives each seed its training rows; by default all seeds use all rows. With
+    ``validation`` rows of each seed a model keeps the weights with the lowest objective there;
+    ``validated`` is what their distance estimates (by default, they are fresh rows of the
+    population).
+    ``source`` replaces stratified batches. With ``path`` strengths are trained one after the other,
+    each from the end of the one before. Models are trained in double precision if every batch is
+    the whole data set, else in single precision.
     """
     seed_rows = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
-    if source is None and data.shares is not None:
-        source = membership_epochs(data, seed_rows, objective, batch_size=schedule.batch_size)
-    source = source or stratified_epochs(data, seed_rows, objective, batch_size=schedule.batch_size, device=device)
+    source = source or stratified_epochs(
+        data,
+        seed_rows,
+        objective,
+        batch_size=schedule.batch_size,
+        steps=schedule.steps,
+        device=device,
+    )
     if not any(strengths):
         source = source._replace(sides=())
     scaling = compute_scaling(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
     target = torch.device(device)
     stack = make_stack(
-        data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=target
+        data,
+        model,
+        objective,
+        scaling,
+        source,
+        schedule=schedule,
+        strengths=rounds[0],
+        seeds=seeds,
+        device=target,
     )
     validator = None
-    if validation is not None:  # fresh rows of the population
-        validator = RowsObjective.from_rows(data, validation, replace(objective, estimate="population"), like=stack.x)
+    if validation is not None:
+        validator = RowsObjective.from_rows(
+            data, validation, replace(objective, estimate=validated), like=stack.x
+        )
     with _computing_on(target, source.size * len(stack.adam.vector)):
         constants = None
         if schedule.from_constant and isinstance(model, Network):
-            constants = torch.stack([_constant(data, part, objective, model.outputs) for part in seed_rows])
+            constants = torch.stack(
+                [_constant(data, part, objective, model.outputs) for part in seed_rows]
+            )
             stack.begin_near(constants)
         parameters, failed, epochs = _run_epochs(
             stack, source, schedule, rounds, seeds=seeds, validator=validator, verbose=verbose
@@ -210,11 +255,17 @@ def train(
 
 
 def _computing_on(device: torch.device, multiplications: int) -> AbstractContextManager[None]:
-    """A context for the steps of a stack: on its CUDA device, or on one thread of the CPU if steps are small."""
+    """A context for the steps of a stack: on its CUDA device, or on one thread of the CPU if
+    steps are small.
+    """
     if device.type == "cuda":
         return torch.cuda.device(device)  # for streams and graphs
     torch.get_num_threads()  # one_thread needs torch's settings read
-    return one_thread() if device.type == "cpu" and multiplications <= _MOST_ON_ONE_THREAD else nullcontext()
+    return (
+        one_thread()
+        if device.type == "cpu" and multiplications <= _MOST_ON_ONE_THREAD
+        else nullcontext()
+    )
 
 
 def _run_epochs(
@@ -227,11 +278,17 @@ def _run_epochs(
     validator: RowsObjective | None,
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """The parameters at the end of every round of strengths, where training failed, and the number of epochs."""
+    """The parameters at the end of every round of strengths, where training failed, and the
+    number of epochs.
+    """
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
-    best = None if validator is None else BestWeights(stack.adam.parameters, validator, schedule.patience)
+    best = (
+        None
+        if validator is None
+        else BestWeights(stack.adam.parameters, validator, schedule.patience)
+    )
 
     def draw() -> Epoch:
         return source.draw(generators, stack.outputs).on(stack.x.device, stack.x.dtype)
@@ -248,16 +305,30 @@ def _run_epochs(
             if epoch < total:  # while the device still computes
                 batches = draw()
             growth = schedule.growth * schedule.epochs
-            stopped = best is not None and best.update(stack, stack.x.new_tensor(strength), round_epoch, growth=growth)
+            stopped = best is not None and best.update(
+                stack, stack.x.new_tensor(strength), round_epoch, growth=growth
+            )
             if round_epoch == schedule.epochs or stopped:
-                epochs = torch.full_like(stack.failed, round_epoch, dtype=torch.long) if best is None else best.epoch
-                ends.append((*stack.end(stack.adam.parameters if best is None else best.parameters), epochs))
+                epochs = (
+                    torch.full_like(stack.failed, round_epoch, dtype=torch.long)
+                    if best is None
+                    else best.epoch
+                )
+                ends.append(
+                    (*stack.end(stack.adam.parameters if best is None else best.parameters), epochs)
+                )
             if progress is not None:
                 progress.show(epoch)
             if stopped:
                 break
-    parameters = {name: torch.cat([end[0][name] for end in ends], 1) for name in stack.adam.parameters}
-    return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
+    parameters = {
+        name: torch.cat([end[0][name] for end in ends], 1) for name in stack.adam.parameters
+    }
+    return (
+        parameters,
+        torch.cat([end[1] for end in ends], 1),
+        torch.cat([end[2] for end in ends], 1),
+    )
 
 
 def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None]:
@@ -269,14 +340,23 @@ def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None
     return record_steps(stack, like)
 
 
-def _plan(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]) -> Iterator[tuple[Tensor, ...]]:
+def _plan(
+    stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]
+) -> Iterator[tuple[Tensor, ...]]:
     """Strengths (steps, strengths) and learning rates (steps,) of the steps of each epoch."""
-    strength, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
+    strength = torch.tensor(strengths, dtype=stack.x.dtype)
+    total = steps * schedule.epochs
     at_once = steps * max(1, _STEPS_SENT // steps)
     for first in range(0, total, at_once):
         places = range(first, min(total, first + at_once))
-        decayed = [schedule.learning_rate * schedule.learning_rate_decay ** (place // steps) for place in places]
-        rates = [rate * schedule.rate_at(place / total) for rate, place in zip(decayed, places, strict=True)]
+        decayed = [
+            schedule.learning_rate * schedule.learning_rate_decay ** (place // steps)
+            for place in places
+        ]
+        rates = [
+            rate * schedule.rate_at(place / total)
+            for rate, place in zip(decayed, places, strict=True)
+        ]
         parts = (
             schedule.strengths_at([(place + 1) / total for place in places], strength),
             torch.tensor(rates, dtype=torch.float64),
@@ -287,27 +367,40 @@ def _plan(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[floa
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:
     """The constant output (1, outputs) that fits these rows best."""
     samples = Samples(data.x[:0], data.y[rows], data.cell[rows], data.weight[rows].double())
-    constant = constant_output(objective.task, samples.y, objective.loss_weight(samples), outputs, added=_UNSEEN)
+    constant = constant_output(
+        objective.task, samples.y, objective.loss_weight(samples), outputs, added=_UNSEEN
+    )
     return constant.unsqueeze(0)
 
 
 def _or_constants(
-    stack: Stack, parameters: Parameters, flat: Parameters, rows: RowsObjective, strengths: Sequence[float]
+    stack: Stack,
+    parameters: Parameters,
+    flat: Parameters,
+    rows: RowsObjective,
+    strengths: Sequence[float],
 ) -> dict[str, Tensor]:
     """The networks, or constant ones where these have a lower objective on the training rows."""
     strength = torch.tensor(strengths).to(stack.x)
-    lower = rows(stack.seed_outputs(flat), strength) < rows(stack.seed_outputs(parameters), strength)
+    lower = rows(stack.seed_outputs(flat), strength) < rows(
+        stack.seed_outputs(parameters), strength
+    )
     lower &= strength > 0
-    return {name: torch.where(lower[..., None, None], flat[name], value) for name, value in parameters.items()}
+    return {
+        name: torch.where(lower[..., None, None], flat[name], value)
+        for name, value in parameters.items()
+    }
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within this, torch runs the calling thread's operations on that thread alone; other threads are not affected.
+    """Within this, torch runs the calling thread's operations on that thread alone; other threads
+    are not affected.
 
-    Threads that wait for each other many times a second wait much longer on a busy machine. torch.set_num_threads would
-    also reach threads that are started meanwhile; OpenMP's own setting belongs to the thread that sets it. torch must
-    be loaded, and have read its settings in this thread (torch.get_num_threads does that): it would undo this later.
+    Threads that wait for each other many times a second wait much longer on a busy machine.
+    torch.set_num_threads would also reach threads that are started meanwhile; OpenMP's own setting
+    belongs to the thread that sets it. torch must be loaded, and have read its settings in this
+    thread (torch.get_num_threads does that): it would undo this later.
 
     >>> import torch
     >>> before = torch.get_num_threads()

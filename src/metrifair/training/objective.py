@@ -18,7 +18,13 @@ from metrifair.metrics.dependence import dependence_slopes, dependence_value, sl
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients
-from metrifair.metrics.registry import Estimate, MetricLike, least_samples, training_metric, vector_metric
+from metrifair.metrics.registry import (
+    Estimate,
+    MetricLike,
+    least_samples,
+    training_metric,
+    vector_metric,
+)
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Combine, Comparison, Sides, check_dependences, penalty_weights
 from metrifair.problem.criteria import SCORES, STATISTICAL_PARITY, Criterion, Penalize
@@ -38,8 +44,8 @@ class Terms(NamedTuple):
 class Objective:
     """The objective of training: the mean loss, and the metric combined over all comparisons.
 
-    For energy, cramer and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient is that of the
-    estimated distance in the mean over batches; anything else is biased on batches.
+    For energy, cramer and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient
+    is that of the estimated distance in the mean over batches; anything else is biased on batches.
 
     Parameters
     ----------
@@ -52,10 +58,11 @@ class Objective:
     metric : str or callable, default="energy"
         How distributions are compared.
     estimate : {"rows", "population", "batch"}, default="rows"
-        The estimand of a batch: the distance of the training rows, or that of the population, both without bias, where
-        the metric has such an estimate; or its own.
+        The estimand of a batch: the distance of the training rows, or that of the population, both
+        without bias, where the metric has such an estimate; or its own.
     combine : {"mean", "sum"}, default="mean"
-        Average over pairs of groups and control strata, and sum over sets of labels and attributes; or sum everything.
+        Average over pairs of groups and control strata, and sum over sets of labels and attributes;
+        or sum everything.
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
     rho : callable, default=None
@@ -131,11 +138,15 @@ class Objective:
         if not self.class_weight:
             return samples.weight
         return (
-            samples.weight * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[samples.y.long()]
+            samples.weight
+            * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[
+                samples.y.long()
+            ]
         )
 
     def is_counted(self, sides: Sequence[Sides]) -> bool:
-        """Whether slopes can be counted: energy distances of predictions or outputs without weights.
+        """Whether slopes can be counted: energy distances of predictions or outputs without
+        weights.
 
         Parameters
         ----------
@@ -150,7 +161,10 @@ class Objective:
         return (
             self.criterion.score == "prediction"
             and self._is_linear(sides)
-            and (self.task.name == BINARY.name or self.task.loss is REGRESSION_LOSSES["squared_error"])
+            and (
+                self.task.name == BINARY.name
+                or self.task.loss is REGRESSION_LOSSES["squared_error"]
+            )
         )
 
     def _is_linear(self, sides: Sequence[Sides]) -> bool:
@@ -160,13 +174,18 @@ class Objective:
             and self.rho is None
             and all(
                 side.dependence is not None
-                or (side.weights is None and len(side.left + side.right) == 2 and min(side.counts) >= self.least)
+                or (
+                    side.weights is None
+                    and len(side.left + side.right) == 2
+                    and min(side.counts) >= self.least
+                )
                 for side in sides
             )
         )
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
-        """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
+        """The derivative of risk + strength x unfairness by each output (n,), by counting and
+        without autograd.
 
         Parameters
         ----------
@@ -184,14 +203,19 @@ class Objective:
         """
         if not self.is_counted(batch.sides):
             return None
-        weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
+        weight = self.loss_weight(batch.samples).numpy() / len(output)
+        y = batch.samples.y.numpy()
         if self.task.name == BINARY.name:  # a task that came from another process is another object
             score = 1 / (1 + np.exp(-output))
-            link, loss_slope = score * (1 - score), weight * (score - y)
+            link = score * (1 - score)
+            loss_slope = weight * (score - y)
         else:
-            score, link, loss_slope = output, np.ones(1), 2 * weight * (output - y)
+            score = output
+            link = np.ones(1)
+            loss_slope = 2 * weight * (output - y)
         if self.penalize == "output":
-            score, link = output, np.ones(1)
+            score = output
+            link = np.ones(1)
         slope = np.zeros(len(score))
         for rows, slopes, _ in self._counted_parts(score, batch.sides, batch.samples.value):
             slope[rows] += slopes
@@ -201,30 +225,47 @@ class Objective:
     def _counted_parts(
         self, score: AnyFloats, sides: Sequence[Sides], values: Tensor | None
     ) -> Iterator[tuple[Any, AnyFloats, float]]:
-        """For each comparison its rows, the derivative of its part by their scores, and a center to subtract."""
+        """For each comparison its rows, the derivative of its part by their scores, and a
+        center to subtract.
+        """
         for side, factor in zip(sides, self.weights, strict=True):
-            rows, center = side.rows if isinstance(side.rows, slice) else host_values(side.rows), 0.0
+            rows = side.rows if isinstance(side.rows, slice) else host_values(side.rows)
+            center = 0.0
             if side.dependence is not None:
-                slopes = dependence_slopes(torch.from_numpy(score), side, values=values, estimate=self.estimate).numpy()
+                slopes = dependence_slopes(
+                    torch.from_numpy(score), side, values=values, estimate=self.estimate
+                ).numpy()
             else:
                 fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
                 if self.estimate == "rows" and side.fraction is not None:
                     fractions = side.fraction.tolist()
-                slopes, center = energy_coefficients(score[rows], side.counts[0], fractions=fractions)
+                slopes, center = energy_coefficients(
+                    score[rows], side.counts[0], fractions=fractions
+                )
             yield rows, slopes if factor == 1 else factor * slopes, center
 
-    def _counted_unfairness(self, score: Tensor, array: AnyFloats, sides: Sequence[Sides]) -> Tensor:
-        """The sum over comparisons, each with its own center: far from 0, products with scores would round."""
+    def _counted_unfairness(
+        self, score: Tensor, array: AnyFloats, sides: Sequence[Sides]
+    ) -> Tensor:
+        """The sum over comparisons, each with its own center: far from 0, products with scores
+        would round.
+        """
         parts = list(self._counted_parts(array, sides, None))
         rows, slopes, center = parts[0]
         if len(parts) == 1:
-            of_rows = score if isinstance(rows, slice) and len(slopes) == len(array) else score[sides[0].rows]
+            of_rows = (
+                score
+                if isinstance(rows, slice) and len(slopes) == len(array)
+                else score[sides[0].rows]
+            )
             return torch.dot(torch.from_numpy(slopes), of_rows - center if center else of_rows)
-        slope, value = np.zeros(len(array), array.dtype), 0.0
+        slope = np.zeros(len(array), array.dtype)
+        value = 0.0
         for rows, slopes, center in parts:
             slope[rows] += slopes
             value += float(slopes @ (array[rows] - center))
-        return torch.dot(torch.from_numpy(slope), score - score.detach()) + value  # 0, with the slopes, and the value
+        # 0, with the slopes, and the value
+        return torch.dot(torch.from_numpy(slope), score - score.detach()) + value
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
         """The metric combined over the comparisons; 0 if there are none.
@@ -270,23 +311,33 @@ class Objective:
         Tensor
             One number for each model.
         """
-        estimate, sliced = self.estimate, None
-        counted = score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides)
+        estimate = self.estimate
+        sliced = None
+        counted = (
+            score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides)
+        )
         array = namespace_for(score).host_array(score) if counted else None
         if array is not None and sides:
             return self._counted_unfairness(score, array, sides)
         if vector:
-            sliced = vector_metric(self.metric, estimate=estimate, slices=self.slices, generator=self.generator)
+            sliced = vector_metric(
+                self.metric, estimate=estimate, slices=self.slices, generator=self.generator
+            )
         by_coordinate = vector and sliced is None
         if by_coordinate:  # each coordinate is computed as another model
-            score, sides = score.transpose(-2, -1), [side.for_coordinates() for side in sides]
+            score = score.transpose(-2, -1)
+            sides = [side.for_coordinates() for side in sides]
             values = None if values is None else values.unsqueeze(-3)
 
         def dependence(score: Tensor, side: Sides) -> Array:
             if sliced is None:
                 return dependence_value(score, side, values=values, estimate=estimate)
-            directions = random_directions(self.slices, score.shape[-1], self.generator, dtype=score.dtype)
-            return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
+            directions = random_directions(
+                self.slices, score.shape[-1], self.generator, dtype=score.dtype
+            )
+            return sliced_dependence(
+                score, side, values=values, estimate=estimate, directions=directions
+            )
 
         penalty: Tensor = between(
             sliced or training_metric(self.metric, estimate=estimate),
@@ -299,7 +350,9 @@ class Objective:
             dependent=dependence,
         )
         if self.rho is not None:
-            penalty = (self.rho(penalty) * _numbers(self.weights, penalty.dtype, penalty.device)).sum(-1)
+            penalty = (
+                self.rho(penalty) * _numbers(self.weights, penalty.dtype, penalty.device)
+            ).sum(-1)
         return penalty.sum(-1) if by_coordinate else penalty
 
 
@@ -313,7 +366,8 @@ class Task:
     """Loss and link; both act along the sample axis and keep leading (model) axes."""
 
     name: str
-    loss: Callable[[Tensor, Tensor], Tensor]  # (output, y) -> loss per sample (..., n), never averaged
+    # (output, y) -> loss per sample (..., n), never averaged
+    loss: Callable[[Tensor, Tensor], Tensor]
     prediction: Callable[[Tensor], Tensor]  # output -> prediction
     log_prediction: Callable[[Tensor], Tensor]
     output: Callable[[Tensor], Tensor]  # prediction -> output
@@ -363,7 +417,9 @@ def regression(loss: str = "squared_error") -> Task:
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)
 
 
-def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, added: float = 0.5) -> Tensor:
+def constant_output(
+    task: Task, y: Tensor, weight: Tensor, outputs: int, *, added: float = 0.5
+) -> Tensor:
     """The best constant output for these samples, (outputs,): base rates, or the mean.
 
     ``added`` samples of every class are added, so that no class has probability 0 or 1.
@@ -379,15 +435,26 @@ def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, adde
     return logs - logs.mean() if outputs > 1 else (logs[1] - logs[0]).unsqueeze(0)
 
 
-def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, penalize: Penalize = "prediction") -> Tensor:
-    """The scores that the criterion compares, from the model's outputs: (..., n), or (..., n, classes)."""
+def scores(
+    criterion: Criterion,
+    task: Task,
+    output: Tensor,
+    y: Tensor,
+    *,
+    penalize: Penalize = "prediction",
+) -> Tensor:
+    """The scores that the criterion compares, from the model's outputs: (..., n), or (..., n,
+    classes).
+    """
     check_known("penalize", penalize, ("prediction", "output"))
     if not callable(criterion.score):
         check_known("score", criterion.score, SCORES)
     if criterion.score != "prediction" and penalize != "prediction":
         raise DataError(
-            f"penalize={penalize!r} applies where the score is the prediction; {criterion.name} compares "
-            f"{criterion.score if isinstance(criterion.score, str) else 'a custom score'}: leave penalize as it is"
+            f"penalize={penalize!r} applies where the score is the prediction; {criterion.name} "
+            "compares "
+            f"{criterion.score if isinstance(criterion.score, str) else 'a custom score'}: leave "
+            "penalize as it is"
         )
     if callable(criterion.score):
         score: Tensor = criterion.score(task.prediction(output), y)

@@ -20,8 +20,10 @@ from metrifair.training.objective import Objective, constant_output
 from metrifair.training.stack import Adam
 
 _LEFT_OUT = (
-    "These samples were left out, and learning can go on with the next ones. Batch size and groups are fixed once a "
-    "model has begun; begin a new one to change them (a group is left out where sensitive_features marks it as missing "
+    "These samples were left out, and learning can go on with the next ones. Batch size and groups "
+    "are fixed once a "
+    "model has begun; begin a new one to change them (a group is left out where sensitive_features "
+    "marks it as missing "
     "and groups does not name it)"
 )
 
@@ -29,9 +31,10 @@ _LEFT_OUT = (
 class Learner:
     """A model that learns for ever in constant memory.
 
-    The state is the parameters, their moments, the features' running moments and the waiting samples. It does not
-    depend on how the stream was cut into chunks. A network of ours starts from the base rate (or the mean) of the first
-    batch, with small outputs. Before that it predicts the base rate of the waiting samples.
+    The state is the parameters, their moments, the features' running moments and the waiting
+    samples. It does not depend on how the stream was cut into chunks. A network of ours starts from
+    the base rate (or the mean) of the first batch, with small outputs. Before that it predicts the
+    base rate of the waiting samples.
 
     >>> from metrifair.training.models import Network
     >>> from metrifair.problem.cells import Comparison
@@ -56,7 +59,10 @@ class Learner:
         standardize: bool = True,
         start: Mapping[str, Tensor] | None = None,
     ) -> None:
-        self.model, self.objective, self.rule, self.strength = model, objective, rule, strength
+        self.model = model
+        self.objective = objective
+        self.rule = rule
+        self.strength = strength
         self.standardize = standardize
         parameters = stack_parameters([model.initial(seed)], 1) if start is None else start
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
@@ -69,7 +75,8 @@ class Learner:
     def learn(self, chunk: Samples) -> int:
         """Add samples; return the number of steps taken.
 
-        Learning can continue after an error: the samples that led to it are left out, later ones wait.
+        Learning can continue after an error: the samples that led to it are left out, later ones
+        wait.
         """
         waiting = chunk if self.waiting is None else join_samples([self.waiting, chunk])
         start = steps = 0
@@ -87,25 +94,30 @@ class Learner:
                     self._step(batch)
                     steps += 1
         finally:
-            self.waiting = waiting.take(torch.arange(start, len(waiting)))  # a view would keep the whole chunk
+            # a view would keep the whole chunk
+            self.waiting = waiting.take(torch.arange(start, len(waiting)))
         return steps
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
         if samples.value is not None:
             batch = replace(batch, sides=with_scales(batch.sides, samples.value, self.scales))
-        moments, before = self.moments, self.adam.snapshot() if self.fresh else None
+        moments = self.moments
+        before = self.adam.snapshot() if self.fresh else None
         if self.fresh:
             for name, value in self._start(samples).items():
                 self.adam.parameters[name].detach().copy_(value)
         features = samples.x.numpy()
         if self.standardize:
-            self.moments = (moments or Moments.none(features.shape[1])).with_samples(features, samples.weight.numpy())
+            self.moments = (moments or Moments.none(features.shape[1])).with_samples(
+                features, samples.weight.numpy()
+            )
         if not self._set_gradient(batch, features):
             scaled = self._scaling(features.shape[1]).apply(samples.x.unsqueeze(0))
             terms = self.objective(self.model(self.adam.parameters, scaled, training=True), batch)
             (terms.risk + self.strength * terms.unfairness).sum().backward()
-        # Infinite moments would make all features constants. Means and weights that are not finite show in the squares.
+        # Infinite moments would make all features constants. Means and weights that are not finite
+        # show in the squares.
         finite = self.moments is None or isfinite(self.moments.squares.sum())
         if not (finite and self.adam.step_if_finite()):
             self.adam.gradient.zero_()
@@ -113,14 +125,17 @@ class Learner:
                 self.adam.restore(before)
             self.moments = moments
             raise Diverged(
-                f"learning diverged at strength {self.strength}; this batch was left out. Lower the learning rate, "
+                f"learning diverged at strength {self.strength}; this batch was left out. Lower "
+                "the learning rate, "
                 "or check the scale of X"
             )
         self.updates += 1
         self.fresh = False
 
     def _set_gradient(self, batch: Batch, features: Floats) -> bool:
-        """Compute the gradient of the batch without autograd, which is faster; False if the model needs autograd."""
+        """Compute the gradient of the batch without autograd, which is faster; False if the
+        model needs autograd.
+        """
         if not isinstance(self.model, Network) or self.model.outputs > 1:
             return False
         if self.standardize and self.moments is not None:
@@ -133,7 +148,9 @@ class Learner:
         return True
 
     def _start(self, samples: Samples) -> dict[str, Tensor]:
-        """The parameters; of a network of ours, close to the constant that fits these samples best."""
+        """The parameters; of a network of ours, close to the constant that fits these samples
+        best.
+        """
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         if not isinstance(self.model, Network):
             return parameters
@@ -149,7 +166,11 @@ class Learner:
     def predictor(self, features: int) -> Predictor:
         """The model as it is now."""
         if self.fresh and self.waiting is not None and len(self.waiting):
-            scaling = Moments.from_samples(self.waiting).scaling if self.standardize else self._scaling(features)
+            scaling = (
+                Moments.from_samples(self.waiting).scaling
+                if self.standardize
+                else self._scaling(features)
+            )
             return Predictor(self.model, self._start(self.waiting), scaling)
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         return Predictor(self.model, parameters, self._scaling(features))

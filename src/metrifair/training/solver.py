@@ -1,9 +1,11 @@
-"""Linear models by a solver instead of stochastic steps: all rows at once, in double precision, without a seed.
+"""Linear models by a solver instead of stochastic steps: all rows at once, in double precision,
+without a seed.
 
-Risk + strength x the distance of all rows is piecewise smooth in the weights and cheap to evaluate exactly: one product
-with the features, one sort, one product back. L-BFGS from the unpenalized optimum ends lower than a thousand stochastic
-steps, sooner, and at the same minimum every time (docs/results/defaults.md). The energy distance is a sum of squares of
-the gaps between two distribution functions: where these gaps are small, the Gauss-Newton matrix is its curvature.
+Risk + strength x the distance of all rows is piecewise smooth in the weights and cheap to evaluate
+exactly: one product with the features, one sort, one product back. L-BFGS from the unpenalized
+optimum ends lower than a thousand stochastic steps, sooner, and at the same minimum every time
+(docs/results/defaults.md). The energy distance is a sum of squares of the gaps between two
+distribution functions: where these gaps are small, the Gauss-Newton matrix is its curvature.
 """
 
 from __future__ import annotations
@@ -29,16 +31,26 @@ from metrifair.training.loop import TrainedStack
 from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
 
-_TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gain of ten iterations: at strength 0, at a strength, at a stage
-_OF_NOISE, _MANY_ROWS = 1e-3, 10_000  # fraction of the sampling noise of the distance that many rows are fitted to
+# gain of ten iterations: at strength 0, at a strength, at a stage
+_TIGHT = 1e-13
+_ENOUGH = 1e-8
+_ROUGH = 1e-5
+# fraction of the sampling noise of the distance that many rows are fitted to
+_OF_NOISE = 1e-3
+_MANY_ROWS = 10_000
 _SLICES = 16  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # for which all correlations are used
 _NO_SPREAD = 1e-12  # a smaller variance, relative to the largest, is rounding
 _ROWS_HASHED = 256
-_SQUARES = {"energy": 4.0, "cramer": 2.0}  # second derivative of the metric by the gap of the distribution functions
-_BIN, _MOST_BINS = 10, 1_000  # rows of a bin, and bins, in which that gap is estimated
+# second derivative of the metric by the gap of the distribution functions
+_SQUARES = {"energy": 4.0, "cramer": 2.0}
+# rows of a bin, and bins, in which that gap is estimated
+_BIN = 10
+_MOST_BINS = 1_000
 _RIDGE = 1e-6
-_CERTAIN, _FLAT = 12.0, 1e-6  # log-odds of an almost certain row; curvature, of at most 1/4, of a flat direction
+# log-odds of an almost certain row; curvature, of at most 1/4, of a flat direction
+_CERTAIN = 12.0
+_FLAT = 1e-6
 
 
 class Solution(NamedTuple):
@@ -60,15 +72,19 @@ def solve_linear(
 ) -> Solution:
     """Linear models of every strength, each independent of the others.
 
-    They minimize the mean loss + strength x the plug-in metric of all rows + weight_decay / 2 x the squared parameters
-    in units of the scaled features.
+    They minimize the mean loss + strength x the plug-in metric of all rows + weight_decay / 2 x the
+    squared parameters in units of the scaled features.
     """
     problem = _problem(data, model, objective, weight_decay=weight_decay, standardize=standardize)
     without_x = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
-    intercepts = minimize(without_x.objective_at(0.0), np.zeros(model.outputs), lambda slope: slope, tolerance=_TIGHT)
+    intercepts = minimize(
+        without_x.objective_at(0.0), np.zeros(model.outputs), lambda slope: slope, tolerance=_TIGHT
+    )
     at = np.append(np.zeros(problem.sizes[0]), intercepts.at)
     constant = _Constant(at, intercepts.value, problem.objective_at(1.0)(at)[0] - intercepts.value)
-    search = _Search(problem, minimize(problem.objective_at(0.0), at, problem.along, tolerance=_TIGHT), constant)
+    search = _Search(
+        problem, minimize(problem.objective_at(0.0), at, problem.along, tolerance=_TIGHT), constant
+    )
     stages = search.stages(max(strengths))
     ends = []
     for strength in strengths:
@@ -76,8 +92,16 @@ def solve_linear(
         stage, nearest = below[-1]
         if not strength:
             ends.append(search.start)
-        elif constant.objective_at(stage) <= nearest.value and stage:  # then also at all larger strengths
-            ends.append(Minimum(constant.at, constant.objective_at(strength), nearest.iterations, nearest.converged))
+        # then also at all larger strengths
+        elif constant.objective_at(stage) <= nearest.value and stage:
+            ends.append(
+                Minimum(
+                    constant.at,
+                    constant.objective_at(strength),
+                    nearest.iterations,
+                    nearest.converged,
+                )
+            )
         else:
             ends.append(search.minimum_at(strength, [end for _, end in below]))
     weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
@@ -88,7 +112,9 @@ def solve_linear(
     failed = torch.tensor([[not isfinite(end.value) for end in ends]])
     iterations = torch.tensor([[max(1, end.iterations) for end in ends]])
     certain = search.certain(ends[int(np.argmin(strengths))].at)
-    return Solution(TrainedStack(model, parameters, problem.scaling, failed, iterations), ends, certain)
+    return Solution(
+        TrainedStack(model, parameters, problem.scaling, failed, iterations), ends, certain
+    )
 
 
 class _Constant(NamedTuple):
@@ -110,30 +136,47 @@ class _Search:
     problem: _Problem
     start: Minimum
     constant: _Constant
-    minima: dict[tuple[float, float, bytes], Minimum] = field(default_factory=dict)  # a strength may be a stage too
+    # a strength may be a stage too
+    minima: dict[tuple[float, float, bytes], Minimum] = field(default_factory=dict)
     curvatures: dict[bytes, Floats] = field(default_factory=dict)  # of the penalty, at starts
 
     def stages(self, largest: float) -> list[tuple[float, Minimum]]:
-        """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
+        """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one
+        after the other.
 
-        A search from the unpenalized optimum directly to a large strength ends at kinks more often. Stages do not
-        depend on the other strengths of a frontier, so that its models equal single fits. The last stage is where a
-        constant is as good, because the objective of any other model grows with the strength.
+        A search from the unpenalized optimum directly to a large strength ends at kinks more often.
+        Stages do not depend on the other strengths of a frontier, so that its models equal single
+        fits. The last stage is where a constant is as good, because the objective of any other
+        model grows with the strength.
         """
-        stages, stage = [(0.0, self.start)], 1.0
-        while stage < largest and (len(stages) == 1 or stages[-1][1].value < self.constant.objective_at(stages[-1][0])):
+        stages = [(0.0, self.start)]
+        stage = 1.0
+        while stage < largest and (
+            len(stages) == 1 or stages[-1][1].value < self.constant.objective_at(stages[-1][0])
+        ):
             last = stages[-1][1]
             end = self.lowest(stage, last.at, tolerance=_ROUGH)
-            stages.append((stage, end._replace(iterations=last.iterations + end.iterations, converged=last.converged)))
+            stages.append(
+                (
+                    stage,
+                    end._replace(
+                        iterations=last.iterations + end.iterations, converged=last.converged
+                    ),
+                )
+            )
             stage *= 10
         return stages
 
     def minimum_at(self, strength: float, below: Sequence[Minimum]) -> Minimum:
-        """The minimum at a strength, no higher than the constant model, where no search can start: all scores tie.
+        """The minimum at a strength, no higher than the constant model, where no search can start:
+        all scores tie.
 
-        Few rows have many local minima, and take little time: the search then starts from the last two stages.
+        Few rows have many local minima, and take little time: the search then starts from the last
+        two stages.
         """
-        starts = below[-1:] if self.risk is None or len(self.problem.place) > _MANY_ROWS else below[-2:]
+        starts = (
+            below[-1:] if self.risk is None or len(self.problem.place) > _MANY_ROWS else below[-2:]
+        )
         minima = [self.lowest(strength, start.at, tolerance=_ENOUGH) for start in starts]
         best = min(minima, key=lambda end: end.value)
         flat = self.constant.objective_at(strength)
@@ -145,7 +188,9 @@ class _Search:
         )
 
     def lowest(self, strength: float, start: Floats, *, tolerance: float) -> Minimum:
-        """The minimum near ``start``; the tolerance grows with the strength, so that noise of rows is not fitted."""
+        """The minimum near ``start``; the tolerance grows with the strength, so that noise of
+        rows is not fitted.
+        """
         share = _OF_NOISE * min(1.0, len(self.problem.place) / _MANY_ROWS)
         tolerance = max(tolerance, share * strength * self.noise)
         key = (strength, tolerance, start.tobytes())
@@ -154,7 +199,9 @@ class _Search:
         return self.minima[key]
 
     def _search(self, strength: float, start: Floats, tolerance: float) -> Minimum:
-        value, risk, problem = self.problem.objective_at(strength), self.risk, self.problem
+        value = self.problem.objective_at(strength)
+        risk = self.risk
+        problem = self.problem
         if risk is None:
             return minimize(value, start, problem.along, tolerance=tolerance)
 
@@ -174,7 +221,12 @@ class _Search:
     def noise(self) -> float:
         """The penalty to expect if all scores of the start had one distribution, about."""
         with torch.no_grad():
-            spread = self.problem.score(self.problem.output(self.start.at)).std(0, correction=0).mean().item()
+            spread = (
+                self.problem.score(self.problem.output(self.start.at))
+                .std(0, correction=0)
+                .mean()
+                .item()
+            )
         weights = self.problem.objective.weights
         return spread * sum(
             weight * sum(float(part @ part) for part in _shares(side))
@@ -184,8 +236,13 @@ class _Search:
     @cached_property
     def risk(self) -> Floats | None:
         """The curvature of the risk at the start along the axes; None if curvature is not used."""
-        problem, objective = self.problem, self.problem.objective
-        squares = isinstance(objective.metric, str) and objective.metric in _SQUARES and objective.rho is None
+        problem = self.problem
+        objective = self.problem.objective
+        squares = (
+            isinstance(objective.metric, str)
+            and objective.metric in _SQUARES
+            and objective.rho is None
+        )
         dependent = any(side.dependence is not None for side in problem.rows.sides)
         if not squares or dependent or problem.model.outputs > 1 or problem.axes.ndim == 1:
             return None
@@ -194,15 +251,21 @@ class _Search:
         return curvature
 
     def certain(self, at: Floats) -> list[int]:
-        """Features along which the risk is flat although they vary: they separate the labels of some rows.
+        """Features along which the risk is flat although they vary: they separate the labels of
+        some rows.
 
         Empty unless labels are predicted without weight decay and some are almost certain.
         """
         problem = self.problem
-        if problem.objective.task.name != "binary" or problem.weight_decay or problem.axes.ndim == 1:
+        if (
+            problem.objective.task.name != "binary"
+            or problem.weight_decay
+            or problem.axes.ndim == 1
+        ):
             return []
         output = problem.output(at)
-        # An intercept alone, of a rare or light label, separates no rows; nor does a model that is certain of none.
+        # An intercept alone, of a rare or light label, separates no rows; nor does a model that is
+        # certain of none.
         if output.max() - output.min() < _CERTAIN or output.abs().max() < _CERTAIN:
             return []
         curvature, axes = np.linalg.eigh(problem.risk_curvature(at))
@@ -214,7 +277,9 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The objective as a function of one vector: the weights of every output, then the intercepts."""
+    """The objective as a function of one vector: the weights of every output, then the
+    intercepts.
+    """
 
     x: Tensor  # (m, features): distinct features, scaled
     count: Tensor  # (m,): the weight of the rows that have them
@@ -242,7 +307,13 @@ class _Problem:
     def score(self, output: Tensor) -> Tensor:
         """The scores that are compared."""
         objective = self.objective
-        return scores(objective.criterion, objective.task, output, self.rows.samples.y, penalize=objective.penalize)
+        return scores(
+            objective.criterion,
+            objective.task,
+            output,
+            self.rows.samples.y,
+            penalize=objective.penalize,
+        )
 
     def objective_at(self, strength: float) -> Value:
         """Value and gradient of the objective at a strength."""
@@ -257,7 +328,9 @@ class _Problem:
                 (slope,) = torch.autograd.grad(total, output)
             slope = slope.view(-1, self.model.outputs)
             if len(self.x) < len(self.place):
-                slope = slope.new_zeros(len(self.x), self.model.outputs).index_add_(0, self.place, slope)
+                slope = slope.new_zeros(len(self.x), self.model.outputs).index_add_(
+                    0, self.place, slope
+                )
             gradient = torch.cat([(slope.T @ self.x).reshape(-1), slope.sum(0)]).numpy()
             decay = self.weight_decay
             return total.item() + decay / 2 * float(vector @ vector), gradient + decay * vector
@@ -266,10 +339,13 @@ class _Problem:
 
     def moments(self, weight: Tensor) -> Floats:
         """Second moments of the features and the intercept; of many features, only the diagonal."""
-        width, many = self.model.features + 1, self.model.features > _MOST_FEATURES
+        width = self.model.features + 1
+        many = self.model.features > _MOST_FEATURES
         moments = np.zeros(width if many else (width, width))
         # Products of pieces with fewer rows than columns would be slow.
-        for x, root in in_pieces(self.x, weight.sqrt()[:, None], least_rows=1 if many else 2 * width):
+        for x, root in in_pieces(
+            self.x, weight.sqrt()[:, None], least_rows=1 if many else 2 * width
+        ):
             part = torch.cat([x * root, root], 1).numpy()
             with np.errstate(over="ignore", invalid="ignore"):
                 moments += (part * part).sum(0) if many else part.T @ part
@@ -277,13 +353,17 @@ class _Problem:
 
     @cached_property
     def axes(self) -> Floats:
-        """Directions along which features have a second moment of 1, as columns; of many features, one scale each.
+        """Directions along which features have a second moment of 1, as columns; of many features,
+        one scale each.
 
-        Directions without variance are left out: of all optima the one with the smallest weights is found.
+        Directions without variance are left out: of all optima the one with the smallest weights is
+        found.
         """
         moments = self.moments(self.count / self.count.sum())
         if not np.isfinite(moments).all():
-            raise DataError("X contains numbers so large that their squares are infinite; rescale it")
+            raise DataError(
+                "X contains numbers so large that their squares are infinite; rescale it"
+            )
         if moments.ndim == 1:
             spread = moments > _NO_SPREAD * moments.max()
             return np.where(spread, 1 / np.sqrt(np.where(spread, moments, 1.0)), 0.0)
@@ -294,26 +374,37 @@ class _Problem:
 
     def along(self, gradient: Floats) -> Floats:
         """The inverse of the features' second moments times a vector, for every output."""
-        outputs, features = self.model.outputs, self.model.features
-        weight, bias = gradient[: outputs * features].reshape(outputs, features), gradient[outputs * features :]
+        outputs = self.model.outputs
+        features = self.model.features
+        weight = gradient[: outputs * features].reshape(outputs, features)
+        bias = gradient[outputs * features :]
         joined = np.concatenate([weight, bias[:, None]], 1)
         joined = joined * self.axes**2 if self.axes.ndim == 1 else joined @ self.axes @ self.axes.T
         return np.concatenate([joined[:, :-1].ravel(), joined[:, -1]])
 
     def risk_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the risk along the axes, of one output."""
-        output, samples = self.output(vector).requires_grad_(), self.rows.samples
+        output = self.output(vector).requires_grad_()
+        samples = self.rows.samples
         with torch.enable_grad():
-            loss = (self.objective.loss_weight(samples) * self.objective.task.loss(output, samples.y)).mean()
+            loss = (
+                self.objective.loss_weight(samples) * self.objective.task.loss(output, samples.y)
+            ).mean()
             (slope,) = torch.autograd.grad(loss, output, create_graph=True)
             (curvature,) = torch.autograd.grad(slope.sum(), output)
-        row_curvature = torch.zeros(len(self.x), dtype=torch.float64).index_add_(0, self.place, curvature.clamp_min(0))
-        return self.axes.T @ self.moments(row_curvature) @ self.axes + self.weight_decay * self.axes.T @ self.axes
+        row_curvature = torch.zeros(len(self.x), dtype=torch.float64).index_add_(
+            0, self.place, curvature.clamp_min(0)
+        )
+        return (
+            self.axes.T @ self.moments(row_curvature) @ self.axes
+            + self.weight_decay * self.axes.T @ self.axes
+        )
 
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The Gauss-Newton curvature of the penalty along the axes, as of a small sum of squares.
 
-        If scores move, the mass that passes a point is their density there. Bins estimate it for both sides.
+        If scores move, the mass that passes a point is their density there. Bins estimate it for
+        both sides.
         """
         output = self.output(vector).requires_grad_()
         with torch.enable_grad():
@@ -321,7 +412,8 @@ class _Problem:
             (slope,) = torch.autograd.grad(score.sum(), output)
         curvature = np.zeros((self.axes.shape[1],) * 2)
         for side, weight in zip(self.rows.sides, self.objective.weights, strict=True):
-            side_score, side_slope = score.detach()[side.rows].numpy(), slope[side.rows].numpy()
+            side_score = score.detach()[side.rows].numpy()
+            side_slope = slope[side.rows].numpy()
             bins = max(2, min(_MOST_BINS, len(side_score) // _BIN))
             edges = np.unique(np.quantile(side_score, np.linspace(0, 1, bins + 1)))
             if len(edges) == 1:
@@ -330,14 +422,18 @@ class _Problem:
             place = np.clip(np.searchsorted(edges, side_score, side="right") - 1, 0, len(width) - 1)
             left, right = _shares(side)
             passing = np.concatenate([left, -right]) * side_slope / np.sqrt(width)[place]
-            past = csr_array((passing, (place, self.place[side.rows].numpy())), shape=(len(width), len(self.x)))
+            past = csr_array(
+                (passing, (place, self.place[side.rows].numpy())), shape=(len(width), len(self.x))
+            )
             gaps = np.column_stack([past @ self.x.numpy(), past.sum(1)]) @ self.axes
             curvature += weight * _SQUARES[str(self.objective.metric)] * gaps.T @ gaps
         return curvature
 
 
 def _shares(side: Sides) -> list[Floats]:
-    """The weights of the rows of the left side and of the right side, each with sum 1; of a dependence, of all rows."""
+    """The weights of the rows of the left side and of the right side, each with sum 1; of a
+    dependence, of all rows.
+    """
     counts = side.counts
     weight = np.ones(sum(counts)) if side.weights is None else side.weights.double().numpy()
     return [part / part.sum() for part in np.split(weight, np.cumsum(counts)[:-1])]
@@ -348,29 +444,40 @@ def _problem(
 ) -> _Problem:
     """Each distinct row once, ordered by content, with the sum of its weights.
 
-    So a row of weight two is exactly two rows, the order of rows has no effect, repeated rows cost nothing, and rows
-    with the same features have the same score to the last digit.
+    So a row of weight two is exactly two rows, the order of rows has no effect, repeated rows cost
+    nothing, and rows with the same features have the same score to the last digit.
     """
-    x, y = data.x.double().numpy(), data.y.double().numpy()
+    x = data.x.double().numpy()
+    y = data.y.double().numpy()
     first, place = _distinct(x)
     content = [place, y] + ([] if data.value is None else list(data.value.numpy().T))
-    content += [data.cell.numpy()] if data.shares is None else []  # shares are summed
+    content.append(data.cell.numpy())
     chosen, number = _distinct(np.stack(content, 1).astype(np.float64))
     weight = _sums(data.weight, number, len(chosen))
-    shares = None if data.shares is None else _sums(data.shares, number, len(chosen))
-    taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])
+    taken = torch.from_numpy(chosen)
+    features = torch.from_numpy(place[chosen])
     if len(first) == len(chosen):
-        first, features = chosen, torch.arange(len(chosen))
+        first = chosen
+        features = torch.arange(len(chosen))
     count = _sums(weight, features.numpy(), len(first))
-    kinds, zero = torch.from_numpy(x[first]), torch.zeros(len(first))
-    scaling = compute_scaling(Samples(kinds, zero, zero, count), None) if standardize else Scaling.none(model.features)
+    kinds = torch.from_numpy(x[first])
+    zero = torch.zeros(len(first))
+    scaling = (
+        compute_scaling(Samples(kinds, zero, zero, count), None)
+        if standardize
+        else Scaling.none(model.features)
+    )
     values = None if data.value is None else data.value[taken]
-    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values, shares)
+    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values)
     return _Problem(
-        kinds.sub_(scaling.mean).div_(scaling.scale),  # in place: a second copy would take as long as ten evaluations
+        # in place: a second copy would take as long as ten evaluations
+        kinds.sub_(scaling.mean).div_(scaling.scale),
         count,
         features,
-        Batch(samples.with_weight(weight / weight.mean()), plug_in_sides(objective.comparisons, samples)),
+        Batch(
+            samples.with_weight(weight / weight.mean()),
+            plug_in_sides(objective.comparisons, samples),
+        ),
         scaling,
         model,
         replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),
@@ -389,7 +496,8 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     factors = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.int64) * 2 + 1
     hashed = np.empty(len(rows), dtype=np.int64)
     for begin in range(0, len(rows), _ROWS_HASHED):
-        bits: NDArray[Any] = (rows[begin : begin + _ROWS_HASHED] + 0.0).view(np.int64)  # -0.0 is 0.0
+        # -0.0 is 0.0
+        bits: NDArray[Any] = (rows[begin : begin + _ROWS_HASHED] + 0.0).view(np.int64)
         bits ^= bits >> 29
         hashed[begin : begin + _ROWS_HASHED] = np.einsum("ij,j->i", bits, factors)  # modulo 2^64
     order = np.argsort(hashed, kind="stable")
@@ -405,13 +513,20 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 Value: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """A function of a vector: its value and its gradient."""
 Preconditioner: TypeAlias = Callable[[Floats], Floats]
-"""A symmetric, positive semidefinite matrix times a vector: an approximate inverse of the second derivative."""
+"""A symmetric, positive semidefinite matrix times a vector: an approximate inverse of the
+second derivative.
+"""
 
 MOST_ITERATIONS = 2_000
 _MEMORY = 30  # steps remembered
-_WINDOW = 10  # iterations whose joint gain is compared with the tolerance, and after which curvature is renewed
-_DECREASE, _CURVATURE = 1e-4, 0.9  # Wolfe conditions of the line search: sufficient decrease, remaining slope
-_LONGEST, _NARROW = 1e12, 1e-3  # of the line search: when to stop doubling, and halving
+# iterations whose joint gain is compared with the tolerance, and after which curvature is renewed
+_WINDOW = 10
+# Wolfe conditions of the line search: sufficient decrease, remaining slope
+_DECREASE = 1e-4
+_CURVATURE = 0.9
+# of the line search: when to stop doubling, and halving
+_LONGEST = 1e12
+_NARROW = 1e-3
 _MOST_SIDES = 20  # gradients at a kink
 _HEAVY = 1e3
 
@@ -433,17 +548,19 @@ def minimize(
     tolerance: float,
     renew: Callable[[Floats], Preconditioner] | None = None,
 ) -> Minimum:
-    """A local minimum near ``start``, no higher than there, from which ten iterations gain less than ``tolerance``.
+    """A local minimum near ``start``, no higher than there, from which ten iterations gain less
+    than ``tolerance``.
 
-    The line search finds the weak Wolfe conditions by doubling and halving, which also ends at the kinks of a piecewise
-    smooth function; L-BFGS stores the shape of a kink in its memory (Lewis and Overton 2013). ``renew`` computes the
-    preconditioner at the current point, every ten iterations.
+    The line search finds the weak Wolfe conditions by doubling and halving, which also ends at the
+    kinks of a piecewise smooth function; L-BFGS stores the shape of a kink in its memory (Lewis and
+    Overton 2013). ``renew`` computes the preconditioner at the current point, every ten iterations.
 
     >>> end = minimize(lambda x: (float(abs(x).sum()), np.sign(x)), np.array([3.0, -1.0]), lambda g: g, tolerance=1e-9)
     >>> end.converged, bool(end.value < 1e-8)
     (True, True)
     """
-    at, memory = start, _Memory(preconditioner)
+    at = start
+    memory = _Memory(preconditioner)
     now, gradient = value(at)
     values = [now]
     for iteration in range(MOST_ITERATIONS):
@@ -462,7 +579,9 @@ def minimize(
         if not step.length:  # no descent, except for rounding
             return Minimum(at, now, iteration, converged=True)
         memory.add(step.length * direction, step.gradient - gradient)
-        at, now, gradient = at + step.length * direction, step.value, step.gradient
+        at = at + step.length * direction
+        now = step.value
+        gradient = step.gradient
         values.append(now)
         if len(values) > _WINDOW and values[-1 - _WINDOW] - now <= tolerance * max(1.0, abs(now)):
             return Minimum(at, now, iteration + 1, converged=True)
@@ -470,16 +589,22 @@ def minimize(
 
 
 class _Step(NamedTuple):
-    """The step length and the function there; length 0: no step, and the gradient is one from close by."""
+    """The step length and the function there; length 0: no step, and the gradient is one from
+    close by.
+    """
 
     length: float
     value: float
     gradient: Floats
 
 
-def _line_search(value: Value, at: Floats, direction: Floats, *, now: float, slope: float, enough: float) -> _Step:
+def _line_search(
+    value: Value, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
+) -> _Step:
     """Double and halve the step, until no more than ``enough`` can be gained."""
-    length, low, high = 1.0, 0.0, inf
+    length = 1.0
+    low = 0.0
+    high = inf
     best = nearest = _Step(0.0, now, direction)
     while high * -slope > enough and length < _LONGEST:
         there, gradient = value(at + length * direction)
@@ -499,13 +624,22 @@ def _line_search(value: Value, at: Floats, direction: Floats, *, now: float, slo
 
 
 def _off_the_kink(
-    value: Value, at: Floats, sides: list[Floats], preconditioner: Preconditioner, *, now: float, enough: float
+    value: Value,
+    at: Floats,
+    sides: list[Floats],
+    preconditioner: Preconditioner,
+    *,
+    now: float,
+    enough: float,
 ) -> tuple[Floats, _Step]:
-    """A descent step at a kink, where gradients differ from side to side: against the shortest of their mixtures.
+    """A descent step at a kink, where gradients differ from side to side: against the shortest of
+    their mixtures.
 
-    Each direction that fails adds the gradient of one more side. If the shortest mixture is 0, there is no descent.
+    Each direction that fails adds the gradient of one more side. If the shortest mixture is 0,
+    there is no descent.
     """
-    direction, step = sides[0], _Step(0.0, now, sides[0])
+    direction = sides[0]
+    step = _Step(0.0, now, sides[0])
     for _ in range(_MOST_SIDES):
         mixture = _shortest_mixture(np.stack(sides), preconditioner)
         direction = -preconditioner(mixture)
@@ -526,7 +660,9 @@ def _shortest_mixture(sides: Floats, preconditioner: Preconditioner) -> Floats:
     sizes, axes = np.linalg.eigh(products / size)
     root = (axes * np.sqrt(np.clip(sizes, 0.0, None))).T
     # Nonnegative shares; the last equation has a large weight, so that they sum to 1.
-    shares, _ = nnls(np.vstack([root, np.full(len(sides), _HEAVY)]), np.append(np.zeros(len(sides)), _HEAVY))
+    shares, _ = nnls(
+        np.vstack([root, np.full(len(sides), _HEAVY)]), np.append(np.zeros(len(sides)), _HEAVY)
+    )
     mixture: Floats = shares @ sides / shares.sum()
     return mixture
 
@@ -545,7 +681,8 @@ class _Memory:
 
     def direction(self, gradient: Floats) -> Floats:
         """Down the gradient, in the metric that the steps suggest (the two-loop recursion)."""
-        rest, shares = gradient.copy(), []
+        rest = gradient.copy()
+        shares = []
         for step, change in reversed(self.steps):
             share = float(step @ rest) / float(step @ change)
             shares.append(share)

@@ -1,7 +1,7 @@
 """Models in training: all strengths and seeds as one, with their data and batches, on one device.
 
-Shapes never change from step to step and no step waits for the device, so that on an accelerator a step
-is recorded once and replayed.
+Shapes never change from step to step and no step waits for the device, so that on an accelerator a
+step is recorded once and replayed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.batches.memberships import Drawing
 from metrifair.batches.samples import (
     Batch,
     ByCell,
@@ -30,11 +28,9 @@ from metrifair.batches.samples import (
     make_passes,
     rows_by_cell,
     sampling_odds,
-    side_weights,
     tensor_sides,
 )
 from metrifair.errors import DataError
-from metrifair.metrics.registry import has_estimates
 from metrifair.problem.cells import Comparison, Sides
 from metrifair.training.models import Model, Network, Parameters, Scaling, stack_parameters
 from metrifair.training.objective import Objective
@@ -52,7 +48,9 @@ class Epoch(NamedTuple):
 
     def part(self, steps: slice) -> Epoch:
         """The batches of these steps."""
-        return Epoch(self.rows[:, steps], self.weight[:, steps] if self.weight.shape[1] > 1 else self.weight)
+        return Epoch(
+            self.rows[:, steps], self.weight[:, steps] if self.weight.shape[1] > 1 else self.weight
+        )
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
@@ -73,61 +71,95 @@ class EpochSource(NamedTuple):
     sides: tuple[Sides, ...]
     draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may use the models
     full_batch: bool = False  # every batch is the whole data set: computed in double precision
-    by_row: bool = False  # weights of sides are those of all rows, (seeds, parts, n): a batch selects its rows
 
 
 def stratified_epochs(
-    data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int, device: torch.device | str
+    data: Samples,
+    rows: Sequence[Tensor],
+    objective: Objective,
+    *,
+    batch_size: int,
+    steps: int | None = None,
+    device: torch.device | str,
 ) -> EpochSource:
     """Stratified batches of each seed's rows; full batches if all rows fit into one."""
-    comparisons, least = objective.comparisons, objective.least
-    cells = 1 + max(int(data.cell.max()), *(cell for pair in comparisons for cell in pair.left + pair.right), 0)
+    comparisons = objective.comparisons
+    least = objective.least
+    cells = 1 + max(
+        int(data.cell.max()), *(cell for pair in comparisons for cell in pair.left + pair.right), 0
+    )
     seed_cells = rows_by_seed(data.cell, rows, cells)
     sizes = torch.tensor([[len(cell) for cell in seed] for seed in seed_cells])
     if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
-        raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
+        raise DataError(
+            "some seeds' training rows lack a cell that others have; choose splits that hold every "
+            "group"
+        )
     if max(map(len, rows)) <= batch_size:
-        return _full_epochs(data.weight.double(), seed_cells, Layout(tuple(sizes.amax(0).tolist())), comparisons)
-    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest)
+        return _full_epochs(
+            data.weight.double(), seed_cells, Layout(tuple(sizes.amax(0).tolist())), comparisons
+        )
+    plan = layout(
+        sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest
+    )
     if plan.size > batch_size:
         warnings.warn(
-            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
+            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} "
+            "of every group "
             "that is compared",
             stacklevel=3,
         )
     weight = data.weight.double()
-    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in seed_cells])
+    total = torch.stack([torch.stack([weight[cell].sum() for cell in seed]) for seed in seed_cells])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
     unweighted = bool((weight == weight[0]).all())
-    odds = None if unweighted else [[sampling_odds(weight[cell]) for cell in seed] for seed in seed_cells]
-    steps = max(1, min(len(part) for part in rows) // plan.size)
+    odds = (
+        None
+        if unweighted
+        else [[sampling_odds(weight[cell]) for cell in seed] for seed in seed_cells]
+    )
+    if steps is None:
+        steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares).to(device, torch.float32)
     passes = make_passes(seed_cells, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), loss_weight)
 
-    # With weights, rows are drawn with replacement, as from infinitely many; but a single row remains one.
+    # With weights, rows are drawn with replacement, as from infinitely many; but a single row
+    # remains one.
     counts = sizes.double() if unweighted else sizes.double().masked_fill(sizes > 1, inf)
-    drawn_from = counts[0] if bool((counts == counts[0]).all()) else counts.unsqueeze(1)  # (seeds, 1, cells)
-    return EpochSource(plan.size, tuple(plan.sides(pair, shares, drawn_from) for pair in comparisons), draw)
+    # of shape: seeds, 1, cells
+    drawn_from = counts[0] if bool((counts == counts[0]).all()) else counts.unsqueeze(1)
+    return EpochSource(
+        plan.size, tuple(plan.sides(pair, shares, drawn_from) for pair in comparisons), draw
+    )
 
 
 def rows_by_seed(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
     """Each seed's rows by cell; seeds that share their rows share these lists."""
-    by_rows = {id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows}
+    by_rows = {
+        id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows
+    }
     return [by_rows[id(part)] for part in rows]
 
 
-def _full_epochs(weight: Tensor, seed_cells: ByCell, plan: Layout, comparisons: Sequence[Comparison]) -> EpochSource:
+def _full_epochs(
+    weight: Tensor, seed_cells: ByCell, plan: Layout, comparisons: Sequence[Comparison]
+) -> EpochSource:
     """All rows in every batch: weights then act as weights, not as odds of being drawn.
 
-    Each cell has the places of the seed with most rows in it. Other seeds repeat a row there, with weight 0.
+    Each cell has the places of the seed with most rows in it. Other seeds repeat a row there, with
+    weight 0.
     """
     seeds = [list(zip(seed, plan.counts, strict=True)) for seed in seed_cells]
-    padded = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
+    padded = [
+        [torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds
+    ]
     rows = torch.stack([torch.cat(seed) for seed in padded])
-    padding = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
+    padding = torch.stack(
+        [torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds]
+    )
     weights = weight[rows].masked_fill(padding, 0.0)
     cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
     sides = tensor_sides(comparisons, cell, drawn_from=cell)
@@ -137,57 +169,10 @@ def _full_epochs(weight: Tensor, seed_cells: ByCell, plan: Layout, comparisons: 
     return EpochSource(plan.size, sides, lambda *_: all_rows, full_batch=True)
 
 
-def membership_epochs(data: Samples, rows: Sequence[Tensor], objective: Objective, *, batch_size: int) -> EpochSource:
-    """Batches of rows whose groups have probabilities; full batches if all rows of every seed fit into one.
-
-    Energy and MMD are computed from signed weights, which batches estimate without bias. Other metrics compare the rows
-    of a batch, with their weights on either side.
-    """
-    sizes = set(map(len, rows))
-    size, full_batch = min(batch_size, *sizes), len(sizes) == 1 and max(sizes) <= batch_size
-    parts = rows[:1] if len(set(map(id, rows))) == 1 else rows  # seeds often share their rows
-    without_x, comparisons = replace(data, x=data.x[:, :0]), objective.comparisons
-    drawings = [_drawing(without_x.take(part), comparisons, size, full_batch=full_batch) for part in parts]
-    is_signed = objective.estimate != "batch" and has_estimates(objective.metric)
-    weights = torch.zeros(len(parts), len(comparisons), 1 if is_signed else 2, len(data), dtype=torch.float64)
-    loss_weight = torch.zeros(len(parts), len(data), dtype=torch.float64)
-    for place, (part, drawing) in enumerate(zip(parts, drawings, strict=True)):
-        weights[place, ..., part] = drawing.signed.unsqueeze(1) if is_signed else drawing.sides
-        loss_weight[place, part] = drawing.loss_weight
-    steps = max(1, min(sizes) // size)
-
-    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        seeds = zip(rows, cycle(drawings), generators, strict=False)
-        chosen = torch.stack([part[drawing.rows(steps, size, generator)] for part, drawing, generator in seeds])
-        return Epoch(chosen, _select(loss_weight, chosen.flatten(1)).view(chosen.shape))
-
-    signed = Sides(slice(0, size), (size,), (), signed=drawings[0].draws)
-    on_both = Sides(torch.arange(size).repeat(2), (size,), (size,))
-    sides = [replace(signed if is_signed else on_both, weights=pair) for pair in weights.unbind(1)]
-    return EpochSource(size, tuple(sides), draw, full_batch=full_batch, by_row=True)
-
-
-def _drawing(samples: Samples, comparisons: Sequence[Comparison], size: int, *, full_batch: bool) -> Drawing:
-    """How batches of these samples are drawn."""
-    if samples.shares is None:
-        raise DataError("the samples have no shares in cells; pass them")
-    sides = side_weights(comparisons, samples.shares.double())
-    return (Drawing.uniform if full_batch else Drawing.weighted)(samples.weight.double(), sides, size=size)
-
-
-def _select(table: Tensor, chosen: Tensor) -> Tensor:
-    """From a table (seeds or 1, n), the values of the chosen rows (seeds, size)."""
-    return table[0][chosen] if len(table) == 1 else table.gather(1, chosen)
-
-
-def batch_side(side: Sides, chosen: Tensor) -> Sides:
-    """The side of an ``EpochSource`` by row, with the weights of the chosen rows (seeds, size)."""
-    parts = [_select(part, chosen) for part in side.weights.unbind(1)]
-    return replace(side, weights=torch.cat(parts, 1).unsqueeze(1))
-
-
 SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
-"""Outputs of a seed's models at some strengths for some rows: (strengths, n) or (strengths, n, outputs)."""
+"""Outputs of a seed's models at some strengths for some rows: (strengths, n) or (strengths, n,
+outputs).
+"""
 
 Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
@@ -195,23 +180,34 @@ Step: TypeAlias = Callable[[Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train; see docs/results/defaults.md for the choice of start and end."""
+    """How long and how fast to train; see docs/results/defaults.md for the choice of start and
+    end.
+    """
 
     batch_size: int
     epochs: int
     learning_rate: float
     learning_rate_decay: float = 1.0  # factor after each epoch
     weight_decay: float = 0.0
-    growth: float = 0.0  # fraction of the steps, the first ones, in which the strength grows from 0 to its value
-    cooldown: float = 0.0  # fraction of the steps, the last ones, in which the learning rate falls to 0
-    from_constant: bool = False  # networks start near the best constant, and are replaced by it if it is better
-    patience: int = 10  # epochs without gain on validation rows, if there are any, until training stops
+    # fraction of the steps, the first ones, in which the strength grows from 0 to its value
+    growth: float = 0.0
+    # fraction of the steps, the last ones, in which the learning rate falls to 0
+    cooldown: float = 0.0
+    # networks start near the best constant, and are replaced by it if it is better
+    from_constant: bool = False
+    # epochs without gain on validation rows, if there are any, until training stops
+    patience: int = 10
+    steps: int | None = None  # of an epoch; None: as many batches as the samples fill
 
     def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
-        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
+        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows
+        by one factor a step.
+        """
         if not self.growth:
             return strength.expand(len(times), -1)
-        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
+        passed = (
+            torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
+        )
         return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
 
     def rate_at(self, time: float) -> float:
@@ -233,16 +229,16 @@ class Stack:
     strength: Tensor  # (strengths,)
     failed: Tensor  # (seeds, strengths)
     weight_decay: float = 0.0  # if Adam has none
-    scaled: bool = False  # minimize the objective / (1 + strength), so that gradients keep their size
+    # minimize the objective / (1 + strength), so that gradients keep their size
+    scaled: bool = False
     value: Tensor | None = None  # numeric attributes of all rows
-    by_row: bool = False  # weights of sides are those of all rows, as in EpochSource
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size) with these loss weights."""
         features = self.scaling.apply(self.x[chosen])
         value = None if self.value is None else self.value[chosen].unsqueeze(1)
-        sides = tuple(batch_side(side, chosen) for side in self.sides) if self.by_row else self.sides
-        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), sides)
+        samples = Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value)
+        batch = Batch(samples, self.sides)
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         total = terms.risk + self.strength * terms.unfairness
         if self.weight_decay:
@@ -254,13 +250,15 @@ class Stack:
         self.adam.step()
 
     def steps(self, batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        """Steps on the batches, each with its strengths (steps, strengths) and learning rate (steps,).
+        """Steps on the batches, each with its strengths (steps, strengths) and learning rate
+        (steps,).
 
         Models that diverged are set to zero at the end.
         """
         weights = batches.weight.expand(batches.rows.shape)
         for place in range(batches.rows.shape[1]):
-            self.strength, self.adam.learning_rate = strengths[place], rates[place]
+            self.strength = strengths[place]
+            self.adam.learning_rate = rates[place]
             self.step(batches.rows[:, place], weights[:, place])
         self.give_up()
 
@@ -268,19 +266,26 @@ class Stack:
     def begin_near(self, constants: Tensor) -> None:
         """Start networks of ours near these outputs, (seeds, 1, outputs).
 
-        Not linear models: with centered features the intercept would be optimal from the start, and Adam would make
-        steps of rounding errors of its gradient.
+        Not linear models: with centered features the intercept would be optimal from the start, and
+        Adam would make steps of rounding errors of its gradient.
         """
         if isinstance(self.model, Network) and self.model.hidden:
             for name, value in self.model.near(self.adam.parameters, constants).items():
                 self.adam.parameters[name].copy_(value)
 
     def seed_outputs(self, parameters: Parameters) -> SeedOutputs:
-        """A function that computes the outputs of models with these parameters for the rows of a seed."""
+        """A function that computes the outputs of models with these parameters for the rows of
+        a seed.
+        """
 
         def outputs(seed: int, strengths: slice, rows: Tensor) -> Tensor:
-            seed_parameters = {name: value[seed : seed + 1, strengths].to(self.x) for name, value in parameters.items()}
-            scaling = Scaling(*(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling))
+            seed_parameters = {
+                name: value[seed : seed + 1, strengths].to(self.x)
+                for name, value in parameters.items()
+            }
+            scaling = Scaling(
+                *(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling)
+            )
             return self.model(seed_parameters, scaling.apply(self.x[rows].unsqueeze(0)))[0]
 
         return outputs
@@ -288,23 +293,32 @@ class Stack:
     @torch.no_grad()
     def outputs(self) -> Tensor:
         """The outputs of the current models for all rows of the data."""
-        return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
+        return self.model(
+            self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape))
+        )
 
     @torch.no_grad()
     def give_up(self) -> None:
         """Set models with a parameter that is not finite to zero."""
         values = self.adam.parameters.values()
-        finite = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
+        # infinite moments stop it unnoticed
+        finite = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)
         parts = zip(finite.split([value.numel() for value in values]), values, strict=True)
-        diverged = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
+        diverged = ~torch.stack(
+            [part.view(*value.shape[:2], -1).all(-1) for part, value in parts]
+        ).all(0)
         for value in values:  # without waiting for the device: this too is recorded
             value.masked_fill_(diverged.view(*diverged.shape, *[1] * (value.ndim - 2)), 0.0)
         self.adam.forget_non_finite()
         self.failed |= diverged
 
     def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
-        """Copies of the parameters in double precision, all 0 where training failed, and where that was."""
-        copies = {name: value.detach().to(torch.float64, copy=True) for name, value in parameters.items()}
+        """Copies of the parameters in double precision, all 0 where training failed, and where
+        that was.
+        """
+        copies = {
+            name: value.detach().to(torch.float64, copy=True) for name, value in parameters.items()
+        }
         for value in copies.values():
             value[self.failed] = 0.0
         return copies, self.failed.clone()
@@ -323,7 +337,8 @@ def make_stack(
     device: torch.device,
 ) -> Stack:
     """Models of every seed and strength before the first step, with their data, on the device."""
-    dtype, scaled = torch.float64 if source.full_batch else torch.float32, schedule.growth > 0
+    dtype = torch.float64 if source.full_batch else torch.float32
+    scaled = schedule.growth > 0
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
@@ -346,13 +361,16 @@ def make_stack(
         objective,
         seed_scaling,
         tuple(sides),
-        Adam(start, learning_rate=schedule.learning_rate, weight_decay=0.0 if scaled else schedule.weight_decay),
+        Adam(
+            start,
+            learning_rate=schedule.learning_rate,
+            weight_decay=0.0 if scaled else schedule.weight_decay,
+        ),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
         weight_decay=schedule.weight_decay if scaled else 0.0,
         scaled=scaled,
         value=None if data.value is None else data.value.to(device),
-        by_row=source.by_row,
     )
 
 
@@ -372,13 +390,19 @@ class Adam:
     tensor([ 0.9000, -1.9000])
     """
 
-    def __init__(self, start: Mapping[str, Tensor], *, learning_rate: float, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self, start: Mapping[str, Tensor], *, learning_rate: float, weight_decay: float = 0.0
+    ) -> None:
         self.vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
         self.gradient = torch.zeros_like(self.vector)
-        self.moments = torch.zeros(2, len(self.vector), dtype=self.vector.dtype, device=self.vector.device)
+        self.moments = torch.zeros(
+            2, len(self.vector), dtype=self.vector.dtype, device=self.vector.device
+        )
         self.betas = torch.tensor(BETAS, dtype=torch.float64, device=self.vector.device)
         self.powers = torch.ones_like(self.betas)  # beta^t
-        self.learning_rate = torch.tensor(learning_rate, dtype=torch.float64, device=self.vector.device)
+        self.learning_rate = torch.tensor(
+            learning_rate, dtype=torch.float64, device=self.vector.device
+        )
         self.weight_decay = weight_decay
         self._shapes = {name: value.shape for name, value in start.items()}
         self._bind()
@@ -386,7 +410,8 @@ class Adam:
     def _bind(self) -> None:
         """Parameters and their gradients as views of the two vectors."""
         sizes = [shape.numel() for shape in self._shapes.values()]
-        values, slopes = self.vector.split(sizes), self.gradient.split(sizes)
+        values = self.vector.split(sizes)
+        slopes = self.gradient.split(sizes)
         self.parameters: dict[str, Tensor] = {}
         for (name, shape), value, slope in zip(self._shapes.items(), values, slopes, strict=True):
             leaf = value.view(shape).detach().requires_grad_()
@@ -423,9 +448,13 @@ class Adam:
         spread += EPSILON
         new_vector = vector - first * (rate.item() / corrections[0]) / spread
         gradient.fill(0.0)
-        if not math.isfinite(new_vector.sum() + second.sum()):  # a sum with a number that is not finite is not finite
+        # a sum with a number that is not finite is not finite
+        if not math.isfinite(new_vector.sum() + second.sum()):
             return False
-        vector[:], moments[0], moments[1], powers[:] = new_vector, first, second, new_powers
+        vector[:] = new_vector
+        moments[0] = first
+        moments[1] = second
+        powers[:] = new_powers
         return True
 
     @cached_property
@@ -435,7 +464,10 @@ class Adam:
     @cached_property
     def arrays(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
         """Parameters and their gradients as NumPy arrays that share memory, on the CPU."""
-        return {name: (leaf.detach().numpy(), leaf.grad.numpy()) for name, leaf in self.parameters.items()}  # type: ignore[union-attr]
+        return {
+            name: (leaf.detach().numpy(), leaf.grad.numpy())  # type: ignore[union-attr]
+            for name, leaf in self.parameters.items()
+        }
 
     def snapshot(self) -> tuple[Tensor, ...]:
         """Copies of all that a step changes."""
@@ -456,7 +488,11 @@ class Adam:
         return self.vector, self.gradient, self.moments, self.powers, self.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("parameters", "arrays", "_as_arrays")}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("parameters", "arrays", "_as_arrays")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from metrifair.auditing.records import Baseline, Difference, DifferenceRecord, Look, SeriesRecord, Verdict
+from metrifair.auditing.records import (
+    Baseline,
+    Difference,
+    DifferenceRecord,
+    Look,
+    SeriesRecord,
+    Verdict,
+)
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import (
@@ -17,6 +24,7 @@ from metrifair.wording.numbers import (
     number_text,
     quoted,
 )
+from metrifair.wording.proxies import attenuated_sentences
 
 VERDICTS: dict[Verdict, str] = {
     "worse": "worse",
@@ -29,19 +37,25 @@ VERDICTS: dict[Verdict, str] = {
 _TOPICS = {"decisions": "Decisions", "by_group": "By group"}
 
 GLOSSARY = {
-    "Difference": "The figure of the model less that of the baseline. Smaller distances and losses are better; larger "
+    "Difference": "The figure of the model less that of the baseline. Smaller distances and losses "
+    "are better; larger "
     "ratios, accuracies and AUCs are better.",
-    "Interval of a difference": "Combines the intervals of both figures as independent errors, less the correlation "
+    "Interval of a difference": "Combines the intervals of both figures as independent errors, "
+    "less the correlation "
     "where both audits have the same rows. It is conservative near a distance of 0.",
-    "Joint interval of a difference": "Intervals that hold simultaneously for all differences (Bonferroni). "
+    "Joint interval of a difference": "Intervals that hold simultaneously for all differences "
+    "(Bonferroni). "
     "Better and worse mean that this interval excludes 0.",
-    "p-value of a difference": "The probability of a difference at least as large if both figures were equal; the "
+    "p-value of a difference": "The probability of a difference at least as large if both figures "
+    "were equal; the "
     "adjusted one accounts for the number of differences.",
 }
 SERIES_GLOSSARY = {
-    "Alarm": "A distance that differs significantly from its baseline. If all looks are counts of rows without "
+    "Alarm": "A distance that differs significantly from its baseline. If all looks are counts of "
+    "rows without "
     "weights, an exact test must also show that the scores of the two groups have changed.",
-    "Baseline": "The first measurements of a distance, pooled until both groups reach the minimum group size.",
+    "Baseline": "The first measurements of a distance, pooled until both groups reach the minimum "
+    "group size.",
 }
 
 
@@ -84,32 +98,37 @@ def difference_sentences(record: DifferenceRecord) -> list[str]:
                 sentences.append(_most_significant(changed))
     sentences.append(_pairing(record))
     if record.unmatched:
-        sentences.append(
-            f"{record.unmatched} figures are not compared: only one of the audits has them, or their groups differ."
-        )
-    return sentences
+        many = f"{record.unmatched:,} figures are not compared: only one of the audits has them, or their groups differ."  # noqa: E501
+        single = "1 figure is not compared: only one of the audits has it, or its groups differ."
+        sentences.append(single if record.unmatched == 1 else many)
+    return [*sentences, *attenuated_sentences(record.r2)]
 
 
 def _verdicts(model: str, baseline: str, differences: Sequence[Difference]) -> str:
     count = Counter(difference.verdict for difference in differences)
     tested = len(differences) - count["not_tested"]
-    few = "have no interval or too few rows and are not tested"
-    untested = f" {count['not_tested']} figures {few}." if count["not_tested"] else ""
+    without = count_text(count["not_tested"], "figure")
+    has, verb = ("has", "is") if count["not_tested"] == 1 else ("have", "are")
+    few = f" {without} {has} no interval or too few rows and {verb} not tested."
+    untested = few if count["not_tested"] else ""
     if not count["better"] + count["worse"]:
-        return (
-            f"No figure of {quoted(model)} differs significantly from {quoted(baseline)} ({tested} tested).{untested}"
-        )
+        return f"No figure of {quoted(model)} differs significantly from {quoted(baseline)} ({tested} tested).{untested}"  # noqa: E501
     return (
-        f"{quoted(model)} is better than {quoted(baseline)} in {count['better']} and worse in {count['worse']} of "
-        f"{tested} figures; not distinguishable: {count['not_distinguishable']}.{untested}"
+        f"{quoted(model)} is better than {quoted(baseline)} in {count['better']} and worse in "
+        f"{count['worse']} of "
+        f"{count_text(tested, 'figure')}; not distinguishable: "
+        f"{count['not_distinguishable']}.{untested}"
     )
 
 
 def _most_significant(differences: Sequence[Difference]) -> str:
-    most = min(differences, key=lambda difference: (difference.p_value, -abs(difference.difference)))
+    most = min(
+        differences, key=lambda difference: (difference.p_value, -abs(difference.difference))
+    )
     interval = "" if most.joint_interval is None else f", {interval_text(most.joint_interval)}"
     return (
-        f"Most significantly {most.verdict}: {figure_name(most.metric)} of {place_text(most)}, from "
+        f"Most significantly {most.verdict}: {figure_name(most.metric)} of {place_text(most)}, "
+        "from "
         f"{number_text(most.before)} to {number_text(most.after)} "
         f"({figure_text(most.difference, signed=True)}{interval})."
     )
@@ -120,13 +139,27 @@ def _pairing(record: DifferenceRecord) -> str:
     if record.pairing == "rows":
         return f"{audits} have the same {record.rows[0]:,} rows: errors in common cancel (paired)."
     if record.pairing == "independent":
-        remedy = "pass paired=True, or audit the scores together" if record.can_pair else "audit the scores together"
+        remedy = (
+            "pass paired=True, or audit the scores together"
+            if record.can_pair
+            else "audit the scores together"
+        )
         return (
-            f"{audits} are treated as having different rows (independent). If their rows are the same, {remedy}: "
+            f"{audits} are treated as having different rows (independent). If their rows are the "
+            f"same, {remedy}: "
             "intervals are then narrower."
         )
+    if record.pairing == "clusters":
+        return (
+            f"{audits} have rows in clusters, and a cluster may have rows in several of them. The "
+            "intervals hold for "
+            "any correlation between audits. If no cluster is in two audits, pass paired=False: "
+            "intervals are then "
+            "narrower."
+        )
     return (
-        f"{audits} have the same rows, not all of which are in memory. The intervals hold for any correlation between "
+        f"{audits} have the same rows, not all of which are in memory. The intervals hold for any "
+        "correlation between "
         "audits, and are wider than those of paired rows."
     )
 
@@ -134,27 +167,55 @@ def _pairing(record: DifferenceRecord) -> str:
 def series_sentences(record: SeriesRecord) -> list[str]:
     """A series of audits, the most important first."""
     alarms = [row for row in record.series if row.alarm in ("worse", "better")]
-    sentences = [_changed([alarm for alarm in alarms if alarm.alarm == kind]) for kind in ("worse", "better")]
-    if all(row.level is None for row in record.series):
-        least = f"{record.min_group_size:,} rows"
-        sentences = [f"No distance was tested: no group has a baseline and a later look of {least}."]
+    sentences = [
+        _changed([alarm for alarm in alarms if alarm.alarm == kind]) for kind in ("worse", "better")
+    ]
+    if all(baseline.unknown_name for baseline in record.baselines):
+        sentences = ["No distance was tested."]
+    elif all(row.level is None for row in record.series):
+        least = f"{record.min_group_size:,} {'clusters' if record.clustered else 'rows'}"
+        sentences = [
+            f"No distance was tested: no group has a baseline and a later look of {least}."
+        ]
     elif not alarms:
-        sentences = [f"No distance has changed significantly since its baseline, over {len(record.looks)} looks."]
-    return [*filter(None, sentences), _error_rate(record), *_baselines(record)]
+        sentences = [
+            (
+                "No distance has changed significantly since its baseline, over "
+                f"{len(record.looks)} "
+                "looks."
+            )
+        ]
+    return [
+        *filter(None, sentences),
+        _error_rate(record),
+        *_baselines(record),
+        *attenuated_sentences(record.r2),
+    ]
 
 
 def _error_rate(record: SeriesRecord) -> str:
-    alpha, looks = confidence_text(1 - record.confidence), "Bonferroni over looks, alpha / (k (k + 1)),"
+    alpha, looks = (
+        confidence_text(1 - record.confidence),
+        "Bonferroni over looks, alpha / (k (k + 1)),",
+    )
     tested = [row for row in record.series if row.level is not None]
     if tested and all(row.exact for row in tested):
         return (
-            f"If no scores change, the probability of any alarm is at most {alpha}, however many looks follow (an "
-            f"exact test of each pair of groups; {looks} and over pairs). If scores change and a distance does not, "
+            f"If no scores change, the probability of any alarm is at most {alpha}, however many "
+            "looks follow (an "
+            f"exact test of each pair of groups; {looks} and over pairs). If scores change and a "
+            "distance does not, "
             "the probability of an alarm is approximate."
         )
-    return (
-        f"The probability of any false alarm is approximately at most {alpha}, however many looks follow ({looks} and "
+    approximate = (
+        f"The probability of any false alarm is approximately at most {alpha}, however many looks "
+        f"follow ({looks} and "
         "over distances)."
+    )
+    return (
+        f"{approximate} A cluster may have rows at several looks."
+        if record.clustered
+        else approximate
     )
 
 
@@ -173,24 +234,38 @@ def _changed(looks: Sequence[Look]) -> str:
 
 def _baselines(record: SeriesRecord) -> list[str]:
     """Caveats about baselines: pooled, begun later, too small, and looks that are not tested."""
-    size = f"the minimum group size of {record.min_group_size:,} rows"
-    pooled = [baseline for baseline in record.baselines if baseline.enough and len(baseline.looks) > 1]
+    size = f"the minimum group size of {record.min_group_size:,} {'clusters' if record.clustered else 'rows'}"
+    pooled = [
+        baseline for baseline in record.baselines if baseline.enough and len(baseline.looks) > 1
+    ]
     late = [baseline for baseline in record.baselines if baseline.looks[0] != record.looks[0]]
     small = [baseline for baseline in record.baselines if not baseline.enough]
     untested = {name: None for baseline in record.baselines for name in baseline.untested}
+    unknown = [baseline for baseline in record.baselines if baseline.unknown_name]
     sentences = []
+    if unknown:
+        names = listed(list(dict.fromkeys(_groups_text(baseline) for baseline in unknown)))
+        sentences.append(
+            f"Not tested, because the name of a group says that it is not known: {names}."
+        )
     if pooled:
         most = max(pooled, key=lambda baseline: len(baseline.looks))
         sentences.append(
-            f"The baseline of {count_text(len(pooled), 'distance')} pools several looks, until both groups reach "
+            f"The baseline of {count_text(len(pooled), 'distance')} pools several looks, until "
+            "both groups reach "
             f"{size}: {len(most.looks)} looks for {place_text(most)}."
         )
     if late:
         distances = count_text(len(late), "distance")
-        sentences.append(f"The baseline of {distances} begins after the first look: {_groups(late)}.")
+        sentences.append(
+            f"The baseline of {distances} begins after the first look: {_groups(late)}."
+        )
     if small:
         distances = count_text(len(small), "distance")
-        sentences.append(f"The baseline of {distances} is below {size}, so that no look is tested: {_groups(small)}.")
+        sentences.append(
+            f"The baseline of {distances} is below {size}, so that no look is tested: "
+            f"{_groups(small)}."
+        )
     if untested:
         looks = listed([quoted(name) for name in untested])
         why = f"a group is missing or below {size}, or the labels or strata differ"
@@ -198,6 +273,10 @@ def _baselines(record: SeriesRecord) -> list[str]:
     return sentences
 
 
+def _groups_text(baseline: Baseline) -> str:
+    return f"{' and '.join(map(quoted, baseline.groups))} of {baseline.attribute}"
+
+
 def _groups(baselines: Sequence[Baseline]) -> str:
-    places = {f"{' and '.join(map(quoted, row.groups))} of {row.attribute}": row.looks[0] for row in baselines}
+    places = {_groups_text(row): row.looks[0] for row in baselines}
     return listed([f"{place} (from {quoted(look)})" for place, look in places.items()])

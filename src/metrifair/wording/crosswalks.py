@@ -26,7 +26,12 @@ class Crosswalk(NamedTuple):
     @property
     def sources(self) -> list[str]:
         """What the items rest on, as sentences."""
-        return [f"Document: {self.document}.", f"Read on {self.date}: {self.source}.", self.limits, self.note]
+        return [
+            f"Document: {self.document}.",
+            f"Read on {self.date}: {self.source}.",
+            self.limits,
+            self.note,
+        ]
 
 
 def crosswalk_names() -> list[str]:

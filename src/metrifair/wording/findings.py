@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from metrifair.auditing.records import REST, Finding, Measure
+from metrifair.auditing.records import REST_NAME, AuditRecord, Finding, Measure
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.metrics import metric_words
-from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text, points_text, quoted, score_text
+from metrifair.wording.numbers import (
+    MISSING,
+    interval_text,
+    number_text,
+    percent_text,
+    points_text,
+    quoted,
+    score_text,
+)
 
-SIGNIFICANCE = ("", "not distinguishable from noise", "significant", "too few rows")
-"""No test, not distinguishable from sampling noise, statistically significant, below the minimum group size."""
+SIGNIFICANCE = (
+    "",
+    "not distinguishable from noise",
+    "significant",
+    "group not known",
+    "too few rows",
+)
+"""No test, not distinguishable from sampling noise, statistically significant, a group of unknown
+name, below the minimum group size.
+"""
 
 OTHERS = "the other groups"
 
@@ -28,7 +44,9 @@ class Description(NamedTuple):
 
 def describe(finding: Finding) -> Description:
     """The sentence and the meaning of a finding; each is empty if its facts are missing."""
-    return Description(finding_sentence(finding), f"{finding_meaning(finding)} {detectable_text(finding)}".strip())
+    return Description(
+        finding_sentence(finding), f"{finding_meaning(finding)} {detectable_text(finding)}".strip()
+    )
 
 
 def detectable_text(finding: Finding) -> str:
@@ -45,14 +63,17 @@ def detectable_text(finding: Finding) -> str:
 
 
 def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
-    """Why a finding is the headline: the interval is furthest above 0, of the largest gap or of another one.
+    """Why a finding is the headline: the interval is furthest above 0, of the largest gap or of
+    another one.
 
     >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
     >>> gap, larger = (Finding(*names, (90, 90), "kolmogorov", value, significant=True) for value in (0.3, 0.4))
     >>> rank_text(gap, [gap]), rank_text(gap, [gap, larger])
     ('largest significant gap', 'gap with the highest lower confidence limit')
     """
-    significant = [other.value for other in findings if other.certain and other.metric == headline.metric]
+    significant = [
+        other.value for other in findings if other.certain and other.metric == headline.metric
+    ]
     if max(significant, default=0.0) > headline.value:
         return "gap with the highest lower confidence limit"
     return "largest significant gap"
@@ -65,7 +86,7 @@ def group_texts(finding: Finding) -> tuple[str, str]:
     ('“north”', 'the other groups')
     """
     left, right = finding.groups
-    is_rest = right == REST and finding.group_values[1:] in ((), (None,))
+    is_rest = right == REST_NAME and finding.group_values[1:] in ((), (None,))
     return quoted(left), OTHERS if is_rest else quoted(right)
 
 
@@ -90,7 +111,8 @@ def finding_sentence(finding: Finding) -> str:
         return f"The decision is 1 for {percent_text(1 - more)} of {upper} and {percent_text(1 - less)} of {lower}."
     at = score_text(finding.at, finding.span, is_place=True)
     where = (
-        f"The gap is largest at score {at}: {percent_text(more)} of {upper} and {percent_text(less)} of {lower} score "
+        f"The gap is largest at score {at}: {percent_text(more)} of {upper} and "
+        f"{percent_text(less)} of {lower} score "
         "at or below it."
     )
     compares_means = finding.metric in METRICS and METRICS[finding.metric].compares_means
@@ -106,10 +128,13 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
     if shares[0] == shares[1]:
         return f"No cut of {finding.attribute} separates the scores: both sides have the same distribution."
     cut = score_text(finding.cut or 0.0)
-    (less, higher), (more, lower) = sorted(zip(shares, (f"up to {cut}", f"above {cut}"), strict=True))
+    (less, higher), (more, lower) = sorted(
+        zip(shares, (f"up to {cut}", f"above {cut}"), strict=True)
+    )
     return (
         f"Scores are lower for {finding.attribute} {lower}: {percent_text(more)} score at or below "
-        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(less)} of those {higher}."
+        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(less)} of those "
+        f"{higher}."
     )
 
 
@@ -133,7 +158,9 @@ def finding_meaning(finding: Finding) -> str:
         half=score_text(value / 2),
         root=score_text(max(0.0, value) ** 0.5),
         points=points,
-        score="an unknown score" if finding.at is None else score_text(finding.at, finding.span, is_place=True),
+        score="an unknown score"
+        if finding.at is None
+        else score_text(finding.at, finding.span, is_place=True),
     )
 
 
@@ -144,15 +171,21 @@ def _cut_meaning(finding: Finding) -> str:
     if finding.metric == "kolmogorov":
         splits = f"cuts of {name}" if numeric else f"groups of {name} against the others"
         return (
-            f"For each of the {cuts} {splits} and any threshold, the shares above the threshold differ by at most "
+            f"For each of the {cuts} {splits} and any threshold, the shares above the threshold "
+            "differ by at most "
             f"{points_text(finding.value)}."
         )
     if finding.metric == "wasserstein":
-        worst = f"At the worst of {cuts} cuts of {name}" if numeric else f"For the worst of the {cuts} groups of {name}"
+        worst = (
+            f"At the worst of {cuts} cuts of {name}"
+            if numeric
+            else f"For the worst of the {cuts} groups of {name}"
+        )
         moved = score_text(finding.value)
         return f"{worst}, scores would have to move by {moved} on average to give both sides the same distribution."
     meaning = (
-        f"The dependence of the scores on {name} over all its values, on the scale of the energy distance between two "
+        f"The dependence of the scores on {name} over all its values, on the scale of the energy "
+        "distance between two "
         "groups. 0 means independence."
     )
     if finding.correlation is None:
@@ -168,8 +201,17 @@ def significance_text(finding: Finding) -> str:
     'too few rows'
     """
     if not finding.enough:
+        return SIGNIFICANCE[4]
+    if finding.unknown_name:
         return SIGNIFICANCE[3]
     return SIGNIFICANCE[0 if finding.significant is None else 1 + finding.significant]
+
+
+def test_draws(record: AuditRecord) -> int:
+    """The number of permutations behind the p-values of findings; 0 if they come from resamples
+    of probabilities.
+    """
+    return 0 if record.proxy is not None else record.permutations
 
 
 def measure_text(measure: Measure | None) -> str:

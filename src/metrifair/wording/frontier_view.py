@@ -15,6 +15,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, Point, pareto
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
 
@@ -28,7 +29,10 @@ _NAMES = {
     "four_fifths": "Four-fifths ratio",
     "known_unfairness": "Unfairness of known groups",
 }
-MARKS = {CONSTANT: "decides the same for everyone", NO_BETTER: "not significantly better than a constant predictor"}
+MARKS = {
+    CONSTANT: "decides the same for everyone",
+    NO_BETTER: "not significantly better than a constant predictor",
+}
 
 
 def figure_name(key: str) -> str:
@@ -40,7 +44,8 @@ def figure_name(key: str) -> str:
     return _NAMES.get(key) or key.replace("_", " ").capitalize()
 
 
-_LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")  # unless they are the utility
+# unless they are the utility
+_LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,12 @@ class FrontierView:
     Parameters
     ----------
     points
-        One per trained model. Failed ones are listed, not drawn.
+        The figures by which models were compared, one point each. Failed ones are listed, not
+        drawn.
     curves
         Score distributions of the groups by strength; may lack strengths, or be empty.
     chosen
-        The figures of the selection, if any. With test folds, models that were selected without each fold have them.
+        The figures of the chosen model, if any: expected on new rows, or on ``test_rows``.
     title
         Headline of the report.
     accuracy_name
@@ -64,31 +70,33 @@ class FrontierView:
     groups
         Names of the groups, in the order of their colors.
     notes
-        Plain sentences under the title, such as how the data were split.
+        Plain sentences under the title, such as how models were compared.
     labels
         What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
-    floor
-        Unfairness that chance alone would show on the test rows.
-    limit
-        The unfairness limit of the choice, on the validation rows.
-    limit_confidence
-        Approximate confidence that the chosen model keeps the limit in the population.
+    noise
+        An unfairness below it cannot be distinguished from 0 with these rows.
+    goal
+        What was asked of the choice.
+    unmet
+        What was asked last, if no model meets it.
+    is_best_effort
+        Whether the chosen model is the least unfair one, as none meets the goal.
     utility
         The utility: the figure that is drawn against unfairness.
     constant, constant_value
         Figures of the best constant predictor, and its prediction.
-    training, validation
-        Figures on training and validation rows, in the order of ``points``.
     areas
         Share of the unit box that the models dominate, without and with the constant predictor.
     parameters
-        The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
+        The parameter that was varied, by family, where there are several; then ``curves`` are by
+        family and strength.
     provenance
         Source of the data and settings.
     change
         The chosen model's figures less those without the penalty.
-    fold_choices
-        The family and the strength that were chosen in each test fold.
+    test_rows
+        The number of test rows that the figures of the chosen model are of. 0: there are none, and
+        the figures are those expected on new rows.
 
     Examples
     --------
@@ -108,31 +116,39 @@ class FrontierView:
     groups: Sequence[str] = ()
     notes: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    floor: float | None = None
-    limit: float | None = None
-    limit_confidence: float | None = None
+    noise: float | None = None
+    goal: Goal | None = None
+    unmet: Goal | None = None
+    is_best_effort: bool = False
     utility: Utility = UTILITIES["accuracy"]
     constant: Point | None = None
     constant_value: Any = None
-    training: Sequence[Point | None] = ()
-    validation: Sequence[Point | None] = ()
     areas: tuple[float, float] | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     change: Change | None = None
-    fold_choices: Sequence[tuple[str, float]] = ()
+    test_rows: int = 0
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise DataError("points must contain at least one Point, got none; train at least one model first")
+            raise DataError(
+                "points must contain at least one Point, got none; train at least one model first"
+            )
         check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
         check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
+
+    @property
+    def limit(self) -> float | None:
+        """The unfairness limit of the choice."""
+        return None if self.goal is None else self.goal.max_unfairness
 
     @property
     def gap_key(self) -> str:
         """Key of the unfairness that is drawn: decisions only if there are any."""
         decided = any(point.decision_unfairness is not None for point in self.points)
-        return "decision_unfairness" if self.unfairness_of == "decisions" and decided else "unfairness"
+        return (
+            "decision_unfairness" if self.unfairness_of == "decisions" and decided else "unfairness"
+        )
 
     @property
     def key(self) -> str:
@@ -154,7 +170,8 @@ class FrontierView:
 
     @property
     def alternatives(self) -> tuple[Point, tuple[Point, ...]]:
-        """The best model, and those that are as good, within its interval, and less unfair: the least unfair first.
+        """The best model, and those that are as good, within its interval, and less unfair: the
+        least unfair first.
 
         Models that are not significantly better than a constant are none.
 
@@ -163,14 +180,20 @@ class FrontierView:
         >>> [point.strength for point in view.alternatives[1]]
         [1]
         """
-        usable = [point for point in self.points if not point.failed and point.figure(self.key) is not None]
-        usable = [point for point in usable if not self.mark(point)] or usable or list(self.points)
+        usable = [
+            point for point in self.shown if not point.failed and point.figure(self.key) is not None
+        ]
+        usable = [point for point in usable if not self.mark(point)] or usable or list(self.shown)
         best = max(usable, key=self.quality)
         interval = best.intervals.get(self.key)
         least = self.quality(best)
         if interval is not None:
             least = min(self.utility.quality(end) for end in (interval.low, interval.high))
-        candidates = [point for point in usable if self.quality(point) >= least and self.gap(point) < self.gap(best)]
+        candidates = [
+            point
+            for point in usable
+            if self.quality(point) >= least and self.gap(point) < self.gap(best)
+        ]
         return best, tuple(sorted(candidates, key=self.gap))
 
     def mark(self, point: Point) -> str:
@@ -201,33 +224,57 @@ class FrontierView:
         return tuple(dict.fromkeys([*self.groups, *names]))
 
     @cached_property
+    def shown(self) -> tuple[Point, ...]:
+        """The points as everything shows them: the chosen model has its own figures.
+
+        >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.7, 0.2))
+        >>> [point.accuracy for point in view.shown]
+        [0.9, 0.7]
+        """
+        choice = self.choice
+        if choice is None:
+            return tuple(self.points)
+        return tuple(choice if point.job == choice.job else point for point in self.points)
+
+    @cached_property
     def usable(self) -> tuple[Point, ...]:
         """The points that can be drawn: not failed, both figures finite."""
-        return tuple(point for point in self.points if self._drawable(point))
+        return tuple(point for point in self.shown if self._drawable(point))
 
     def _drawable(self, point: Point) -> bool:
-        return not point.failed and math.isfinite(self.value(point)) and math.isfinite(self.gap(point))
+        return (
+            not point.failed and math.isfinite(self.value(point)) and math.isfinite(self.gap(point))
+        )
 
     @property
     def choice(self) -> Point | None:
         """The chosen model, if there is one and it can be drawn."""
         return self.chosen if self.chosen is not None and self._drawable(self.chosen) else None
 
-    @property
-    def chosen_model(self) -> Point | None:
-        """The figures of the chosen model in the table. With test folds, ``choice`` has those of other models.
-
-        >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.7, 0.2))
-        >>> view.chosen_model.accuracy, view.choice.accuracy
-        (0.8, 0.7)
+    def below(self, point: Point, key: str) -> float | None:
+        """The upper end of an unfairness that cannot be distinguished from 0; None for other
+        figures.
         """
-        choice = self.choice
-        return choice and next((point for point in self.usable if point.job == choice.job), choice)
+        if not point.is_noise or key != self.gap_key:
+            return None
+        interval = point.intervals.get(key)
+        return self.noise if interval is None else interval.high
+
+    def text(self, point: Point, key: str) -> str:
+        """A figure of a point as it is shown, without its interval.
+
+        >>> point = Point(1, 0, 0.8, 0.0, intervals={"unfairness": Interval(0.0, 0.062)}, is_noise=True)
+        >>> FrontierView([point]).text(point, "unfairness")
+        'below 0.062'
+        """
+        return RowFigure(point.figure(key), below=self.below(point, key)).text
 
     @property
     def baseline(self) -> Point | None:
         """The constant predictor, if it is known and can be drawn."""
-        return self.constant if self.constant is not None and self._drawable(self.constant) else None
+        return (
+            self.constant if self.constant is not None and self._drawable(self.constant) else None
+        )
 
     @cached_property
     def front(self) -> tuple[Point, ...]:
@@ -245,10 +292,20 @@ class FrontierView:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of the figures that are shown, in the order of the columns; frames and JSON have all of them."""
+        """Keys of the figures that are shown, in the order of the columns; frames and JSON have
+        all of them.
+        """
         decided = any(point.decision_unfairness is not None for point in self.points)
-        more = dict.fromkeys(key for point in self.points for key in point.more if key not in _LEFT_TO_FRAMES)
-        order = (self.key, "accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
+        more = dict.fromkeys(
+            key for point in self.points for key in point.more if key not in _LEFT_TO_FRAMES
+        )
+        order = (
+            self.key,
+            "accuracy",
+            "unfairness",
+            *(["decision_unfairness"] if decided else []),
+            *more,
+        )
         return tuple(dict.fromkeys(order))
 
     @cached_property
@@ -260,29 +317,47 @@ class FrontierView:
             texts = strength_texts(strengths)
             label = f"{family}, {self.parameters[family]} " if self.parameters else ""
             rows += (
-                self._row(family, strength, f"{label}{text}") for strength, text in zip(strengths, texts, strict=True)
+                self._row(family, strength, f"{label}{text}")
+                for strength, text in zip(strengths, texts, strict=True)
             )
         return tuple(rows)
 
     def _row(self, family: str, strength: float, text: str) -> FrontierRow:
-        places = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
-        points = tuple(self.points[at] for at in places)
+        points = tuple(
+            point for point in self.shown if point.strength == strength and point.family == family
+        )
         usable = tuple(point for point in points if self._drawable(point))
-        figures = {key: _row_figure(key, usable) for key in self.keys}
-        best = any(point in self.front for point in usable)
-        parts = {
-            name: _row_figure(
-                self.gap_key, (figure for at in places if (figure := part[at]) is not None and not figure.failed)
-            )
-            for name, part in (("training", self.training), ("validation", self.validation))
-            if part
-        }
+        # of several seeds, the one that is chosen stands for its row
+        chosen = tuple(point for point in usable if point is self.choice)
+        figures = {key: self._row_figure(key, chosen or usable) for key in self.keys}
         marks = [kind for point in usable if (kind := point.marks.get(self.key))]
         few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
         mark = f"{few}{MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]}" if marks else ""
-        overfit = any(point.overfit for point in usable)
-        failed = len(points) - len(usable)
-        return FrontierRow(strength, text, points, failed, figures, best, parts, mark, overfit, family=family)
+        return FrontierRow(
+            strength,
+            text,
+            points,
+            len(points) - len(usable),
+            figures,
+            on_front=any(point in self.front for point in usable),
+            mark=mark,
+            overfit=any(point.overfit for point in usable),
+            family=family,
+            is_chosen=bool(chosen),
+        )
+
+    def _row_figure(self, key: str, points: Iterable[Point]) -> RowFigure:
+        """The figure over the seeds of one strength; a single model keeps its own interval."""
+        known = [point for point in points if point.figure(key) is not None]
+        values = [value for point in known if (value := point.figure(key)) is not None]
+        if not values:
+            return RowFigure(None)
+        ends = [end for point in known if (end := self.below(point, key)) is not None]
+        below = max(ends) if len(ends) == len(known) else None
+        if len(values) > 1:
+            bounds = Interval(min(values), max(values))
+            return RowFigure(fmean(values), bounds, over_seeds=True, below=below)
+        return RowFigure(values[0], known[0].intervals.get(key), below=below)
 
 
 @dataclass(frozen=True)
@@ -291,23 +366,38 @@ class RowFigure:
 
     value: float | None
     bounds: Interval | None = None
-    over_seeds: bool = False  # the bounds are the least and the largest seed, not an interval of one model
+    # the bounds are the least and the largest seed, not an interval of one model
+    over_seeds: bool = False
+    below: float | None = None  # of an unfairness that cannot be distinguished from 0
 
     @property
     def text(self) -> str:
-        """The value as shown."""
+        """The value as shown.
+
+        >>> RowFigure(0.013, below=0.062).text
+        'below 0.062'
+        """
+        if self.below is not None and self.value is not None:
+            return f"below {figure_text(self.below)}"
         return figure_text(self.value)
 
     @property
+    def ends(self) -> Interval | None:
+        """The bounds if both are known."""
+        if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
+            return None
+        return self.bounds
+
+    @property
     def bounds_text(self) -> str:
-        """The bounds as shown; empty if there are none.
+        """The bounds as shown; empty if there are none, or if the value names its upper one.
 
         >>> RowFigure(0.5, Interval(0.4, 0.6)).bounds_text
         '0.400 to 0.600'
         """
-        if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
+        if self.ends is None or self.below is not None:
             return ""
-        return interval_text(self.bounds, figure_text)
+        return interval_text(self.ends, figure_text)
 
 
 @dataclass(frozen=True)
@@ -320,10 +410,11 @@ class FrontierRow:
     failed: int
     figures: Mapping[str, RowFigure]
     on_front: bool
-    parts: Mapping[str, RowFigure] = field(default_factory=dict)  # the unfairness on training and validation rows
-    mark: str = ""  # "decides the same for everyone" ...; with the number of models, where it is not all of them
+    # "decides the same for everyone" ...; with the number of models, where it is not all of them
+    mark: str = ""
     overfit: bool = False
     family: str = ""
+    is_chosen: bool = False  # its figures are those of the chosen model
 
     @property
     def place(self) -> float | tuple[str, float]:
@@ -359,8 +450,17 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
     """
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
-    group = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.parameters else []
-    return (view.label("strength"), view.strength_text(point)), *group, (view.label("seed"), str(point.seed)), *figures
+    group = (
+        [("Group at prediction", "needed" if point.needs_group else "not needed")]
+        if view.parameters
+        else []
+    )
+    return (
+        (view.label("strength"), view.strength_text(point)),
+        *group,
+        (view.label("seed"), str(point.seed)),
+        *figures,
+    )
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
@@ -372,16 +472,9 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
     """
     texts = {}
     for key in view.keys:
-        text, bounds = figure_text(point.figure(key)), point.intervals.get(key)
-        between = "" if bounds is None or text == MISSING else RowFigure(None, bounds).bounds_text
-        texts[key] = f"{text} ({between})" if between else text
+        figure = RowFigure(
+            point.figure(key), point.intervals.get(key), below=view.below(point, key)
+        )
+        between = "" if figure.text == MISSING else figure.bounds_text
+        texts[key] = f"{figure.text} ({between})" if between else figure.text
     return texts
-
-
-def _row_figure(key: str, points: Iterable[Point]) -> RowFigure:
-    """The figure over the seeds of one strength; a single model keeps its own interval."""
-    known = [(point, value) for point in points if (value := point.figure(key)) is not None]
-    values = [value for _, value in known]
-    if len(values) > 1:
-        return RowFigure(fmean(values), Interval(min(values), max(values)), over_seeds=True)
-    return RowFigure(values[0], known[0][0].intervals.get(key)) if values else RowFigure(None)

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metrifair.auditing.ranking import headline_finding, is_inconclusive, main_metric, sort_findings, worst_ratio
+from metrifair.auditing.measure.r2_correction import gap_bracket, joint_bracket, ratio_bracket
+from metrifair.auditing.ranking import (
+    headline_finding,
+    is_inconclusive,
+    main_metric,
+    sort_findings,
+    worst_ratio,
+)
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
-from metrifair.wording.numbers import confidence_text, interval_text, noun, number_text, percent_text, quoted
+from metrifair.wording.numbers import (
+    confidence_text,
+    interval_text,
+    noun,
+    number_text,
+    percent_text,
+    quoted,
+)
+from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import DECISION_WORDS, table_selected_text
 
 FIGURES = {
@@ -24,11 +39,14 @@ FIGURES = {
 
 FIGURE_WORDS = {
     "Base rate": "The share of the group with the outcome that high scores predict.",
-    "AUC": "The probability that a row with the outcome scores higher than a row without it, in the same group; ties "
+    "AUC": "The probability that a row with the outcome scores higher than a row without it, in "
+    "the same group; ties "
     "count one half. The interval uses DeLong's variance.",
     "Log loss": "The mean logarithmic loss of the predicted probabilities.",
-    "Calibration error": "The mean absolute difference between the mean score and the share with the outcome, over ten "
-    "bins of equal width (expected calibration error). Sampling noise alone makes it larger than 0.",
+    "Calibration error": "The mean absolute difference between the mean score and the share with "
+    "the outcome, over ten "
+    "bins of equal width (expected calibration error). Sampling noise alone makes it larger than "
+    "0.",
 }
 """The definitions of figures by group."""
 
@@ -60,6 +78,11 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     low, high = record.score_range
     return (
         ("Rows", f"{record.rows:,}"),
+        *(
+            []
+            if record.clusters is None
+            else [("Clusters", f"{record.clusters.count:,} ({record.clusters.column})")]
+        ),
         ("Excluded", f"{record.left_out:,}"),
         ("Scores", f"{number_text(low)} to {number_text(high)}"),
         ("Findings", f"{len(record.findings):,}"),
@@ -81,18 +104,29 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 def _largest(record: AuditRecord) -> AuditHighlight | None:
     """The largest significant gap; where none is, the one with the most rows."""
     metric = main_metric(record.findings)
-    compared = [finding for finding in record.findings if finding.metric == metric]
+    known = [finding for finding in record.findings if not finding.unknown_name]
+    compared = [finding for finding in known if finding.metric == metric]
     if not compared:
         return None
     headline = headline_finding(compared)
     largest = headline or sort_findings(compared)[0]
-    bounds, several = largest.joint_interval, sum(finding.enough for finding in compared) > 1
+    bracket = gap_bracket(largest, record)
+    bounds = (
+        largest.joint_interval
+        if bracket is None
+        else joint_bracket(largest) or largest.joint_interval
+    )
+    several = sum(finding.assessed for finding in compared) > 1
     kind = "joint interval" if several else "interval"
-    interval = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
+    interval = (
+        ""
+        if bounds is None
+        else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
+    )
     left, right = group_texts(largest)
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No established gap",
-        ((f"{metric_words(metric).name}{interval}", number_text(largest.value)),),
+        ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
         largest,
@@ -104,12 +138,18 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     bounded = [
         (finding.certified_jointly, finding)
         for finding in record.findings
-        if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
+        if is_largest_gap(finding.metric)
+        and finding.certified_jointly is not None
+        and finding.assessed
     ]
     bound, finding = max(bounded, key=lambda pair: pair[0], default=(1.0, None))
     if finding is None or bound >= 1:  # the largest possible distance: the bound is vacuous
         return None
-    several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
+    several = (
+        f"All {len(bounded)} Kolmogorov distances are"
+        if len(bounded) > 1
+        else "The Kolmogorov distance is"
+    )
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
     return AuditHighlight(
         "At most",
@@ -131,15 +171,20 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
     )
     selected = table_selected_text(table)
     where = f"{table.attribute}, {table.within}, {noun(selected)}"
+    bracket = ratio_bracket(table, record)
+    ratio = (
+        number_text(worst.ratio, limit=FOUR_FIFTHS) if bracket is None else interval_text(bracket)
+    )
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
-            "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
+            "Smallest impact ratio", (("Impact ratio", ratio),), sentence, where, table
         )
-    figures = (
-        ("Four-fifths ratio", number_text(worst.ratio, limit=FOUR_FIFTHS)),
-        ("four fifths", number_text(FOUR_FIFTHS)),
-    )
-    side = "near" if is_inconclusive(table) else "below" if is_below(worst.ratio) else "within"
+    figures = (("Four-fifths ratio", ratio), ("four fifths", number_text(FOUR_FIFTHS)))
+    side = "below" if is_below(worst.ratio) else "within"
+    if is_inconclusive(table) or (
+        bracket is not None and is_below(bracket.low) != is_below(bracket.high)
+    ):
+        side = "near"
     return AuditHighlight(f"Decisions {side} four fifths", figures, sentence, where, table)
 
 
@@ -149,7 +194,8 @@ def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     squared = finding.metric in METRICS and METRICS[finding.metric].squared
     square = " The distance is the square of this difference." if squared else ""
     return (
-        f"Its mean is {number_text(left)} for {first} and {number_text(right)} for {second}: a difference of "
+        f"Its mean is {number_text(left)} for {first} and {number_text(right)} for {second}: a "
+        "difference of "
         f"{number_text(abs(left - right))}.{square}"
     )
 
@@ -170,7 +216,10 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
-            (name.replace("CONFIDENCE", confidence), _EVIDENCE[key].replace("CONFIDENCE", confidence))
+            (
+                name.replace("CONFIDENCE", confidence),
+                _EVIDENCE[key].replace("CONFIDENCE", confidence),
+            )
             for key, name in _EVIDENCE_NAMES.items()
             if any(getattr(finding, key) is not None for finding in record.findings)
         ),
@@ -186,30 +235,43 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
 _EVIDENCE_NAMES = {
     "witness": "Benefit",
     "unbiased": "Unbiased value",
+    "divided": "Divided by R2",
     "interval": "CONFIDENCE interval",
     "joint_interval": "Joint interval",
     "significant": "Significance",
     "bracket": "Proven bracket",
     "certified": "Certified upper bound",
     "certified_jointly": "Joint certified bound",
-    "paper_bound": "The paper's bound",
     "p_value": "p-value",
 }
 _EVIDENCE = {
-    "witness": "A utility of the score, chosen so that its means differ most between the groups: the witness function "
+    "witness": "A utility of the score, chosen so that its means differ most between the groups: "
+    "the witness function "
     "of the distance.",
     "unbiased": "The distance without its expected bias from sampling noise. It can be negative.",
-    "interval": "A bootstrap confidence interval of the distance in the population. It covers one finding by itself, "
+    "divided": "Right if score and probabilities are independent given the group: the distance "
+    "divided by R2, the "
+    "variance of a group's probability as a share of the largest variance there could be. Squared "
+    "distances are "
+    "divided by R2 squared. A pair among three or more groups is corrected for the mixing of all "
+    "groups.",
+    "interval": "A bootstrap confidence interval of the distance in the population. It covers one "
+    "finding by itself, "
     "not the largest of many.",
-    "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously for all comparisons "
+    "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously "
+    "for all comparisons "
     "by this distance. Findings are ranked by the lower end.",
-    "significant": "Whether a gap is statistically significant, adjusted for the number of comparisons: the joint "
-    "interval excludes 0. Without such an interval, by permutation p-values with the Bonferroni correction.",
+    "significant": "Whether a gap is statistically significant, adjusted for the number of "
+    "comparisons: the joint "
+    "interval excludes 0. Without such an interval, by permutation p-values with the Bonferroni "
+    "correction.",
     "bracket": "Proven bounds of the value for this file, which was too large for memory.",
-    "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for any distributions "
-    "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules nothing out.",
+    "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for "
+    "any distributions "
+    "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules "
+    "nothing out.",
     "certified_jointly": "The same bound, valid simultaneously for all findings of this audit.",
-    "paper_bound": "An upper bound by the VC dimension, as in the paper “Metrizing Fairness”.",
-    "p_value": "The probability of a difference at least this large between two groups with equal distributions. It is "
+    "p_value": "The probability of a difference at least this large between two groups with equal "
+    "distributions. It is "
     "not adjusted for the number of comparisons.",
 }

@@ -8,8 +8,8 @@ from typing import NamedTuple
 class MetricWords(NamedTuple):
     """A metric as readers meet it.
 
-    ``meaning`` is the template for a value: {first} and {second} are the groups, {value}, {half}, {root} and {points}
-    (percentage points) the number, {score} the score of the largest gap.
+    ``meaning`` is the template for a value: {first} and {second} are the groups, {value}, {half},
+    {root} and {points} (percentage points) the number, {score} the score of the largest gap.
     """
 
     name: str
@@ -27,53 +27,64 @@ class MetricWords(NamedTuple):
 
 
 _APART = (
-    "Scores of two people drawn from {{first}} and {{second}} lie {{{0}}} further apart, on average, than scores of "
+    "Scores of two people drawn from {{first}} and {{second}} lie {{{0}}} further apart, on "
+    "average, than scores of "
     "two people drawn from the same group."
 )
 
 METRIC_WORDS = {
     "energy": MetricWords(
         "Energy distance",
-        "Twice the squared difference between the shares at or below a score, integrated over all scores; in units of "
+        "Twice the squared difference between the shares at or below a score, integrated over all "
+        "scores; in units of "
         "the score. It responds to differences at every score, not only at the largest gap.",
         _APART.format("half"),
     ),
     "kolmogorov": MetricWords(
         "Kolmogorov distance",
-        "The largest difference between the two groups' shares at or below any score. 0 means equal distributions; 1 "
+        "The largest difference between the two groups' shares at or below any score. 0 means "
+        "equal distributions; 1 "
         "means no overlap.",
-        "For any threshold, the shares of {first} and {second} above it differ by at most {points}. The largest "
+        "For any threshold, the shares of {first} and {second} above it differ by at most "
+        "{points}. The largest "
         "difference is at {score}.",
     ),
     "wasserstein": MetricWords(
         "Wasserstein distance",
-        "How far the scores of one group would have to move, on average, to have the other group's distribution; in "
+        "How far the scores of one group would have to move, on average, to have the other group's "
+        "distribution; in "
         "units of the score.",
-        "Scores would have to move by {value} on average to give {first} and {second} the same distribution.",
+        "Scores would have to move by {value} on average to give {first} and {second} the same "
+        "distribution.",
     ),
     "cramer": MetricWords(
         "Cramér distance",
-        "The squared difference between the shares at or below a score, integrated over all scores: half the energy "
+        "The squared difference between the shares at or below a score, integrated over all "
+        "scores: half the energy "
         "distance.",
         _APART.format("value"),
     ),
     "lp": MetricWords(
         "L^p distance",
         "The difference between the shares at or below a score, as a norm over all scores.",
-        "The difference between the shares of {first} and {second} at or below a score has the norm {value} over all "
+        "The difference between the shares of {first} and {second} at or below a score has the "
+        "norm {value} over all "
         "scores.",
     ),
     "mmd": MetricWords(
         "Kernel distance (MMD)",
         "The squared difference between the two groups' means of a smooth, bell-shaped utility.",
-        "The mean of one smooth utility of the score differs by {root} between {first} and {second}. No smooth "
+        "The mean of one smooth utility of the score differs by {root} between {first} and "
+        "{second}. No smooth "
         "utility of norm 1 differs by more.",
     ),
     "total_variation": MetricWords(
         "Total variation distance",
-        "The share of one group whose scores have no counterpart in the other group. Where scores rarely repeat, it is "
+        "The share of one group whose scores have no counterpart in the other group. Where scores "
+        "rarely repeat, it is "
         "near 1 for any two samples.",
-        "For any set of scores, the shares of {first} and {second} in it differ by at most {points}.",
+        "For any set of scores, the shares of {first} and {second} in it differ by at most "
+        "{points}.",
     ),
 }
 
@@ -89,11 +100,14 @@ def metric_words(metric: str) -> MetricWords:
 
 CRITERIA = {
     "statistical_parity": "All groups have the same score distribution.",
-    "equal_opportunity": "All groups have the same score distribution among rows with a positive label.",
-    "predictive_equality": "All groups have the same score distribution among rows with a negative label.",
+    "equal_opportunity": "All groups have the same score distribution among rows with a positive "
+    "label.",
+    "predictive_equality": "All groups have the same score distribution among rows with a negative "
+    "label.",
     "equalized_odds": "All groups have the same score distribution among rows with the same label.",
     "risk_parity": "All groups have the same distribution of the loss, the error of the scores.",
-    "conditional_statistical_parity": "All groups have the same score distribution within each stratum of the control "
+    "conditional_statistical_parity": "All groups have the same score distribution within each "
+    "stratum of the control "
     "features.",
 }
 """The definition of each criterion."""

@@ -1,4 +1,6 @@
-"""Numbers as people read them: figures, shares and strengths as text; and words in the middle of a sentence."""
+"""Numbers as people read them: figures, shares and strengths as text; and words in the middle
+of a sentence.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,13 @@ MISSING = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
 _LISTED = 5
+_ROUNDING = 1e-9  # of a p-value
 _MOST_DECIMALS = 12  # figures that differ by less are equal but for rounding
 
 
-def figure_text(value: float | None, *, digits: int = 3, signed: bool = False, limit: float | None = None) -> str:
+def figure_text(
+    value: float | None, *, digits: int = 3, signed: bool = False, limit: float | None = None
+) -> str:
     """The value with this many decimals; an en dash if there is none.
 
     It has more decimals if it would otherwise look equal to the ``limit``.
@@ -41,14 +46,20 @@ def figure_text(value: float | None, *, digits: int = 3, signed: bool = False, l
 
 
 def _decimals_beside(value: float, least: int, limit: float | None) -> int:
-    """The smallest number of decimals with which the value differs from the limit; ``least`` if it equals the limit."""
+    """The smallest number of decimals with which the value differs from the limit; ``least`` if
+    it equals the limit.
+    """
     if limit is None:
         return least
-    return next((decimals for decimals in range(least, _MOST_DECIMALS) if round(value, decimals) != limit), least)
+    return next(
+        (decimals for decimals in range(least, _MOST_DECIMALS) if round(value, decimals) != limit),
+        least,
+    )
 
 
 def number_text(value: float | None, *, limit: float | None = None) -> str:
-    """A number of any size, in three decimals or four digits if that is enough; an en dash if there is none.
+    """A number of any size, in three decimals or four digits if that is enough; an en dash if there
+    is none.
 
     It has more decimals if it would otherwise look equal to the ``limit``.
 
@@ -59,7 +70,8 @@ def number_text(value: float | None, *, limit: float | None = None) -> str:
     >>> number_text(0.79996, limit=0.8), number_text(0.8, limit=0.8)
     ('0.79996', '0.800')
     """
-    if value is None or not math.isfinite(float(f"{value:.2e}")):  # the largest numbers there are round to infinity
+    # the largest numbers there are round to infinity
+    if value is None or not math.isfinite(float(f"{value:.2e}")):
         return MISSING
     # By the digits that are shown, so that the text of the shown number is the same text.
     if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
@@ -78,7 +90,11 @@ def interval_text(interval: Interval | None, show: Callable[[float], str] = numb
     >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
     ('0.100 to 0.250', '10.0 to 25.0%', '–')
     """
-    return MISSING if interval is None else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
+    return (
+        MISSING
+        if interval is None
+        else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
+    )
 
 
 def shown_number(value: float | None) -> float | None:
@@ -132,13 +148,21 @@ def _trimmed(text: str) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
 
 
-def p_text(value: float | None) -> str:
-    """A p-value in four decimals, as far as resampling resolves it.
+def p_text(value: float | None, draws: int = 0) -> str:
+    """A p-value in four decimals; of ``draws`` permutations or resamples, none of them as extreme:
+    "at most".
 
     >>> p_text(0.01234), p_text(3e-36), p_text(None)
     ('0.0123', '< 0.0001', '–')
+    >>> p_text(1 / 1001, draws=1000), p_text(2 / 1001, draws=1000), p_text(1 / 31, draws=30)
+    ('≤ 0.001', '0.0020', '≤ 0.0323')
     """
-    return MISSING if value is None else f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
+    if value is None:
+        return MISSING
+    least = 1 / (1 + draws)
+    if draws and value <= least * (1 + _ROUNDING):
+        return f"≤ {math.ceil(least * 1e4) / 1e4:g}"
+    return f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
 
 
 def listed(items: Sequence[str]) -> str:
@@ -152,9 +176,11 @@ def listed(items: Sequence[str]) -> str:
 
 
 def score_text(score: float, span: float = 0.0, *, is_place: bool = False) -> str:
-    """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all scores.
+    """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all
+    scores.
 
-    The place of a gap has up to three more if it would end in 0: near a round threshold, it must not look equal to it.
+    The place of a gap has up to three more if it would end in 0: near a round threshold, it must
+    not look equal to it.
 
     >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
     ('0.432', '−12346', '0.2', '0.99968')
@@ -204,7 +230,8 @@ def quoted(name: str) -> str:
 
 
 def name_text(name: str) -> str:
-    """A group's name in a table, in quotation marks if it begins or ends with white space, which would be invisible.
+    """A group's name in a table, in quotation marks if it begins or ends with white space, which
+    would be invisible.
 
     >>> name_text("Male"), name_text("Male ")
     ('Male', '“Male ”')
@@ -227,7 +254,8 @@ def positive_text(labels: Sequence[object], positive: int) -> str:
 
 
 def noun(label: str) -> str:
-    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name
+    of the user's.
 
     >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
     ('unfairness of decisions', 'AUC', '<b>')

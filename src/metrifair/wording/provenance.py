@@ -12,6 +12,7 @@ _MOST_COLUMNS = 40
 EXCLUDED_ROWS = {
     "unusable": "a missing score, label, weight or group",
     "withheld": "withheld in small cells when the counts were saved",
+    "withheld_rounded": "withheld in small cells; rounded up to a power of two",
     "missing_score": "missing score",
     "missing_label": "missing label",
     "missing_weight": "missing weight",
@@ -34,16 +35,24 @@ _ROLES = {"known_groups": "known groups", "cells": "inputs of the group probabil
 
 
 def score_origin_text(origin: ScoreOrigin) -> str:
-    """The rows that were scored, and the model; of test folds, how their models were trained.
+    """The rows that were scored, and the model; of folds, how their models were trained.
 
     >>> score_origin_text(ScoreOrigin("ab12", ["probability"], "cd34", "held_out"))
     'held-out rows, scored by the model with fingerprint cd34'
     >>> score_origin_text(ScoreOrigin("ab12", ["probability"], None, "held_out"))
-    'held-out rows, scored in test folds by models that were trained without them'
+    'held-out rows, scored by models that were trained without them'
     """
-    files = ", ".join(f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES])
-    place = f" of {files}" if origin.rows in ("held_out", "file") and files else f": {files}" if files else ""
-    scorer = "in test folds by models that were trained without them"
+    files = ", ".join(
+        f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES]
+    )
+    place = (
+        f" of {files}"
+        if origin.rows in ("held_out", "file") and files
+        else f": {files}"
+        if files
+        else ""
+    )
+    scorer = "by models that were trained without them"
     if origin.model is not None:
         scorer = f"by the model with fingerprint {origin.model[:16]}"
     return f"{_SCORED_ROWS[origin.rows]}{place}, scored {scorer}"
@@ -56,20 +65,35 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     >>> provenance_lines(Provenance(seed=3, files=[SourceFile("scores.csv", 1200, "ab12")]))
     [('File', 'scores.csv, 1,200 bytes, sha256 ab12'), ('Seed', '3')]
     """
-    files = [f"{file.name}, {file.size:,} bytes, sha256 {file.sha256}" for file in provenance.files]
-    more = [f"{len(files) - _MOST_FILES:,} more files are in the JSON"] if len(files) > _MOST_FILES else []
+    sizes = ["" if file.size is None else f"{file.size:,} bytes, " for file in provenance.files]
+    pairs = zip(provenance.files, sizes, strict=True)
+    files = [f"{file.name}, {size}sha256 {file.sha256}" for file, size in pairs]
+    more = (
+        [f"{len(files) - _MOST_FILES:,} more files are in the JSON"]
+        if len(files) > _MOST_FILES
+        else []
+    )
     excluded = [
-        f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})" for why, count in provenance.left_out.items() if count
+        f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})"
+        for why, count in provenance.left_out.items()
+        if count
     ]
     rows_read = [] if provenance.rows_read is None else [f"{provenance.rows_read:,} read"]
-    columns = [f"{_ROLES.get(role, role)}: {_listed(names)}" for role, names in provenance.columns.items() if names]
+    columns = [
+        f"{_ROLES.get(role, role)}: {_listed(names)}"
+        for role, names in provenance.columns.items()
+        if names
+    ]
     lines = [
         *provenance.about.items(),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
         ("Read from", "" if files else provenance.source),
         ("Rows", "; ".join([*rows_read, *excluded])),
         ("Columns", "; ".join(columns)),
-        ("Scores", "" if provenance.score_origin is None else score_origin_text(provenance.score_origin)),
+        (
+            "Scores",
+            "" if provenance.score_origin is None else score_origin_text(provenance.score_origin),
+        ),
         ("Call", provenance.call),
         ("Seed", "" if provenance.seed is None else str(provenance.seed)),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions.items())),
@@ -80,4 +104,6 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_COLUMNS
-    return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")
+    return ", ".join(names[:_MOST_COLUMNS]) + (
+        f" and {more:,} more, listed in the JSON" if more > 0 else ""
+    )

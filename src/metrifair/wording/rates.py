@@ -1,4 +1,6 @@
-"""The wording of selection rates and impact ratios: columns, standards, and one sentence a table."""
+"""The wording of selection rates and impact ratios: columns, standards, and one sentence a
+table.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,15 @@ RATE_HEADINGS = {
 """The headings of a table of rates."""
 
 DECISION_WORDS = {
-    "Selection rate": "The share of a group that is selected: at the threshold, or beyond the median score.",
+    "Selection rate": "The share of a group that is selected: at the threshold, or beyond the "
+    "median score.",
     "Impact ratio": "The selection rate of a group divided by that of the reference group.",
-    "Shortfall": "How many more selections would bring a group to the selection rate of the reference group.",
-    "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection rate.",
-    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law requires an "
+    "Shortfall": "How many more selections would bring a group to the selection rate of the "
+    "reference group.",
+    "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection "
+    "rate.",
+    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States "
+    "law requires an "
     "explanation.",
     "True positive rate": "The share of rows with a positive label that is selected.",
     "False positive rate": "The share of rows with a negative label that is selected.",
@@ -63,24 +69,36 @@ STANDARD_WORDS = {
         "The selection rate of each category, and its ratio to that of the reference group.",
     ),
     "ll144": StandardWords(
-        "Selection rates and impact ratios by sex, race/ethnicity and their intersection (New York City Local Law 144)",
-        "For each category of each attribute, and of their intersection: the selection rate, or the scoring rate (the "
-        "share with a score above the median of the full sample), and the impact ratio, that rate divided by the "
+        "Selection rates and impact ratios by sex, race/ethnicity and their intersection (New York "
+        "City Local Law 144)",
+        "For each category of each attribute, and of their intersection: the selection rate, or "
+        "the scoring rate (the "
+        "share with a score above the median of the full sample), and the impact ratio, that rate "
+        "divided by the "
         "highest one. The rule sets no threshold for the ratio, so the table shows none.",
         fields=(
-            *("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
+            *(
+                "date of the data",
+                "source of the data",
+                "explanation of the data",
+                "distribution date of the tool",
+            ),
             JUSTIFICATION,
         ),
     ),
     "four-fifths": StandardWords(
         "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
-        "The selection rate of each category, divided by the highest one. Ratios below four fifths are marked. "
-        "Fisher’s exact p-value and the shortfall show whether the sample or the difference is small.",
+        "The selection rate of each category, divided by the highest one. Ratios below four fifths "
+        "are marked. "
+        "Fisher’s exact p-value and the shortfall show whether the sample or the difference is "
+        "small.",
     ),
     "credit": StandardWords(
         "Adverse impact ratios and mean scores relative to a reference group (credit)",
-        "The selection rate of each category, divided by that of the reference group, and the standardized mean "
-        "difference: the mean score minus that of the reference group, in standard deviations of all scores. A second "
+        "The selection rate of each category, divided by that of the reference group, and the "
+        "standardized mean "
+        "difference: the mean score minus that of the reference group, in standard deviations of "
+        "all scores. A second "
         "table shows the ratio at every decile of the score.",
     ),
 }
@@ -88,7 +106,10 @@ STANDARD_WORDS = {
 
 
 def selected_text(
-    threshold: float, selected_by: SelectedBy, favorable: Favorable, favorable_decision: object = None
+    threshold: float,
+    selected_by: SelectedBy,
+    favorable: Favorable,
+    favorable_decision: object = None,
 ) -> str:
     """Which scores or decisions are selected, as the beginning of a sentence.
 
@@ -108,7 +129,9 @@ def selected_text(
 
 def table_selected_text(table: Decisions) -> str:
     """Which scores or decisions a table counts as selected, as the beginning of a sentence."""
-    return selected_text(table.threshold, table.selected_by, table.favorable, table.favorable_decision)
+    return selected_text(
+        table.threshold, table.selected_by, table.favorable, table.favorable_decision
+    )
 
 
 def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) -> str:
@@ -123,6 +146,8 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     texts = {
         "": "",
         "unknown_group": "its category is missing",
+        "missing_or_unknown_name": "its category is missing or not stated",
+        "unknown_name": "its name says that the group is not known",
         "small_share": under,
         "reference_absent": f"the reference {reference} has no rows here",
         "reference_small_share": f"the reference {reference} has {under}",
@@ -131,7 +156,9 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
 
 
 def four_fifths_text(table: Decisions) -> str:
-    """Whether the smallest impact ratio is below four fifths, by its interval; empty if a standard has no limit."""
+    """Whether the smallest impact ratio is below four fifths, by its interval; empty if a
+    standard has no limit.
+    """
     if table.selection_ratio is None or not STANDARDS[table.standard].four_fifths:
         return ""
     side = "below" if is_below(table.selection_ratio) else "not below"
@@ -139,12 +166,16 @@ def four_fifths_text(table: Decisions) -> str:
 
 
 def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
-    """The answer of one table: the lowest and the reference rate, and their ratio; small groups make no headline."""
+    """The answer of one table: the lowest and the reference rate, and their ratio; small groups
+    make no headline.
+    """
     worst = worst_ratio([table])
     where = f"By {table.attribute}" + ("" if table.within == "everyone" else f", {table.within}")
     if worst is None:
         return f"{where}: {ratio_text(table, settings)}"
-    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    low, high = (
+        f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:]
+    )
     verb = "score beyond the median" if table.selected_by == "median" else "are selected"
     return f"{where}, {low} and {high} {verb}. {ratio_text(table, settings)}"
 
@@ -158,28 +189,43 @@ def facts_given(about: Mapping[str, str]) -> dict[str, str]:
     return {key.strip().lower(): value for key, value in about.items()}
 
 
-def exclusions_sentence(table: Decisions, settings: AuditSettings, about: Mapping[str, str] | None = None) -> str:
-    """The categories of a table without an impact ratio, by the reason for it; empty if all have one.
+def exclusions_sentence(
+    table: Decisions, settings: AuditSettings, about: Mapping[str, str] | None = None
+) -> str:
+    """The categories of a table without an impact ratio, by the reason for it; empty if all have
+    one.
 
-    For a standard that requires a justification of small categories, it includes the one in ``about``, or its absence.
+    For a standard that requires a justification of small categories, it includes the one in
+    ``about``, or its absence.
     """
     reasons: dict[str, list[str]] = {}
     for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
         if rate.left_out:
             size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
-            reasons.setdefault(exclusion_text(rate, table, settings), []).append(f"{quoted(rate.group)} ({size})")
+            reasons.setdefault(exclusion_text(rate, table, settings), []).append(
+                f"{quoted(rate.group)} ({size})"
+            )
     listed = "; ".join(f"{why}: {', '.join(groups)}" for why, groups in reasons.items())
     justification = facts_given(about or {}).get(JUSTIFICATION, "")
     required = JUSTIFICATION in STANDARD_WORDS[table.standard].fields
     small = any(rate.left_out == "small_share" for rate in table.rates)
-    justified = f" Justification: {justification or 'not given'}." if small and (required or justification) else ""
-    return f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
+    justified = (
+        f" Justification: {justification or 'not given'}."
+        if small and (required or justification)
+        else ""
+    )
+    return (
+        f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
+    )
 
 
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     """The smallest impact ratio with its interval, and whether it is below four fifths."""
     ratio, interval = table.selection_ratio, table.selection_ratio_interval
     if ratio is None:
+        known = [rate for rate in table.rates if rate.left_out != "unknown_name"]
+        if len(known) < 2:
+            return "There is no impact ratio: fewer than two groups are known."
         excluded = next((rate for rate in table.rates if rate.left_out), None)
         if excluded is not None:
             return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
@@ -188,7 +234,12 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     text = f"{number_text(ratio, limit=FOUR_FIFTHS)}{'' if interval is None else f' ({interval_text(interval)})'}"
     if compares_few(table):
         lowest = lowest_rate(table)
-        pair = f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
-        return f"Impact ratio {text} of {pair}, one with fewer than {settings.min_group_size} rows."
+        unit = "rows" if table.rates[0].clusters is None else "clusters"
+        pair = (
+            f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
+        )
+        return (
+            f"Impact ratio {text} of {pair}, one with fewer than {settings.min_group_size} {unit}."
+        )
     verdict = four_fifths_text(table)
     return f"Four-fifths ratio {text}: {verdict}." if verdict else f"Smallest impact ratio {text}."

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from metrifair.auditing.ranking import headline_finding, main_metric, required_tables, sort_findings, worst_ratio
+from metrifair.auditing.measure.r2_correction import gap_bracket, joint_bracket, ratio_bracket
+from metrifair.auditing.ranking import main_metric, required_tables, summarized_finding, worst_ratio
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import FOUR_FIFTHS
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
 from metrifair.wording.notes import constant_text, note_topic
@@ -33,28 +34,34 @@ _TESTS = {
 
 
 def audit_summary(record: AuditRecord) -> list[str]:
-    """The summary; a gap is a headline only if it is significant, by its joint confidence interval if it has one."""
+    """The summary; a gap is a headline only if it is significant, by its joint confidence
+    interval if it has one.
+    """
     sentences = []
     for note in record.notes:
         if note_topic(note) == "constant":
             nearly = "nearly " if note.kind == "nearly_all_selected" else ""
-            sentences.append(f"{constant_text(note)}: the results are {nearly}the same for everyone.")
+            sentences.append(
+                f"{constant_text(note)}: the results are {nearly}the same for everyone."
+            )
     metric = main_metric(record.findings)
     compared = [finding for finding in record.findings if finding.metric == metric]
     if not compared:
         sentences.append("No groups could be compared.")
     else:
-        enough = [finding for finding in compared if finding.enough]
-        answer, *evidence = _headline(enough, record)
+        enough = [finding for finding in compared if finding.assessed]
+        answer, *evidence = (
+            _headline(enough, record) if enough else [_no_headline(compared, record)]
+        )
         sentences += [answer, *assumptions(record), *evidence]
         sentences += _significance(enough, record)
-        small = len(compared) - len(enough)
+        small = sum(not finding.enough for finding in compared)
         if enough and small:
             sentences.append(
-                f"{count_text(small, 'comparison')} with a group below {record.settings.min_group_size} rows "
+                f"{count_text(small, 'comparison')} with a group below {least_size(record)} "
                 f"{'is' if small == 1 else 'are'} reported separately."
             )
-        sentences += _decisions(record.decisions)
+        sentences += _decisions(record)
         sentences += checks(record)
     if record.notes:
         notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
@@ -62,11 +69,39 @@ def audit_summary(record: AuditRecord) -> list[str]:
     return sentences
 
 
+def least_size(record: AuditRecord) -> str:
+    """The minimum group size, in rows or clusters."""
+    return count_text(
+        record.settings.min_group_size, "row" if record.clusters is None else "cluster"
+    )
+
+
+def few_text(record: AuditRecord) -> str:
+    """The heading of comparisons with a group below the minimum size."""
+    unit = "rows" if record.clusters is None else "clusters"
+    return f"Too few {unit}: fewer than {record.settings.min_group_size:,} in a group"
+
+
 def rates_summary(record: AuditRecord) -> list[str]:
     """The answer of each table of rates."""
-    constant = [f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"]
-    answers = [rates_sentence(table, record.settings) for table in required_tables(record)]
+    constant = [
+        f"{constant_text(note)}." for note in record.notes if note_topic(note) == "constant"
+    ]
+    answers = [_rates_answer(table, record) for table in required_tables(record)]
     return [*constant, *answers[:1], *assumptions(record), *answers[1:]]
+
+
+def _rates_answer(table: Decisions, record: AuditRecord) -> str:
+    """The answer of one table, with both ends of its smallest ratio if groups have
+    probabilities.
+    """
+    bracket = ratio_bracket(table, record)
+    answer = rates_sentence(table, record.settings)
+    return (
+        answer
+        if bracket is None
+        else f"{answer} With both assumptions: {_ratio_ends(table, bracket)}."
+    )
 
 
 def checks(record: AuditRecord) -> list[str]:
@@ -81,23 +116,29 @@ def assumptions(record: AuditRecord) -> list[str]:
 
 
 def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """The largest gap whose joint interval excludes 0; if there is none, the gap with the most rows."""
-    if not compared:
-        least = record.settings.min_group_size
-        return [f"No gap can be assessed: every comparison has a group with fewer than {least} rows."]
+    """The largest gap whose joint interval excludes 0; if there is none, the gap with the most
+    rows.
+    """
     several = len(compared)
     confident = f"With {confidence_text(record.confidence)} confidence"
-    first = headline_finding(compared)
-    if first is not None:
-        gap = f"{_size(first)} {_between_groups(first)}"
-        rank = f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
+    first = summarized_finding(compared)
+    if first is not None and first.certain:
+        gap = f"{_size(first, record)} {_between_groups(first)}"
+        rank = (
+            f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
+        )
         jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
-        certified = "" if bound is None or bound >= 1 else f"; the certified upper bound is {_points(first, bound)}"
-        headline = f"{rank} {finding_sentence(first)}".rstrip()
-        if first.joint_interval is None:
+        certified = (
+            ""
+            if bound is None or bound >= 1
+            else f"; the certified upper bound is {_points(first, bound)}"
+        )
+        headline = f"{rank} {_weighted_sentence(first, record)}".rstrip()
+        bounds = _joint_interval(first, record)
+        if bounds is None:
             return [headline]
-        return [headline, f"{confident}{jointly}, {_true_gap(first, first.joint_interval)}{certified}."]
+        return [headline, f"{confident}{jointly}, {_true_gap(first, bounds, record)}{certified}."]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
     if not bounded:
         tested = any(finding.significant is not None for finding in compared)
@@ -106,12 +147,29 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         why = "its confidence interval includes 0"
     else:
         why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
-    shown = sort_findings(bounded or compared)[0]
+    shown = compared[0] if first is None else first
     most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
-    bounds = shown.joint_interval
-    interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds)}."
-    gap = f"{most} {_size(shown)} {_between_groups(shown)}. {finding_sentence(shown)}".rstrip() + interval
+    bounds = _joint_interval(shown, record)
+    interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds, record)}."
+    gap = f"{most} {_size(shown, record)} {_between_groups(shown)}. {_weighted_sentence(shown, record)}".rstrip()
+    gap += interval
     return [f"No gap is established: {why}.", f"{gap} {detectable_text(shown)}".rstrip()]
+
+
+def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
+    """Why no comparison can be a headline."""
+    few = (
+        f"fewer than {least_size(record)}"
+        if any(not finding.enough for finding in compared)
+        else ""
+    )
+    unknown = (
+        "a name that says it is not known"
+        if any(finding.unknown_name for finding in compared)
+        else ""
+    )
+    reasons = " or ".join(filter(None, (few, unknown)))
+    return f"No gap can be assessed: every comparison has a group with {reasons}."
 
 
 def _between_groups(finding: Finding) -> str:
@@ -124,21 +182,48 @@ def _is_share(finding: Finding) -> bool:
     return finding.metric in METRICS and METRICS[finding.metric].is_share
 
 
-def _size(finding: Finding) -> str:
-    return f"{100 * finding.value:.1f} percentage points" if _is_share(finding) else score_text(finding.value)
+def _size(finding: Finding, record: AuditRecord) -> str:
+    """The gap; both ends of it if groups have probabilities and nothing decides between the
+    ends.
+    """
+    bracket = gap_bracket(finding, record) or Interval(finding.value, finding.value)
+    scale, show = (100, "{:.1f}".format) if _is_share(finding) else (1, score_text)
+    ends = dict.fromkeys(show(scale * end) for end in (bracket.low, bracket.high))
+    return " to ".join(ends) + (" percentage points" if _is_share(finding) else "")
+
+
+def _joint_interval(finding: Finding, record: AuditRecord) -> Interval | None:
+    """The joint interval; from the lower end of one to the upper end of the other if both ends
+    are shown.
+    """
+    if gap_bracket(finding, record) is None:
+        return finding.joint_interval
+    return joint_bracket(finding) or finding.joint_interval
+
+
+def _weighted_sentence(finding: Finding, record: AuditRecord) -> str:
+    """Where the gap is largest; with both ends, that its shares are the weighted ones."""
+    sentence = finding_sentence(finding)
+    if not sentence or gap_bracket(finding, record) is None:
+        return sentence
+    return f"Weighted, {sentence[0].lower()}{sentence[1:]}"
 
 
 def _points(finding: Finding, value: float) -> str:
     return points_text(value) if _is_share(finding) else score_text(value)
 
 
-def _true_gap(finding: Finding, bounds: Interval) -> str:
+def _true_gap(finding: Finding, bounds: Interval, record: AuditRecord) -> str:
     ends = (_points(finding, end) for end in (bounds.low, bounds.high))
-    return f"the true gap is between {' and '.join(ends)}"
+    if gap_bracket(finding, record) is None:
+        return f"the true gap is between {' and '.join(ends)}"
+    return f"the true gap is between {' and '.join(ends)} if one of the two assumptions holds"
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
-    """How many gaps by one metric are statistically significant, multiplicity-adjusted; nothing if none is."""
+    """How many gaps by one metric are statistically significant, multiplicity-adjusted; nothing
+    if none is.
+    """
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
@@ -148,23 +233,54 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
     if not significant:
         return []
-    how = " and ".join(_TESTS[test] for test in dict.fromkeys(finding.tested_by for finding in tested) if test)
+    how = " and ".join(
+        _TESTS[test] for test in dict.fromkeys(finding.tested_by for finding in tested) if test
+    )
     how = f" ({how})" if how else ""
+    weighted = "weighted " if any(gap_bracket(finding, record) for finding in compared) else ""
     if number == 1:
-        return [f"The gap is statistically significant{how}."]
+        return [f"The {weighted}gap is statistically significant{how}."]
     verb = "is" if significant == 1 else "are"
-    return [f"{significant:,} of the {number:,} gaps {verb} statistically significant{how}."]
+    return [
+        f"{significant:,} of the {number:,} {weighted}gaps {verb} statistically significant{how}."
+    ]
 
 
-def _decisions(decisions: Sequence[Decisions]) -> list[str]:
+def _decisions(record: AuditRecord) -> list[str]:
     """The smallest impact ratio; nothing if everyone is selected, which another sentence states."""
-    worst = worst_ratio(decisions)
+    worst = worst_ratio(record.decisions)
     if worst is None or min(rate.selection_rate for rate in worst[1:]) == 1:
         return []
     table = worst.table
     where = "" if table.within == "everyone" else f" (within {table.within})"
-    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    low, high = (
+        f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:]
+    )
     verdict = f", {four_fifths_text(table)}".removesuffix(", ")
     selected = table_selected_text(table)
     ratio = figure_text(worst.ratio, digits=2, limit=FOUR_FIFTHS)
+    bracket = ratio_bracket(table, record)
+    if bracket is not None:
+        return [
+            (
+                f"{selected}{where}, {low} and {high} are selected, weighted: "
+                f"{_ratio_ends(table, bracket)}."
+            )
+        ]
     return [f"{selected}{where}, {low} and {high} are selected: impact ratio {ratio}{verdict}."]
+
+
+def _ratio_ends(table: Decisions, bracket: Interval) -> str:
+    """Both ends of the smallest impact ratio, and which of them are below four fifths."""
+    ends = [figure_text(end, digits=2, limit=FOUR_FIFTHS) for end in (bracket.low, bracket.high)]
+    text = f"impact ratio {' to '.join(dict.fromkeys(ends))}"
+    if not STANDARDS[table.standard].four_fifths:
+        return text
+    below = [is_below(end) for end in (bracket.low, bracket.high)]
+    if all(below):
+        return f"{text}, below four fifths at both ends"
+    return (
+        f"{text}, below four fifths at one end"
+        if any(below)
+        else f"{text}, not below four fifths at either end"
+    )

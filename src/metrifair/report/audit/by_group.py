@@ -1,15 +1,34 @@
-"""Sections of an audit's page that need no script: figures and curves by group, and scores along numeric attributes."""
+"""Sections of an audit's page that need no script: figures and curves by group, and scores
+along numeric attributes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from metrifair.auditing.records import AlongNumber, AuditRecord, ByGroup, Finding, Measure, MeasuresByGroup
+from metrifair.auditing.records import (
+    AlongNumber,
+    AuditRecord,
+    ByGroup,
+    Finding,
+    Measure,
+    MeasuresByGroup,
+    ReliabilityBin,
+)
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
-from metrifair.report.html import Markup, card, element, joined, table_head, table_region, table_row, with_small
+from metrifair.report.html import (
+    Markup,
+    card,
+    element,
+    joined,
+    table_head,
+    table_region,
+    table_row,
+    with_small,
+)
 from metrifair.wording.findings import finding_sentence, measure_text
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import interval_text, name_text, number_text, percent_text
@@ -17,26 +36,39 @@ from metrifair.wording.numbers import interval_text, name_text, number_text, per
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
 _MOST_LINES = 12
+_ROUNDING = 1e-9  # of sums of weights
 _UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 
 def by_group_section(tables: Sequence[ByGroup]) -> Markup:
-    """A table of figures with intervals for each attribute and stratum, and the curves of the first few."""
+    """A table of figures with intervals for each attribute and stratum, and the curves of the
+    first few.
+    """
     if not tables:
         return Markup("")
     more = len(tables) - _MOST_TABLES
     elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
-    hint = element("p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint")
-    tables_html = (_table(table, curves=number < _MOST_DRAWN) for number, table in enumerate(tables[:_MOST_TABLES]))
+    hint = element(
+        "p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint"
+    )
+    tables_html = (
+        _table(table, curves=number < _MOST_DRAWN)
+        for number, table in enumerate(tables[:_MOST_TABLES])
+    )
     return card("by-group", "By group", hint, *tables_html)
 
 
 def _table(by_group: ByGroup, *, curves: bool) -> Markup:
     figures = {
-        key: name for key, name in FIGURES.items() if any(getattr(group, key) is not None for group in by_group.groups)
+        key: name
+        for key, name in FIGURES.items()
+        if any(getattr(group, key) is not None for group in by_group.groups)
     }
     rows = [
-        table_row(name_text(group.group), [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)])
+        table_row(
+            name_text(group.group),
+            [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)],
+        )
         for group in by_group.groups
     ]
     gaps = (_cell(by_group.gaps.get(key)) for key in figures)
@@ -55,7 +87,10 @@ def _cell(measure: Measure | None) -> Markup:
 
 def _curves(by_group: ByGroup) -> Markup:
     charts = [chart for chart in (roc_chart(by_group), reliability_chart(by_group)) if chart.lines]
-    drawn = [replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES]) for chart in charts]
+    drawn = [
+        replace(chart, lines=[line for line in chart.lines if line.color < _MOST_LINES])
+        for chart in charts
+    ]
     if not drawn:
         return Markup("")
     key = line_key([name_text(group.group) for group in by_group.groups[:_MOST_LINES]])
@@ -64,21 +99,54 @@ def _curves(by_group: ByGroup) -> Markup:
 
 def roc_chart(by_group: ByGroup) -> LineChart:
     """The ROC curve of each group."""
-    lines = [Line(name_text(group.group), at, group.roc) for at, group in enumerate(by_group.groups) if group.roc]
+    lines = [
+        Line(name_text(group.group), at, group.roc)
+        for at, group in enumerate(by_group.groups)
+        if group.roc
+    ]
     title = f"ROC curve of {by_group.attribute}, {by_group.within}"
-    return LineChart(title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True)
+    return LineChart(
+        title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True
+    )
 
 
 def reliability_chart(by_group: ByGroup) -> LineChart:
-    """The reliability curve of each group, with intervals; bins with few rows are omitted as noise."""
-    lines = []
-    for at, group in enumerate(by_group.groups):
-        bins = [bin_ for bin_ in group.reliability if bin_.size >= FEWEST]
-        band = [(bin_.score, bin_.interval.low, bin_.interval.high) for bin_ in bins if bin_.interval is not None]
-        if bins:
-            lines.append(Line(name_text(group.group), at, [(bin_.score, bin_.rate) for bin_ in bins], band, dots=True))
+    """The reliability curve of each group, with intervals; bins with few rows are omitted as
+    noise.
+    """
+    lines = [
+        reliability_line(name_text(group.group), color, group.reliability, group.size)
+        for color, group in enumerate(by_group.groups)
+    ]
+    lines = [line for line in lines if line.points]
     title = f"Reliability of {by_group.attribute}, {by_group.within}"
-    return LineChart(title, _UNIT, _UNIT, lines, "Mean score", "Share with the outcome, by mean score", diagonal=True)
+    return LineChart(
+        title,
+        _UNIT,
+        _UNIT,
+        lines,
+        "Mean score",
+        "Share with the outcome, by mean score",
+        diagonal=True,
+    )
+
+
+def reliability_line(name: str, color: int, bins: Sequence[ReliabilityBin], rows: int) -> Line:
+    """The reliability curve of ``rows`` rows, without bins of few rows.
+
+    The size of a bin is a sum of weights, in any unit: its share of all weight is its share of the
+    rows.
+    """
+    total = sum(bin_.size for bin_ in bins)
+    fewest = FEWEST * total / max(1, rows)
+    drawn = [bin_ for bin_ in bins if bin_.size >= fewest * (1 - _ROUNDING)]
+    points = [(bin_.score, bin_.rate) for bin_ in drawn]
+    band = [
+        (bin_.score, bin_.interval.low, bin_.interval.high)
+        for bin_ in drawn
+        if bin_.interval is not None
+    ]
+    return Line(name, color, points, band, dots=True)
 
 
 _MOST_ROWS = 100  # of a table of metrics
@@ -90,22 +158,43 @@ def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
         return Markup("")
     more = len(tables) - _MOST_TABLES
     elsewhere = f" {more:,} more tables are not shown; to_frame() has them." if more > 0 else ""
-    hint = element("p", f"Small figures are bootstrap intervals of single values.{elsewhere}", class_="hint")
-    return card("group-metrics", "Metrics by group", hint, *map(_metrics_table, tables[:_MOST_TABLES]))
+    hint = element(
+        "p", f"Small figures are bootstrap intervals of single values.{elsewhere}", class_="hint"
+    )
+    return card(
+        "group-metrics", "Metrics by group", hint, *map(_metrics_table, tables[:_MOST_TABLES])
+    )
 
 
 def _metrics_table(table: MeasuresByGroup) -> Markup:
     names, where = list(table.differences), f"{table.attribute}, {table.within}"
     rows = [
-        table_row(name_text(group.group), [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)])
+        table_row(
+            name_text(group.group),
+            [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)],
+        )
         for group in table.groups[:_MOST_ROWS]
     ]
-    for heading, values in (("Largest difference", table.differences), ("Smallest ratio", table.ratios)):
-        rows.append(table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total"))
+    for heading, values in (
+        ("Largest difference", table.differences),
+        ("Smallest ratio", table.ratios),
+    ):
+        rows.append(
+            table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total")
+        )
     hidden, missing = len(table.groups) - _MOST_ROWS, table.missing or 0
-    counts = {"more groups are not shown": hidden, "rows with a missing group are left out": missing}
-    remarks = [element("p", f"{count:,} {text}.", class_="hint") for text, count in counts.items() if count > 0]
-    body = element("table", table_head(["Group", "Rows", *names]), element("tbody", *rows), class_="figures")
+    counts = {
+        "more groups are not shown": hidden,
+        "rows with a missing group are left out": missing,
+    }
+    remarks = [
+        element("p", f"{count:,} {text}.", class_="hint")
+        for text, count in counts.items()
+        if count > 0
+    ]
+    body = element(
+        "table", table_head(["Group", "Rows", *names]), element("tbody", *rows), class_="figures"
+    )
     region = table_region(body, "scroll inside", aria_label=f"Metrics by group: {where}")
     return joined(element("h3", where), region, *remarks)
 
@@ -120,9 +209,17 @@ def along_section(record: AuditRecord) -> Markup:
     if not record.along:
         return Markup("")
     more = len(record.along) - _MOST_ALONG
-    worst = [finding for finding in record.findings if finding.cut is not None and is_largest_gap(finding.metric)]
+    worst = [
+        finding
+        for finding in record.findings
+        if finding.cut is not None and is_largest_gap(finding.metric)
+    ]
     cuts = {(row.attribute, row.within): row for row in worst}
-    parts = [part for row in record.along[:_MOST_ALONG] for part in _along(row, cuts.get((row.attribute, row.within)))]
+    parts = [
+        part
+        for row in record.along[:_MOST_ALONG]
+        for part in _along(row, cuts.get((row.attribute, row.within)))
+    ]
     if more > 0:
         parts.append(element("p", f"{more:,} more are in the JSON of the audit.", class_="hint"))
     return card("along", "Along a numeric attribute", *parts)
@@ -136,16 +233,29 @@ def _along(number: AlongNumber, finding: Finding | None) -> list[Markup]:
     probabilities = min(scores) >= 0 and max(scores) <= 1
     y = axis(scores, from_zero=probabilities, top=1.0) if probabilities else axis(scores)
     bands = [
-        Line(name, 0, [], list(zip(number.at, number.quantiles[low], number.quantiles[high], strict=True)))
+        Line(
+            name,
+            0,
+            [],
+            list(zip(number.at, number.quantiles[low], number.quantiles[high], strict=True)),
+        )
         for name, (low, high) in (("middle 80%", _OUTER), ("middle 50%", _INNER))
     ]
     median = Line("median", 0, list(zip(number.at, number.quantiles[_MIDDLE], strict=True)))
-    charts = [LineChart(where, x, y, [*bands, median], number.attribute, "Scores", marked=number.cut)]
+    charts = [
+        LineChart(where, x, y, [*bands, median], number.attribute, "Scores", marked=number.cut)
+    ]
     if number.selection_rates:
         shares = axis([*number.selection_rates, 0.0], from_zero=True, top=1.0)
         shares = Axis(shares.low, shares.high, tuple((at, f"{at:.0%}") for at, _ in shares.ticks))
-        rates = Line("selected", 0, list(zip(number.at, number.selection_rates, strict=True)), dots=True)
-        charts.append(LineChart(where, x, shares, [rates], number.attribute, "Selection rate", marked=number.cut))
+        rates = Line(
+            "selected", 0, list(zip(number.at, number.selection_rates, strict=True)), dots=True
+        )
+        charts.append(
+            LineChart(
+                where, x, shares, [rates], number.attribute, "Selection rate", marked=number.cut
+            )
+        )
     cut = "" if number.cut is None else " The dashed line is the cut of the largest gap."
     hint = f"{len(number.bands)} bands of {number.attribute} of about equal size. {_ALONG_KEY}{cut}"
     sentence = "" if finding is None else finding_sentence(finding)
@@ -163,7 +273,10 @@ def _along_table(number: AlongNumber) -> Markup:
     head += ["Selection rate"] if number.selection_rates else []
     rows = []
     for place, name in enumerate(number.bands):
-        cells = [f"{number.sizes[place]:,}", *(number_text(number.quantiles[share][place]) for share in shares)]
+        cells = [
+            f"{number.sizes[place]:,}",
+            *(number_text(number.quantiles[share][place]) for share in shares),
+        ]
         cells += [percent_text(number.selection_rates[place])] if number.selection_rates else []
         rows.append(table_row(name, cells))
     table = element("table", table_head(head), element("tbody", *rows))

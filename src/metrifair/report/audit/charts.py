@@ -1,5 +1,7 @@
-"""Charts of an audit's page: the groups' distributions with the gap of each pair marked, witnesses, decisions;
-and charts for notebooks, by altair: distances with intervals, distributions, ROC and reliability curves."""
+"""Charts of an audit's page: the groups' distributions with the gap of each pair marked, witnesses,
+decisions; and charts for notebooks, by altair: distances with intervals, distributions, ROC and
+reliability curves.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from metrifair.auditing.ranking import main_metric, sort_findings
-from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions, Distribution, Finding, WitnessCurve
+from metrifair.auditing.records import (
+    AuditRecord,
+    AuditSettings,
+    Decisions,
+    Distribution,
+    Finding,
+    WitnessCurve,
+)
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
@@ -55,12 +64,18 @@ OTHER_SCORES = frozenset({"risk_parity"})
 GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among the colors
 
 
-def distribution_json(distribution: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
-    """The score distributions of the groups of one set; None if the scores are too far apart to draw.
+def distribution_json(
+    distribution: Distribution, findings: Sequence[Finding], number: GroupNumber
+) -> Json:
+    """The score distributions of the groups of one set; None if the scores are too far apart to
+    draw.
 
-    ``findings`` are those of the set, the worst first: of very many groups, those that they name are drawn.
+    ``findings`` are those of the set, the worst first: of very many groups, those that they name
+    are drawn.
     """
-    check_curve(distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}")
+    check_curve(
+        distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}"
+    )
     grid = distribution.curves.grid
     if not _drawable(grid):
         return None
@@ -82,13 +97,19 @@ def distribution_json(distribution: Distribution, findings: Sequence[Finding], n
 
 def _drawable(grid: Sequence[float]) -> bool:
     """Whether an axis for these scores fits into floating-point numbers."""
-    return len(grid) > 1 and math.isfinite(2 * (grid[-1] - grid[0])) and math.isfinite(2 * max(map(abs, grid)))
+    return (
+        len(grid) > 1
+        and math.isfinite(2 * (grid[-1] - grid[0]))
+        and math.isfinite(2 * max(map(abs, grid)))
+    )
 
 
 def _members(distribution: Distribution, findings: Iterable[Finding]) -> list[str]:
     """The groups that are drawn, in their own order."""
     groups = list(distribution.curves.cumulative)
-    compared = dict.fromkeys(name for finding in findings for name in finding.groups if name in groups)
+    compared = dict.fromkeys(
+        name for finding in findings for name in finding.groups if name in groups
+    )
     selected = set(list(dict.fromkeys([*compared, *groups]))[:_MAX_GROUPS])
     return [name for name in groups if name in selected]
 
@@ -102,9 +123,11 @@ def _only(curves: Curves, members: Sequence[str]) -> Curves:
 
 
 def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
-    """The largest gap between the two groups of a Kolmogorov finding: where its witness drops, else by the curves.
+    """The largest gap between the two groups of a Kolmogorov finding: where its witness drops, else
+    by the curves.
 
-    A group's expectation of a step is its share below the step, which is exact, while curves are drawn on a grid.
+    A group's expectation of a step is its share below the step, which is exact, while curves are
+    drawn on a grid.
 
     >>> curves = Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]})
     >>> pair_gap(curves, Finding("sex", "statistical_parity", "everyone", ("a", "b"), (9, 9), "kolmogorov", 0.4)).score
@@ -121,7 +144,8 @@ def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
 
 
 def is_about(finding: Finding, curves: Curves) -> bool:
-    """Whether a finding can be about the drawn scores: criteria may compare losses, or other scores.
+    """Whether a finding can be about the drawn scores: criteria may compare losses, or other
+    scores.
 
     The share below a score lies between those below the scores of the grid on either side.
     """
@@ -146,7 +170,9 @@ def witness_step(witness: WitnessCurve) -> float | None:
     >>> witness_step(WitnessCurve([0.1, 0.2, 0.3], [1.0, 1.0, 0.0], (0.5, 0.2)))
     0.2
     """
-    before = [score for score, utility in zip(witness.grid, witness.utility, strict=True) if utility > 0.5]
+    before = [
+        score for score, utility in zip(witness.grid, witness.utility, strict=True) if utility > 0.5
+    ]
     return float(max(before)) if 0 < len(before) < len(witness.grid) else None
 
 
@@ -157,14 +183,17 @@ def witness_json(finding: Finding) -> Json:
         return None
     if len(witness.utility) != len(witness.grid):
         raise DataError(
-            f"the witness of {finding.attribute!r} within {finding.within!r} has {len(witness.utility)} values, its "
+            f"the witness of {finding.attribute!r} within {finding.within!r} has "
+            f"{len(witness.utility)} values, its "
             f"grid {len(witness.grid)}; give one value per score of the grid"
         )
     at = corners(witness.grid, witness.utility)
     levels = [*(witness.utility[index] for index in at), *witness.expected]
     return {
         "x": axis_json(score_axis([witness.grid[0], witness.grid[-1]])),
-        "y": axis_json(axis([level for level in levels if math.isfinite(level)], count=4, least_span=0.0)),
+        "y": axis_json(
+            axis([level for level in levels if math.isfinite(level)], count=4, least_span=0.0)
+        ),
         "grid": grid_json([witness.grid[index] for index in at]),
         "utility": [short(witness.utility[index], digits=4) for index in at],
         "expected": [short(level) for level in witness.expected],
@@ -173,7 +202,8 @@ def witness_json(finding: Finding) -> Json:
 
 
 def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Places of a curve that a line through the others would miss, at most about a plot's width of them.
+    """Places of a curve that a line through the others would miss, at most about a plot's width of
+    them.
 
     >>> corners([0, 1, 2, 3, 4], [1.0, 1.0, 1.0, 0.0, 0.0])
     [0, 2, 3, 4]
@@ -191,7 +221,8 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
-    """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
+    """One table of rates with its gaps; of very many groups those with the lowest and highest
+    selection rates.
 
     ``number`` gives the place of a group, by attribute and name, among the colors.
     """
@@ -200,7 +231,11 @@ def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumbe
         ordered = sorted(rates, key=lambda rate: rate.selection_rate)
         rates = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
     interval = table.selection_ratio_interval if table.selection_ratio is not None else None
-    shares = {name: share for name, share in _SHARES.items() if any(share(rate) is not None for rate in table.rates)}
+    shares = {
+        name: share
+        for name, share in _SHARES.items()
+        if any(share(rate) is not None for rate in table.rates)
+    }
     return {
         "attribute": table.attribute,
         "within": table.within,
@@ -224,10 +259,13 @@ def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumbe
                 ("False positive rates", table.false_positive_difference),
                 ("Accuracies", table.accuracy_difference),
             )
-            if gap is not None and sum(not rate.few for rate in table.rates) > 1
+            if gap is not None
+            and sum(not rate.few and rate.left_out != "unknown_name" for rate in table.rates) > 1
         ],
         "ratio": {
-            "value": shown_number(table.selection_ratio) if STANDARDS[table.standard].four_fifths else None,
+            "value": shown_number(table.selection_ratio)
+            if STANDARDS[table.standard].four_fifths
+            else None,
             "low": None if interval is None else shown_number(interval.low),
             "high": None if interval is None else shown_number(interval.high),
             "text": ratio_text(table, settings),
@@ -239,7 +277,8 @@ AuditChartKind: TypeAlias = Literal["findings", "distributions", "roc", "reliabi
 """The content of the chart."""
 
 _MOST_FINDINGS = 20
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")  # as on the pages
+# as on the pages
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")
 
 
 def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
@@ -256,11 +295,18 @@ def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
         return _findings(alt, record)
     if kind == "distributions":
         return _distributions(alt, record)
-    curves = [table for table in record.by_group if any(getattr(group, kind) for group in table.groups)]
+    curves = [
+        table for table in record.by_group if any(getattr(group, kind) for group in table.groups)
+    ]
     if not curves:
         missing = "curves by group" if kind == "roc" else "reliability curves"
-        requirement = "two labels and one score" if kind == "roc" else "two labels and probabilities"
-        raise DataError(f"this audit has no {missing} to draw, which need {requirement}", remedy=Remedy("y_true"))
+        requirement = (
+            "two labels and one score" if kind == "roc" else "two labels and probabilities"
+        )
+        raise DataError(
+            f"this audit has no {missing} to draw, which need {requirement}",
+            remedy=Remedy("y_true"),
+        )
     return _line_chart(alt, roc_chart(curves[0]) if kind == "roc" else reliability_chart(curves[0]))
 
 
@@ -268,11 +314,16 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
     """The most certain findings by one metric: value and interval of each comparison."""
     metric = main_metric(record.findings)
     if not metric:
-        raise DataError("this audit has no findings to draw; each comparison needs two groups with rows")
-    findings = [finding for finding in sort_findings(record.findings) if finding.metric == metric][:_MOST_FINDINGS]
+        raise DataError(
+            "this audit has no findings to draw; each comparison needs two groups with rows"
+        )
+    findings = [finding for finding in sort_findings(record.findings) if finding.metric == metric][
+        :_MOST_FINDINGS
+    ]
     rows = [
         {
-            "comparison": f"{finding.groups[0]} vs {finding.groups[1]} of {finding.attribute}, {finding.within}",
+            "comparison": f"{finding.groups[0]} vs {finding.groups[1]} of {finding.attribute}, "
+            f"{finding.within}",
             "value": finding.value,
             "low": finding.value if finding.interval is None else finding.interval.low,
             "high": finding.value if finding.interval is None else finding.interval.high,
@@ -288,7 +339,8 @@ def _findings(alt: Any, record: AuditRecord) -> Any:
         x=alt.X("low:Q", title=name, scale=scale), x2="high:Q"
     )
     dots = base.mark_circle(size=70, opacity=1, color=_COLORS[0]).encode(
-        x=alt.X("value:Q", title=name, scale=scale), tooltip=["comparison:N", "value:Q", "low:Q", "high:Q"]
+        x=alt.X("value:Q", title=name, scale=scale),
+        tooltip=["comparison:N", "value:Q", "low:Q", "high:Q"],
     )
     return alt.layer(spans, dots)
 
@@ -297,7 +349,9 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
     """The distributions that the most certain finding is about, or else the first there are."""
     distributions = {(part.attribute, part.within): part for part in record.distributions}
     if not distributions:
-        raise DataError("this audit has no distributions to draw; an attribute needs 2 to 30 groups with rows")
+        raise DataError(
+            "this audit has no distributions to draw; an attribute needs 2 to 30 groups with rows"
+        )
     first = next(
         (
             place
@@ -308,17 +362,27 @@ def _distributions(alt: Any, record: AuditRecord) -> Any:
     )
     part = distributions[first]
     grid, where = part.curves.grid, f"{part.attribute}, {part.within}"
-    curves_by_title = {"Density": part.curves.density, "Share of the group below each score": part.curves.cumulative}
+    curves_by_title = {
+        "Density": part.curves.density,
+        "Share of the group below each score": part.curves.cumulative,
+    }
     places = {name: at for at, name in enumerate(part.curves.cumulative)}
     x, y = score_axis([grid[0], grid[-1]]), axis([0.0, 1.0])
     charts = [
         _line_chart(alt, LineChart(where, x, y, lines, "Score", title))
         for title, curves in curves_by_title.items()
-        if (lines := [Line(name, places[name], list(zip(grid, curve, strict=True))) for name, curve in curves.items()])
+        if (
+            lines := [
+                Line(name, places[name], list(zip(grid, curve, strict=True)))
+                for name, curve in curves.items()
+            ]
+        )
     ]
     if len(charts) == 1:  # small groups have no density
         return charts[0]
-    charts[0] = charts[0].mark_area(line=True, fillOpacity=0.15).encode(y=charts[0].encoding.y.stack(None))
+    charts[0] = (
+        charts[0].mark_area(line=True, fillOpacity=0.15).encode(y=charts[0].encoding.y.stack(None))
+    )
     return alt.hconcat(*charts)
 
 
@@ -334,13 +398,19 @@ def _line_chart(alt: Any, chart: LineChart) -> Any:
         for line in chart.lines
         for at, (across, up) in enumerate(line.points)
     ]
-    plot = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(point=any(line.dots for line in chart.lines))
+    plot = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(
+        point=any(line.dots for line in chart.lines)
+    )
     y = alt.Y("y:Q", title=chart.y_title)
     plot = plot.encode(x=x, y=y, color=color, order="order:Q", tooltip=["group:N", *tips])
     ends = [
-        {"x": at, "low": low, "high": high, "group": line.name} for line in chart.lines for at, low, high in line.band
+        {"x": at, "low": low, "high": high, "group": line.name}
+        for line in chart.lines
+        for at, low, high in line.band
     ]
     if not ends:
         return plot
     bands = alt.Chart(alt.Data(values=ends)).mark_area(opacity=0.15)
-    return alt.layer(plot, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color))
+    return alt.layer(
+        plot, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color)
+    )

@@ -1,10 +1,19 @@
-"""Pages of comparisons and series of audits: sentences, tables, and a chart for each distribution or distance."""
+"""Pages of comparisons and series of audits: sentences, tables, and a chart for each
+distribution or distance.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord
+from metrifair.auditing.records import (
+    AuditRecord,
+    Difference,
+    DifferenceRecord,
+    Distribution,
+    Look,
+    SeriesRecord,
+)
 from metrifair.report.charts import (
     Axis,
     Line,
@@ -58,10 +67,17 @@ _MOST_DRAWN = 6  # distributions of each audit
 _MAX_GROUPS = 12
 _MOST_CHARTS = 24
 _MOST_TICKS = 6
-_PAIRING = {"rows": "the same, paired", "independent": "independent", "unknown": "the same, unpaired"}
+_PAIRING = {
+    "rows": "the same, paired",
+    "independent": "independent",
+    "unknown": "the same, unpaired",
+    "clusters": "different, of clusters that may be the same",
+}
 
 
-def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord], *, title: str) -> str:
+def difference_html(
+    record: DifferenceRecord, audits: Mapping[str, AuditRecord], *, title: str
+) -> str:
     """One page: the differences, and the audits side by side."""
     facts = (
         ("Baseline", record.names[0]),
@@ -101,16 +117,29 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         "section",
         element("h2", "Distances, look by look"),
         element("p", hint, class_="hint"),
-        element("div", *(_chart(looks, record.looks) for looks in ordered[:_MOST_CHARTS]), class_="charts"),
+        element(
+            "div",
+            *(_chart(looks, record.looks) for looks in ordered[:_MOST_CHARTS]),
+            class_="charts",
+        ),
         class_="card",
     )
     figures = ("Look", "Value", "Interval", "Since the baseline", "p-value", "Level", "Alarm")
     rows = [_look_row(look) for looks in ordered for look in looks]
-    origins = [origin_list(origin, name) for name, origin in zip(record.looks, record.provenance, strict=False)]
-    sources = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
+    origins = [
+        origin_list(origin, name)
+        for name, origin in zip(record.looks, record.provenance, strict=False)
+    ]
+    sources = (
+        element("section", element("h2", "Where the looks come from"), *origins, class_="card")
+        if origins
+        else ""
+    )
     return _page(
         summary_head(series_sentences(record), fact_list(facts)),
-        joined(charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources),
+        joined(
+            charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources
+        ),
         SERIES_GLOSSARY,
         record.origin,
         title=title,
@@ -122,7 +151,9 @@ def _p_value(figure: Difference | Look) -> float:
     return 1.0 if figure.p_value is None else figure.p_value
 
 
-def _page(head: Markup, body: Markup, words: Mapping[str, str], origin: Provenance, **titles: str) -> str:
+def _page(
+    head: Markup, body: Markup, words: Mapping[str, str], origin: Provenance, **titles: str
+) -> str:
     return document(
         **titles,
         head=head,
@@ -134,14 +165,25 @@ def _page(head: Markup, body: Markup, words: Mapping[str, str], origin: Provenan
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    table = element("table", table_head(headings), element("tbody", *rows[:_MOST_ROWS]), class_="differences")
+    table = element(
+        "table", table_head(headings), element("tbody", *rows[:_MOST_ROWS]), class_="differences"
+    )
     more = len(rows) - _MOST_ROWS
-    hint = [element("p", f"{more:,} more rows: to_frame() returns all.", class_="hint")] if more > 0 else []
-    return element("section", element("h2", title), *hint, table_region(table, aria_label=title), class_="card")
+    hint = (
+        [element("p", f"{more:,} more rows: to_frame() returns all.", class_="hint")]
+        if more > 0
+        else []
+    )
+    return element(
+        "section", element("h2", title), *hint, table_region(table, aria_label=title), class_="card"
+    )
 
 
 def _row(figure: Difference | Look, cells: Sequence[str]) -> Markup:
-    groups = joined(" vs ".join(map(name_text, figure.groups)) or "all groups", element("small", figure.attribute))
+    groups = joined(
+        " vs ".join(map(name_text, figure.groups)) or "all groups",
+        element("small", figure.attribute),
+    )
     among = joined(element("span", figure.within), element("small", topic_name(figure.criterion)))
     return table_row(groups, [among, figure_name(figure.metric), *cells])
 
@@ -156,22 +198,46 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     limits: dict[str, float] = {}
     for difference in differences:
         bounds = difference.joint_interval
-        ends = (difference.difference,) if bounds is None else (difference.difference, bounds.low, bounds.high)
+        ends = (
+            (difference.difference,)
+            if bounds is None
+            else (difference.difference, bounds.low, bounds.high)
+        )
         limits[difference.metric] = max(limits.get(difference.metric, 0.0), *map(abs, ends))
-    headings = ("Groups", "Among", "Figure", record.names[0], name, "Difference", "", "p-value", "Verdict")
+    headings = (
+        "Groups",
+        "Among",
+        "Figure",
+        record.names[0],
+        name,
+        "Difference",
+        "",
+        "p-value",
+        "Verdict",
+    )
     rows = [_difference_row(difference, limits[difference.metric]) for difference in differences]
     return _table(f"{name} against {record.names[0]}", headings, rows)
 
 
 def _difference_row(difference: Difference, limit: float) -> Markup:
-    ends = () if difference.joint_interval is None else (difference.joint_interval.low, difference.joint_interval.high)
+    ends = (
+        ()
+        if difference.joint_interval is None
+        else (difference.joint_interval.low, difference.joint_interval.high)
+    )
     kind = difference.verdict if difference.verdict in ("better", "worse") else ""
     cells = (
         number_text(difference.before),
         number_text(difference.after),
-        joined(figure_text(difference.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
+        joined(
+            figure_text(difference.difference, signed=True),
+            element("small", " to ".join(map(number_text, ends))),
+        ),
         interval_bar(difference.difference, difference.joint_interval, limit, kind),
-        joined(p_text(difference.p_value), element("small", f"{p_text(difference.p_adjusted)} adjusted")),
+        joined(
+            p_text(difference.p_value),
+            element("small", f"{p_text(difference.p_adjusted)} adjusted"),
+        ),
         element("span", VERDICTS[difference.verdict], class_=f"change {kind}"),
     )
     return _row(difference, cells)
@@ -194,10 +260,16 @@ def _look_row(look: Look) -> Markup:
 def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
     """The summaries of the audits side by side, with the groups' distributions."""
     pictures = [
-        {(part.attribute, part.within): part for part in record.distributions if len(part.curves.grid) > 1}
+        {
+            (part.attribute, part.within): part
+            for part in record.distributions
+            if len(part.curves.grid) > 1
+        }
         for record in audits.values()
     ]
-    shared = [key for key in pictures[0] if all(key in picture for picture in pictures)][:_MOST_DRAWN]
+    shared = [key for key in pictures[0] if all(key in picture for picture in pictures)][
+        :_MOST_DRAWN
+    ]
     cards = [
         element(
             "section",
@@ -214,14 +286,20 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
 
 
 def _drawing(distribution: Distribution) -> Markup:
-    check_curve(distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}")
+    check_curve(
+        distribution.curves, f"of {distribution.attribute!r} within {distribution.within!r}"
+    )
     curves = thin_curves(distribution.curves, 120)
     names = list(curves.cumulative)[:_MAX_GROUPS]
     lines = [
-        Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True))) for at, name in enumerate(names)
+        Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True)))
+        for at, name in enumerate(names)
     ]
     about = f"{distribution.attribute}, {distribution.within}"
-    x, y = score_axis([curves.grid[0], curves.grid[-1]]), axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
+    x, y = (
+        score_axis([curves.grid[0], curves.grid[-1]]),
+        axis([0.0, 1.0], from_zero=True, top=1.0, count=5),
+    )
     chart = LineChart(about, x, y, lines, "Score", f"Share below each score: {about}")
     return joined(svg_chart(chart), line_key(names))
 
@@ -230,16 +308,22 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     """One distance, look by look, with its alarms."""
     at = {name: number for number, name in enumerate(looks)}
     step = max(1, -(-len(looks) // _MOST_TICKS))
-    x = Axis(0, max(1, len(looks) - 1), tuple((number, str(number + 1)) for number in range(0, len(looks), step)))
+    x = Axis(
+        0,
+        max(1, len(looks) - 1),
+        tuple((number, str(number + 1)) for number in range(0, len(looks), step)),
+    )
     highest = max(look.value if look.interval is None else look.interval.high for look in series)
     first = series[0]
-    band = [(at[look.look], look.interval.low, look.interval.high) for look in series if look.interval is not None]
+    band = [
+        (at[look.look], look.interval.low, look.interval.high)
+        for look in series
+        if look.interval is not None
+    ]
     alarms = [(at[look.look], look.value) for look in series if look.alarm in ("better", "worse")]
     lines = [Line(first.metric, 0, [(at[look.look], look.value) for look in series], band)]
     if alarms:
         lines.append(Line("alarm", 1, alarms, dots=True))
-    title = (
-        f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"
-    )
+    title = f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
     y = axis([0.0, highest], from_zero=True, count=4, least_span=0.0)
     return svg_chart(LineChart(title, x, y, lines, "Look", title))

@@ -1,4 +1,6 @@
-"""An audit as Markdown: its summary, tables by group and the first distances; and a head in YAML."""
+"""An audit as Markdown: its summary, tables by group and the first distances; and a head in
+YAML.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord, Measure
+from metrifair.auditing.records import AuditRecord, Finding, Measure
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS
 from metrifair.support.provenance import Provenance
-from metrifair.wording.findings import measure_text
+from metrifair.wording.findings import measure_text, significance_text
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import confidence_text, interval_text, name_text, number_text, percent_text
+from metrifair.wording.numbers import (
+    confidence_text,
+    interval_text,
+    name_text,
+    number_text,
+    percent_text,
+)
 from metrifair.wording.provenance import provenance_lines
-from metrifair.wording.proxies import HEADINGS, estimate_row
+from metrifair.wording.proxies import DIVIDED, HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
@@ -35,10 +43,16 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
         yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
     for part in record.by_group[:MOST_TABLES]:
-        figures = [key for key in FIGURES if any(getattr(group, key) is not None for group in part.groups)]
+        figures = [
+            key for key in FIGURES if any(getattr(group, key) is not None for group in part.groups)
+        ]
         yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
         rows = (
-            (name_text(group.group), f"{group.size:,}", *(_measure(getattr(group, key)) for key in figures))
+            (
+                name_text(group.group),
+                f"{group.size:,}",
+                *(_measure(getattr(group, key)) for key in figures),
+            )
             for group in part.groups
         )
         yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in figures)), rows)
@@ -61,19 +75,24 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
     ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:
         yield (
-            f"**Distances**, those with the most evidence first ({len(ranked)} of {len(findings)}), with joint "
+            f"**Distances**, those with the most evidence first ({len(ranked)} of "
+            f"{len(findings)}), with joint "
             f"{confidence_text(record.confidence)} confidence intervals."
         )
-        distances = []
+        divided = any(finding.divided is not None for finding in ranked)
+        distances: list[tuple[str, ...]] = []
         for finding in ranked:
-            bounds = _bounds(finding.joint_interval) if finding.enough else " (too few rows)"
+            reason = f" ({significance_text(finding)})"
+            bounds = _bounds(finding.joint_interval) if finding.assessed else reason
             place = (
                 f"{finding.attribute}: {' / '.join(map(name_text, finding.groups))}",
                 finding.within,
                 criterion_name(finding.criterion),
             )
-            distances.append((*place, metric_words(finding.metric).name, number_text(finding.value) + bounds))
-        yield markdown_table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
+            cells = *place, metric_words(finding.metric).name, number_text(finding.value) + bounds
+            distances.append((*cells, _divided(finding)) if divided else cells)
+        heading = "Groups", "Among", "Criterion", "Distance", "Value (interval)"
+        yield markdown_table((*heading, DIVIDED) if divided else heading, distances)
     yield from origin_markdown(record.provenance)
 
 
@@ -91,13 +110,26 @@ def _measure(measure: Measure | None) -> str:
     return measure_text(measure) + _bounds(None if measure is None else measure.interval)
 
 
+def _divided(finding: Finding) -> str:
+    divided = finding.divided
+    return (
+        number_text(None)
+        if divided is None
+        else number_text(divided.value) + _bounds(divided.joint_interval)
+    )
+
+
 def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
     return "" if interval is None else f" ({interval_text(interval, show)})"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown; names from the data are escaped."""
-    lines = [head, ["---"] * len(head), *(tuple(markdown_text(cell) for cell in row) for row in rows)]
+    lines = [
+        head,
+        ["---"] * len(head),
+        *(tuple(markdown_text(cell) for cell in row) for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -107,7 +139,9 @@ def markdown_text(text: str) -> str:
     >>> print(markdown_text("a|b <i>\n*c*"))
     a\|b \<i\> \*c\*
     """
-    plain = re.sub(r"([\\`*_\[\]<>&|~$@]|:(?=//)|(?<=www)\.|^[#+=-])", r"\\\1", " ".join(text.split()))
+    plain = re.sub(
+        r"([\\`*_\[\]<>&|~$@]|:(?=//)|(?<=www)\.|^[#+=-])", r"\\\1", " ".join(text.split())
+    )
     return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", plain)  # else a list begins
 
 
@@ -132,15 +166,24 @@ def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
         elif inner:
             yield f"{indent}{key}:\n"
             for line in inner:
-                lines = list(yaml_lines(line, indent + "  ")) if isinstance(line, Mapping) else [f"  {_scalar(line)}\n"]
+                lines = (
+                    list(yaml_lines(line, indent + "  "))
+                    if isinstance(line, Mapping)
+                    else [f"  {_scalar(line)}\n"]
+                )
                 yield f"{indent}- {lines[0].strip()}\n"
                 yield from lines[1:]
 
 
 def _scalar(value: Value) -> str:
-    """A number, or text in quotes with everything escaped that a reader of YAML could take for something else."""
+    """A number, or text in quotes with everything escaped that a reader of YAML could take for
+    something else.
+    """
     if not isinstance(value, str):
         text = repr(value)
-        return text if "." in text or "e" not in text else text.replace("e", ".0e")  # else YAML 1.1 reads a text
+        # else YAML 1.1 reads a text
+        return text if "." in text or "e" not in text else text.replace("e", ".0e")
     plain = value.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in plain) + '"'
+    return (
+        '"' + "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in plain) + '"'
+    )

@@ -1,4 +1,6 @@
-"""The report on an audit as one HTML file: tables, sentences, and the values that its script draws, as JSON."""
+"""The report on an audit as one HTML file: tables, sentences, and the values that its script
+draws, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,43 @@ from metrifair.report.html import (
     table_row,
 )
 from metrifair.wording.crosswalks import Crosswalk
-from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text
+from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text, test_draws
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.numbers import MISSING, confidence_text, interval_text, name_text, number_text, shown_number
-from metrifair.wording.summary import audit_summary
+from metrifair.wording.numbers import (
+    MISSING,
+    confidence_text,
+    interval_text,
+    name_text,
+    number_text,
+    p_text,
+    shown_number,
+)
+from metrifair.wording.summary import audit_summary, few_text
 
 Item = TypeVar("Item")
 
 # Shares of the room for each kind of content, which is filled with the worst findings first.
-_SHARES = {"rows": 0.38, "texts": 0.23, "witnesses": 0.12, "distributions": 0.20, "decisions": 0.07}
+_SHARES = {"rows": 0.40, "texts": 0.23, "witnesses": 0.12, "distributions": 0.18, "decisions": 0.07}
 
-FIGURES = ("value", "low", "high", "from", "to", "certified", "jointly", "paper", "p", "unbiased", "least", "most")
+FIGURES = (
+    "value",
+    "low",
+    "high",
+    "from",
+    "to",
+    "certified",
+    "jointly",
+    "p",
+    "unbiased",
+    "least",
+    "most",
+    "divided",
+    "r2",
+)
 """The numbers of a finding, by the names that the page's script calls them."""
 
 COLUMNS = {
@@ -59,6 +83,7 @@ COLUMNS = {
     "among": "Among",
     "metric": "Distance",
     "value": "Value",
+    "divided": "Divided by R2",
     "low": "Interval",
     "from": "Joint interval",
     "p": "p-value",
@@ -66,7 +91,8 @@ COLUMNS = {
     "samples": "Rows",
 }
 
-_MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
+# a page promises at most 1.5 MB; what its script needs beside the findings is small
+_MOST_BYTES = 1_470_000
 _STATIC = 0.22  # the largest share of the room for the table that is shown without the script
 _FEW_ROWS = 25  # the length of a page of the table, once the script runs
 _OPEN_NOTES = 3
@@ -82,7 +108,8 @@ def audit_html(
     crosswalks: Sequence[Crosswalk] = (),
     most_bytes: int = _MOST_BYTES,
 ) -> str:
-    """The report on an audit: a page that needs nothing but a browser; crosswalks to public schemes are at its end.
+    """The report on an audit: a page that needs nothing but a browser; crosswalks to public schemes
+    are at its end.
 
     Examples
     --------
@@ -104,17 +131,25 @@ def audit_html(
 
     def page(content: Json, table: Markup, listed: int) -> str:
         listed_text = (
-            "all findings" if listed == count else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
+            "all findings"
+            if listed == count
+            else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         )
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
         return document(
             title=title,
             about="audit of scores",
             head=top,
-            unscripted=f"The table below lists {listed_text}. Allow JavaScript for this file to see the charts, and to "
+            unscripted=f"The table below lists {listed_text}. Allow JavaScript for this file to "
+            "see the charts, and to "
             "search and sort.",
             sections=[
-                Section(joined(body, *schemes), "audit-data", content, ("audit.js", "auditviews.js", "findings.js")),
+                Section(
+                    joined(body, *schemes),
+                    "audit-data",
+                    content,
+                    ("audit.js", "auditviews.js", "findings.js"),
+                ),
                 *frontier_parts,
             ],
             words=list(words.items()),
@@ -122,7 +157,7 @@ def audit_html(
         )
 
     room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
-    table, listed = _table(sort_findings(findings), record.settings.min_group_size, room=int(_STATIC * room))
+    table, listed = _table(sort_findings(findings), record, room=int(_STATIC * room))
     content = audit_content(record, room=room, used=len(table.encode(errors="replace")))
     return page(content, table, listed)
 
@@ -130,7 +165,9 @@ def audit_html(
 def _static_parts(
     record: AuditRecord, frontier: FrontierView | None, group_metrics: Sequence[MeasuresByGroup]
 ) -> tuple[Markup, dict[str, Markup]]:
-    """The head of the page, and its sections without a script; by a standard, the tables of rates come first."""
+    """The head of the page, and its sections without a script; by a standard, the tables of
+    rates come first.
+    """
     sections = {
         "first": proxy_section(record),
         "ratios": rates_section(record, frontier=frontier),
@@ -148,7 +185,9 @@ def _static_parts(
 
 
 def _frontier_part(frontier: FrontierView) -> Section:
-    """A frontier below the audit, with a heading of its own; of fewer numbers, as two parts share the page."""
+    """A frontier below the audit, with a heading of its own; of fewer numbers, as two parts
+    share the page.
+    """
     part = frontier_section(frontier, most_numbers=25_000)
     head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
     return replace(part, body=joined(element("section", *head, class_="part"), part.body))
@@ -161,7 +200,9 @@ def _crosswalk_card(table: Crosswalk, number: int) -> Markup:
     body = element("table", head, element("tbody", *rows), class_="texts")
     name = f"crosswalk-{number}"
     listed = table_region(body, aria_labelledby=f"{name}-title")
-    return card(name, f"Crosswalk: {table.title}", item_list(table.sources, class_="sentences hint"), listed)
+    return card(
+        name, f"Crosswalk: {table.title}", item_list(table.sources, class_="sentences hint"), listed
+    )
 
 
 def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
@@ -171,24 +212,32 @@ def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
     rest = list(more)
     if hidden:
         rest.append(f"{hidden:,} more of this kind are not listed here.")
-    folded = [element("details", element("summary", f"{len(texts) - len(first):,} more"), item_list(rest))]
+    folded = [
+        element("details", element("summary", f"{len(texts) - len(first):,} more"), item_list(rest))
+    ]
     parts = element("h2", heading), item_list(first), *(folded if rest else [])
     return element("aside", *parts, class_=f"remark {topic}")
 
 
-def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tuple[Markup, int]:
+def _table(findings: Sequence[Finding], record: AuditRecord, *, room: int) -> tuple[Markup, int]:
     """Findings as a table that the script replaces, and the number of findings that fit the room.
 
     Many rows are in a noscript element, so that browsers with scripts do not lay them out in vain.
     """
     headings = columns(findings)
     head = table_head(name for _, name in headings)
-    words = f"Too few rows: fewer than {min_group_size:,} in a group"
-    apart = element("tr", element("th", words, colspan=str(len(headings)), scope="colgroup"), class_="apart")
+    draws = test_draws(record)
+    apart = element(
+        "tr",
+        element("th", few_text(record), colspan=str(len(headings)), scope="colgroup"),
+        class_="apart",
+    )
     rows: list[Markup] = []
     for at, finding in enumerate(findings):
         first = not finding.enough and (at == 0 or findings[at - 1].enough)
-        row = joined(*([apart] if first else []), _row(finding, [key for key, _ in headings]))
+        row = joined(
+            *([apart] if first else []), _row(finding, [key for key, _ in headings], draws)
+        )
         room -= len(row.encode(errors="replace"))
         if room < 0:
             break
@@ -198,24 +247,32 @@ def _table(findings: Sequence[Finding], min_group_size: int, *, room: int) -> tu
     parts = (head, element("tbody", *rows))
     if not many:
         return element("table", *parts, id="findings", class_=kind), len(rows)
-    empty = element("table", head, element("tbody"), id="findings", class_=kind, hidden="")  # until the script fills it
-    return joined(empty, element("noscript", element("table", *parts, id="listed", class_=kind))), len(rows)
+    # until the script fills it
+    empty = element("table", head, element("tbody"), id="findings", class_=kind, hidden="")
+    return joined(
+        empty, element("noscript", element("table", *parts, id="listed", class_=kind))
+    ), len(rows)
 
 
-def _row(finding: Finding, keys: Sequence[str]) -> Markup:
+def _row(finding: Finding, keys: Sequence[str], draws: int) -> Markup:
     texts: dict[str, Markup] = {
         "groups": joined(
             " vs ".join(map(name_text, finding.groups)),
             element("small", f"{finding.attribute}, {finding.within}", class_="narrow"),
         ),
         "attribute": joined(finding.attribute),
-        "among": joined(element("span", finding.within), element("small", criterion_name(finding.criterion))),
+        "among": joined(
+            element("span", finding.within), element("small", criterion_name(finding.criterion))
+        ),
         "metric": joined(metric_words(finding.metric).short),
         "value": joined(number_text(finding.value)),
+        "divided": joined(number_text(None if finding.divided is None else finding.divided.value)),
         "low": joined(interval_text(finding.interval)),
         "from": joined(interval_text(finding.joint_interval)),
-        "chance": joined(significance_text(finding) or MISSING, element("small", TESTS[finding.tested_by])),
-        "p": joined(number_text(finding.p_value)),
+        "chance": joined(
+            significance_text(finding) or MISSING, element("small", TESTS[finding.tested_by])
+        ),
+        "p": joined(p_text(finding.p_value, draws)),
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
     }
     first, *rest = keys
@@ -228,8 +285,20 @@ def finding_figures(finding: Finding) -> dict[str, float | None]:
         (None, None) if interval is None else (interval.low, interval.high)
         for interval in (finding.interval, finding.joint_interval, finding.bracket)
     )
-    proven = finding.certified, finding.certified_jointly, finding.paper_bound
-    values = finding.value, *alone, *jointly, *proven, finding.p_value, finding.unbiased, *bracket
+    divided = (
+        (None, None) if finding.divided is None else (finding.divided.value, finding.divided.r2)
+    )
+    values = (
+        finding.value,
+        *alone,
+        *jointly,
+        finding.certified,
+        finding.certified_jointly,
+        finding.p_value,
+        finding.unbiased,
+        *bracket,
+        *divided,
+    )
     return dict(zip(FIGURES, values, strict=True))
 
 
@@ -240,18 +309,31 @@ def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     >>> [heading for _, heading in columns([finding])]
     ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
     """
-    shown = {key for finding in findings for key, figure in finding_figures(finding).items() if figure is not None}
+    shown = {
+        key
+        for finding in findings
+        for key, figure in finding_figures(finding).items()
+        if figure is not None
+    }
     if any(significance_text(finding) for finding in findings):
         shown.add("chance")
-    return tuple((key, heading) for key, heading in COLUMNS.items() if key in shown or key not in (*FIGURES, "chance"))
+    return tuple(
+        (key, heading)
+        for key, heading in COLUMNS.items()
+        if key in shown or key not in (*FIGURES, "chance")
+    )
 
 
 @dataclass
 class _Names:
-    """Attributes, groups, places and metrics by number, each named once however many findings it has."""
+    """Attributes, groups, places and metrics by number, each named once however many findings
+    it has.
+    """
 
-    groups: dict[str, dict[str, int]] = field(default_factory=dict)  # of each attribute, in the order of their colors
-    places: dict[tuple[str, str, str], int] = field(default_factory=dict)  # attribute, criterion, within
+    # of each attribute, in the order of their colors
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    # attribute, criterion, within
+    places: dict[tuple[str, str, str], int] = field(default_factory=dict)
     metrics: dict[str, int] = field(default_factory=dict)
     size: int = 0  # bytes of all names
 
@@ -272,9 +354,11 @@ def finding_place(finding: Finding) -> tuple[str, str, str]:
 
 
 def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) -> dict[str, Json]:
-    """Everything that the script of the page draws and lists, in so many bytes; the worst findings if not all fit.
+    """Everything that the script of the page draws and lists, in so many bytes; the worst findings
+    if not all fit.
 
-    The list of findings has priority: bytes of the room that are already ``used`` reduce the other kinds of content.
+    The list of findings has priority: bytes of the room that are already ``used`` reduce the other
+    kinds of content.
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
     >>> content = audit_content(AuditRecord(180, 0, (0, 1), 0.95, [finding]))
@@ -282,8 +366,11 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
     ([{'name': 'sex', 'groups': ['f', 'm']}], 1)
     """
     names, left = _Names(), 1 - used / ((1 - _SHARES["rows"]) * max(room, 1))
-    rooms = {kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()}
-    for distribution in record.distributions[:20]:  # their order of the groups is the order of the colors
+    rooms = {
+        kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()
+    }
+    # their order of the groups is the order of the colors
+    for distribution in record.distributions[:20]:
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)
     findings = shown_findings(record.findings)
@@ -293,21 +380,38 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
     drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
     tables = (decisions_json(table, record.settings, names.group) for table in record.decisions)
     decisions = fit_into(tables, rooms["decisions"])
-    distribution_at = {place: number for number, (places, _) in enumerate(drawn) for place in places}
+    distribution_at = {
+        place: number for number, (places, _) in enumerate(drawn) for place in places
+    }
     row_at = {id(finding): number for number, finding in enumerate(listed)}
-    table_at = {id(table): number for number, table in enumerate(record.decisions[: len(decisions)])}
+    table_at = {
+        id(table): number for number, table in enumerate(record.decisions[: len(decisions)])
+    }
     curves = ((str(number), witness_json(finding)) for number, finding in enumerate(listed))
     return {
         "confidence": confidence_text(record.confidence),
+        "draws": test_draws(record),
         "columns": [list(column) for column in columns(findings)],
-        "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES, "chance", "judged"],
-        "few": record.settings.min_group_size,
+        "fields": [
+            "place",
+            "left",
+            "right",
+            "leftSize",
+            "rightSize",
+            "metric",
+            *FIGURES,
+            "chance",
+            "judged",
+        ],
+        "few": few_text(record),
         "chances": list(SIGNIFICANCE),
         "judges": list(TESTS.values()),
         "rows": rows,
         "total": len(findings),
         "texts": fit_into((list(describe(finding)) for finding in listed), rooms["texts"]),
-        "witnesses": dict(fit_into((pair for pair in curves if pair[1] is not None), rooms["witnesses"])),
+        "witnesses": dict(
+            fit_into((pair for pair in curves if pair[1] is not None), rooms["witnesses"])
+        ),
         "metrics": [_metric(name, findings) for name in names.metrics],
         "places": [_place(place, names, distribution_at) for place in names.places],
         "distributions": [distribution for _, distribution in drawn],
@@ -324,7 +428,10 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
             for highlight in highlights(record)
         ],
         # Last, since everything above may name a group.
-        "attributes": [{"name": name, "groups": list(map(name_text, groups))} for name, groups in names.groups.items()],
+        "attributes": [
+            {"name": name, "groups": list(map(name_text, groups))}
+            for name, groups in names.groups.items()
+        ],
     }
 
 
@@ -358,9 +465,18 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
     for finding in findings:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
         place = names.number(names.places, finding_place(finding))
-        row: list[Json] = [place, left, right, *finding.sizes, names.number(names.metrics, finding.metric)]
+        row: list[Json] = [
+            place,
+            left,
+            right,
+            *finding.sizes,
+            names.number(names.metrics, finding.metric),
+        ]
         row += [shown_number(figure) for figure in finding_figures(finding).values()]
-        row += [SIGNIFICANCE.index(significance_text(finding)), list(TESTS).index(finding.tested_by)]
+        row += [
+            SIGNIFICANCE.index(significance_text(finding)),
+            list(TESTS).index(finding.tested_by),
+        ]
         size += byte_size(row) + 1
         if size + names.size > room:
             break
@@ -371,21 +487,29 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
 def _distributions(
     record: AuditRecord, findings: Sequence[Finding], names: _Names
 ) -> Iterable[tuple[list[tuple[str, str, str]], Json]]:
-    """Distributions with the places (attribute, criterion, set) that they show; those of the worst findings first."""
+    """Distributions with the places (attribute, criterion, set) that they show; those of the
+    worst findings first.
+    """
     ranks: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         ranks.setdefault((finding.attribute, finding.within), []).append(finding)
     order = {at: number for number, at in enumerate(ranks)}
-    for part in sorted(record.distributions, key=lambda part: order.get((part.attribute, part.within), len(order))):
+    for part in sorted(
+        record.distributions, key=lambda part: order.get((part.attribute, part.within), len(order))
+    ):
         inside = ranks.get((part.attribute, part.within), [])
-        other_scores = {finding.criterion for finding in inside if not is_about(finding, part.curves)}
+        other_scores = {
+            finding.criterion for finding in inside if not is_about(finding, part.curves)
+        }
         shown = [finding for finding in inside if finding.criterion not in other_scores]
         drawn = distribution_json(part, shown, names.group)
         if drawn is not None:
             yield list(dict.fromkeys(finding_place(finding) for finding in shown)), drawn
 
 
-def _place(place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str, str, str], int]) -> Json:
+def _place(
+    place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str, str, str], int]
+) -> Json:
     attribute, criterion, within = place
     return {
         "attribute": list(names.groups).index(attribute),
@@ -398,7 +522,7 @@ def _place(place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str,
 def _metric(name: str, findings: Sequence[Finding]) -> Json:
     """Name, meaning, and one axis for all findings, so that bars can be compared."""
     words = metric_words(name)
-    reaching = ("value", "high", "certified", "jointly")
+    reaching = ("value", "high", "certified", "jointly", "divided")
     ends = [
         number
         for finding in findings
@@ -408,4 +532,9 @@ def _metric(name: str, findings: Sequence[Finding]) -> Json:
     ]
     most = METRICS[name].maximum if name in METRICS else math.inf
     scale = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)
-    return {"name": words.name, "short": words.short, "meaning": words.about, "axis": axis_json(scale)}
+    return {
+        "name": words.name,
+        "short": words.short,
+        "meaning": words.about,
+        "axis": axis_json(scale),
+    }

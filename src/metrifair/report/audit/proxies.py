@@ -1,29 +1,46 @@
-"""The section of an audit's page on probabilities of groups: estimates, corrections, bounds, and reliability."""
+"""The section of an audit's page on probabilities of groups: estimates, corrections, bounds,
+and reliability.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from metrifair.auditing.records import AuditRecord, ProxyEstimate, ProxyRecord
-from metrifair.figures.intervals import FEWEST, Interval
+from metrifair.figures.intervals import Interval
+from metrifair.report.audit.by_group import reliability_line
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import Markup, card, element, table_head, table_region, table_row
 from metrifair.wording.numbers import percent_text
-from metrifair.wording.proxies import BOUNDS, CORRECTED, HEADINGS, WEIGHTED, check_hints, estimate_row
+from metrifair.wording.proxies import (
+    BOUNDS,
+    CORRECTED,
+    DIVIDED,
+    HEADINGS,
+    WEIGHTED,
+    check_hints,
+    estimate_row,
+)
 
-_KINDS = (WEIGHTED, CORRECTED, BOUNDS)
-_APART = 0.2  # between the three estimates of a group, where groups are 1 apart
+_KINDS = (WEIGHTED, DIVIDED, CORRECTED, BOUNDS)
+_APART = 0.16  # between the four estimates of a group, where groups are 1 apart
+_MIDDLE = (len(_KINDS) - 1) / 2
 _MOST_DRAWN = 12  # groups
 _UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 
 def proxy_section(record: AuditRecord) -> Markup:
-    """A picture and a table of the estimates, and the probabilities' reliability; empty if groups are known."""
+    """A picture and a table of the estimates, and the probabilities' reliability; empty if
+    groups are known.
+    """
     proxy = record.proxy
     if proxy is None or not proxy.estimates:
         return Markup("")
-    charts = (rates_chart(proxy), _KINDS), (reliability_chart(proxy), list(proxy.reliability)[:_MOST_DRAWN])
-    drawn = [element("div", svg_chart(chart), line_key(names)) for chart, names in charts if chart.lines]
+    charts = (
+        (rates_chart(proxy), _KINDS),
+        (reliability_chart(proxy), list(proxy.reliability)[:_MOST_DRAWN]),
+    )
+    drawn = [
+        element("div", svg_chart(chart), line_key(names)) for chart, names in charts if chart.lines
+    ]
     rows = [table_row(first, cells) for first, *cells in map(estimate_row, proxy.estimates)]
     table = element("table", table_head(HEADINGS), element("tbody", *rows), class_="figures")
     return card(
@@ -36,24 +53,53 @@ def proxy_section(record: AuditRecord) -> Markup:
 
 
 def rates_chart(proxy: ProxyRecord) -> LineChart:
-    """Selection rates: estimate, corrected estimate and bounds of each group side by side."""
-    rates = [estimate for estimate in proxy.estimates if estimate.figure == "selection_rate"][:_MOST_DRAWN]
+    """Selection rates: both ends, corrected estimate and bounds of each group side by side."""
+    rates = [estimate for estimate in proxy.estimates if estimate.figure == "selection_rate"][
+        :_MOST_DRAWN
+    ]
     lines = [line for place, rate in enumerate(rates) for line in _estimates(rate, place)]
     shares = Axis(_UNIT.low, _UNIT.high, tuple((at, f"{at:.0%}") for at, _ in _UNIT.ticks))
-    groups = Axis(-0.5, len(rates) - 0.5, tuple((float(place), rate.groups[0]) for place, rate in enumerate(rates)))
-    return LineChart(f"Selection rates by {proxy.attribute}", groups, shares, lines, proxy.attribute, "Selection rate")
+    groups = Axis(
+        -0.5,
+        len(rates) - 0.5,
+        tuple((float(place), rate.groups[0]) for place, rate in enumerate(rates)),
+    )
+    return LineChart(
+        f"Selection rates by {proxy.attribute}",
+        groups,
+        shares,
+        lines,
+        proxy.attribute,
+        "Selection rate",
+    )
 
 
 def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
-    """A line with a dot for each of the three; bounds have no dot."""
+    """A line with a dot for each estimate; bounds have no dot."""
     group, lines = estimate.groups[0], list[Line]()
-    for color, measure in enumerate((estimate.weighted, estimate.corrected)):
+    for color, measure in enumerate((estimate.weighted, estimate.divided, estimate.corrected)):
         if measure is not None:
-            at, interval = place + (color - 1) * _APART, measure.interval
-            lines += [] if interval is None else [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
-            lines.append(Line(f"{group}: {percent_text(measure.value)}", color, [(at, measure.value)], dots=True))
+            at, interval = place + (color - _MIDDLE) * _APART, measure.interval
+            lines += (
+                []
+                if interval is None
+                else [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
+            )
+            lines.append(
+                Line(
+                    f"{group}: {percent_text(measure.value)}",
+                    color,
+                    [(at, measure.value)],
+                    dots=True,
+                )
+            )
     if estimate.bounds is not None:
-        lines.append(_segment(f"{BOUNDS}, {group}", 2, place + _APART, estimate.bounds))
+        color = _KINDS.index(BOUNDS)
+        lines.append(
+            _segment(
+                f"{BOUNDS}, {group}", color, place + (color - _MIDDLE) * _APART, estimate.bounds
+            )
+        )
     return lines
 
 
@@ -62,17 +108,16 @@ def _segment(name: str, color: int, at: float, ends: Interval) -> Line:
 
 
 def reliability_chart(proxy: ProxyRecord) -> LineChart:
-    """The share of rows with a known group that belong to each group, by its probability; without bins of few rows."""
-    lines: Sequence[Line] = [
-        Line(
-            group,
-            color,
-            [(bin_.score, bin_.rate) for bin_ in bins],
-            [(bin_.score, bin_.interval.low, bin_.interval.high) for bin_ in bins if bin_.interval is not None],
-            dots=True,
-        )
-        for color, (group, every) in enumerate(list(proxy.reliability.items())[:_MOST_DRAWN])
-        if (bins := [bin_ for bin_ in every if bin_.size >= FEWEST])
+    """The share of rows with a known group that belong to each group, by its probability;
+    without bins of few rows.
+    """
+    curves = list(proxy.reliability.items())[:_MOST_DRAWN]
+    lines = [
+        reliability_line(group, color, bins, proxy.known)
+        for color, (group, bins) in enumerate(curves)
     ]
+    lines = [line for line in lines if line.points]
     title = f"Reliability of {proxy.attribute}"
-    return LineChart(title, _UNIT, _UNIT, lines, "Mean probability", "Share of known groups", diagonal=True)
+    return LineChart(
+        title, _UNIT, _UNIT, lines, "Mean probability", "Share of known groups", diagonal=True
+    )

@@ -55,7 +55,9 @@ _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
 
 
-def _with_interval(text: str, interval: Interval | None, show: Callable[[float], str], word: str = "") -> Markup:
+def _with_interval(
+    text: str, interval: Interval | None, show: Callable[[float], str], word: str = ""
+) -> Markup:
     return with_small(text, word or ("" if interval is None else interval_text(interval, show)))
 
 
@@ -118,7 +120,9 @@ def rates_table(
     excluded = exclusions_sentence(table, settings, about)
     selected = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    hints = [element("p", f"Selected: {selected}.{low} {ratio_text(table, settings)}", class_="hint")]
+    hints = [
+        element("p", f"Selected: {selected}.{low} {ratio_text(table, settings)}", class_="hint")
+    ]
     if excluded:
         hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
@@ -136,9 +140,12 @@ def _deciles(table: Decisions) -> Markup:
     """The ratio beyond each decile of the score: a curve for each category, and the numbers."""
     rates = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:_MOST_LINES]
     points_by_rate = [
-        [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None] for rate in rates
+        [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None]
+        for rate in rates
     ]
-    y = axis([1.0, *(ratio for points in points_by_rate for _, ratio in points)], from_zero=True, count=5)
+    y = axis(
+        [1.0, *(ratio for points in points_by_rate for _, ratio in points)], from_zero=True, count=5
+    )
     x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
     lines = [
         Line(name_text(rate.group), at, points)
@@ -148,40 +155,53 @@ def _deciles(table: Decisions) -> Markup:
     title = f"Impact ratio if scores {side} each decile were selected"
     head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
     rows = [
-        table_row(name_text(rate.group), (figure_text(ratio, digits=2) for ratio in rate.decile_ratios))
+        table_row(
+            name_text(rate.group), (figure_text(ratio, digits=2) for ratio in rate.decile_ratios)
+        )
         for rate in table.rates
         if rate.decile_ratios
     ]
     chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
-        element("div", svg_chart(chart), line_key([name_text(rate.group) for rate in rates]), class_="pair"),
+        element(
+            "div",
+            svg_chart(chart),
+            line_key([name_text(rate.group) for rate in rates]),
+            class_="pair",
+        ),
         table_region(element("table", head, element("tbody", *rows)), aria_label="Deciles"),
     )
 
 
 def alternatives_table(view: FrontierView) -> Markup:
-    """Less discriminatory alternatives: models of a frontier at least as accurate, within its interval, and fairer."""
+    """Less discriminatory alternatives: models of a frontier at least as accurate, within its
+    interval, and fairer.
+    """
     base, fairer = view.alternatives
     names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
     models = [base, *fairer]
     texts = strength_texts([point.strength for point in models])
 
     def row(point: Point, text: str, word: str = "") -> Markup:
-        cells = [
-            _with_interval(figure_text(point.figure(key)), point.intervals.get(key), figure_text)
-            for key in (view.key, view.gap_key)
-        ]
+        cells = []
+        for key in (view.key, view.gap_key):
+            interval = None if view.below(point, key) is not None else point.intervals.get(key)
+            cells.append(_with_interval(view.text(point, key), interval, figure_text))
         return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
     sentence = (
-        f"{len(fairer):,} of {len(view.points):,} models {'is' if len(fairer) == 1 else 'are'} less unfair than the "
-        f"model with the best {names[1].lower()}, and within the interval of its {names[1].lower()}, on test rows."
+        f"{len(fairer):,} of {len(view.points):,} models {'is' if len(fairer) == 1 else 'are'} "
+        "less unfair than the "
+        f"model with the best {names[1].lower()}, and within the interval of its "
+        f"{names[1].lower()}."
     )
     body = element("tbody", row(base, texts[0], "compared with"), *map(row, fairer, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
         element("p", sentence, class_="said"),
-        table_region(element("table", table_head(names), body), aria_label="Less discriminatory alternatives"),
+        table_region(
+            element("table", table_head(names), body), aria_label="Less discriminatory alternatives"
+        ),
     )
 
 
@@ -190,10 +210,16 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     tables = required_tables(record)
     if not tables:
         return Markup("")
-    standard, words, room, parts = STANDARDS[tables[0].standard], STANDARD_WORDS[tables[0].standard], _MOST_ROWS, []
+    standard, words, room, parts = (
+        STANDARDS[tables[0].standard],
+        STANDARD_WORDS[tables[0].standard],
+        _MOST_ROWS,
+        [],
+    )
     has_intervals = any(rate.interval for table in tables for rate in table.rates)
     small = (
-        f" Small figures are {confidence_text(record.confidence)} confidence intervals of single figures. The interval "
+        f" Small figures are {confidence_text(record.confidence)} confidence intervals of single "
+        "figures. The interval "
         "below a table is adjusted for the choice of the smallest ratio."
     )
     about = record.provenance.about
@@ -203,11 +229,15 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         room -= len(table.rates)
     if words.fields:
         facts = facts_given(about)
-        parts.append(fact_list((name.capitalize(), facts.get(name, "not given")) for name in words.fields))
+        parts.append(
+            fact_list((name.capitalize(), facts.get(name, "not given")) for name in words.fields)
+        )
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
     hint = element("p", f"{words.about}{small if has_intervals else ''}", class_="hint")
-    return card("ratios", words.title, *parts, hint, element("p", NO_VERDICT, class_="said verdict"))
+    return card(
+        "ratios", words.title, *parts, hint, element("p", NO_VERDICT, class_="said verdict")
+    )
 
 
 def rates_head(record: AuditRecord) -> Markup:
@@ -216,11 +246,17 @@ def rates_head(record: AuditRecord) -> Markup:
 
 
 def rates_html(record: AuditRecord, *, title: str, frontier: FrontierView | None = None) -> str:
-    """The page of the tables alone: the answer, the tables, notes on them, and where they come from."""
+    """The page of the tables alone: the answer, the tables, notes on them, and where they come
+    from.
+    """
     notes = [text for _, _, texts in notes_by_topic(rate_notes(record.notes)) for text in texts]
     remarks = [card("notes", "Notes", item_list(notes, class_="sentences"))] if notes else []
     body = joined(rates_section(record, frontier=frontier), *remarks)
-    columns = {RATE_HEADINGS[name] for table in record.decisions for name in STANDARDS[table.standard].columns}
+    columns = {
+        RATE_HEADINGS[name]
+        for table in record.decisions
+        for name in STANDARDS[table.standard].columns
+    }
     return document(
         title=title,
         about="selection rates",

@@ -1,0 +1,1 @@
+"""What changes between audits: differences, models on the same rows, and series."""

@@ -1,0 +1,1 @@
+"""Where scores come from: memory, files, tables, databases and states; and their counts."""

@@ -1,0 +1,145 @@
+"""Shares and means of rows that belong to clusters, such as several rows of one person.
+
+Rows of one cluster may depend on each other in any way; clusters are independent. To first order,
+the error of a mean is the sum of the influences of the clusters, each of which is the sum over its
+rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.support.arrays import Booleans, Floats, Integers
+
+_ADDED = 4.0  # independent clusters that are added to the spread of a share: "plus four"
+
+
+def count_clusters(clusters: Integers) -> int:
+    """The number of different clusters.
+
+    >>> count_clusters(np.array([3, 5, 3]))
+    2
+    """
+    return len(np.unique(clusters))
+
+
+def numbered_by_content(clusters: Integers, *values: Integers) -> Integers:
+    """Clusters numbered by their size and by sums of these values of their rows, from 0.
+
+    Draws of clusters depend neither on the names of the clusters nor on the order of the rows.
+
+    >>> numbered_by_content(np.array([7, 3, 7, 5]), np.array([1, 9, 1, 2]))
+    array([2, 1, 2, 0])
+    """
+    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    sums = [
+        np.bincount(cluster, part.astype(np.float64) ** power)
+        for part in values[::-1]
+        for power in (2, 1)
+    ]
+    order = np.lexsort([*sums, np.bincount(cluster)])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return np.asarray(number[cluster])
+
+
+def by_cluster(values: Floats, clusters: Integers) -> Floats:
+    """The sum of the values of each cluster.
+
+    >>> by_cluster(np.array([1.0, 2.0, 4.0]), np.array([3, 5, 3]))
+    array([5., 2.])
+    """
+    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    return np.bincount(cluster, values).astype(np.float64)
+
+
+def effective_clusters(weights: Floats, clusters: Integers) -> float:
+    """The effective number of clusters of equal weight (Kish): the number of clusters if all weigh
+    the same.
+
+    >>> even, uneven = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    >>> effective_clusters(np.ones(4), even), round(effective_clusters(np.ones(4), uneven), 3)
+    (2.0, 1.6)
+    """
+    return _kish(by_cluster(weights, clusters))
+
+
+def mean_variance(values: Floats, weights: Floats, clusters: Integers) -> float:
+    """The variance of a weighted mean, from the spread between clusters.
+
+    >>> mean_variance(np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4), np.array([0, 0, 1, 1]))
+    0.125
+    """
+    share = weights / weights.sum()
+    return float((by_cluster(share * (values - share @ values), clusters) ** 2).sum())
+
+
+def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
+    """How many independent rows a share of clustered rows is worth: its variance is p (1 - p) over
+    this number.
+
+    The variance is that between clusters. Where few rows are of one kind, it is hardly known: four
+    clusters of the even kind are added to it. The size is at most the effective number of rows, and
+    that of clusters if all rows are alike.
+
+    >>> yes, rows = np.repeat([True, False], 20), np.ones(40)
+    >>> share_size(yes, rows, np.arange(40)), round(share_size(yes, rows, np.arange(40) // 4), 1)
+    (40.0, 9.4)
+    """
+    rows = _kish(weights)
+    size = effective_clusters(weights, clusters)
+    share = float(weights @ is_one / weights.sum())
+    spread = share * (1 - share)
+    # Rounding may leave a share of all rows just below 1.
+    if is_one.all() or not is_one.any() or size == rows:
+        return size
+    variance = mean_variance(is_one.astype(np.float64), weights, clusters)
+    if size > 1:
+        variance *= (1 - 1 / rows) / (1 - 1 / size)
+    added = (size * share + _ADDED / 2) / (size + _ADDED)
+    variance_with_added = (size * variance + _ADDED * added * (1 - added) / size) / (size + _ADDED)
+    fewest = size
+    if variance != 0:
+        fewest = min(size, spread / variance)
+    return float(np.clip(spread / variance_with_added, fewest, rows))
+
+
+def share_correlations(
+    selected: NDArray[np.bool_],
+    weights: Floats,
+    groups: Integers,
+    clusters: Integers,
+) -> Floats:
+    """The correlations between the shares of several groups, (groups, groups), through clusters
+    that they share.
+
+    >>> selected, groups = np.array([True, False, True, False]), np.array([0, 0, 1, 1])
+    >>> share_correlations(selected, np.ones(4), groups, np.array([0, 1, 0, 1])).round(6)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    count = int(groups.max()) + 1
+    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    width = int(cluster.max()) + 1
+    errors = np.zeros((count, width))
+    for group in range(count):
+        inside = groups == group
+        share = weights[inside] / weights[inside].sum()
+        values = selected[inside].astype(np.float64)
+        errors[group] = np.bincount(cluster[inside], share * (values - share @ values), width)
+    products = errors @ errors.T
+    scale = np.sqrt(np.outer(products.diagonal(), products.diagonal()))
+    correlations = np.divide(
+        products,
+        scale,
+        out=np.zeros_like(products),
+        where=scale > 0,
+    )
+    np.fill_diagonal(correlations, 1.0)
+    return correlations.clip(-1.0, 1.0)
+
+
+def _kish(weights: Floats) -> float:
+    scaled = weights / weights.max()  # squares of tiny weights would be 0
+    return float(scaled.sum() ** 2 / (scaled**2).sum())

@@ -1,0 +1,289 @@
+"""Gaps between groups in out-of-fold scores, with the part that chance explains taken out.
+
+Models of K folds score the rows left out. The distance between two groups is then known in two
+ways: *pooled*, over all rows, which is precise but averages the errors of K models; and *within*
+folds, where each distance belongs to a single model, but few rows determine it. Two samples of one
+distribution also differ, by a mean squared distance that is known; it is subtracted from the
+squares of both (``chance``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import pi
+from typing import NamedTuple
+
+import numpy as np
+
+from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+
+FEWEST_IN_FOLD = 5
+"""Rows that each side of a comparison needs in every fold, or distances within folds are left
+out.
+"""
+_BRIDGE = pi**2 / 12  # mean square of the largest value of a Brownian bridge
+_BLOCKS = 64  # of rows, which are summed side by side
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSides:
+    """The weight of every row on both sides of each comparison, and the fold in which it is scored.
+
+    ``left`` and ``right`` have the shape (comparisons, n): a row's sample weight, times its
+    probability of the group where groups have probabilities, and 0 elsewhere. Rows of one cluster
+    are not independent.
+    """
+
+    left: Floats
+    right: Floats
+    fold: Integers
+    clusters: Integers | None = None
+
+    @property
+    def folds(self) -> int:
+        """The number of folds."""
+        return int(self.fold.max()) + 1
+
+    def take(self, rows: Integers) -> FoldSides:
+        """Some of the rows, as one fold."""
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return FoldSides(self.left[:, rows], self.right[:, rows], np.zeros_like(rows), clusters)
+
+    @cached_property
+    def rows_in_folds(self) -> Floats:
+        """The number of rows of each fold."""
+        return np.bincount(self.fold).astype(np.float64)
+
+    @cached_property
+    def compared(self) -> Booleans:
+        """Of each comparison, whether each row is on one of its sides."""
+        either: Booleans = (self.left > 0) | (self.right > 0)
+        return either
+
+    @cached_property
+    def has_within(self) -> Booleans:
+        """Of each comparison, whether both sides have enough rows in every fold."""
+        smallest = [
+            min(np.bincount(self.fold, side > 0, self.folds).min() for side in sides)
+            for sides in zip(self.left, self.right, strict=True)
+        ]
+        return np.array(smallest) >= FEWEST_IN_FOLD
+
+    @cached_property
+    def units(self) -> Integers:
+        """The independent unit of each row, from 0: its cluster, or the row itself."""
+        if self.clusters is None:
+            return np.arange(len(self.fold))
+        return np.unique(self.clusters, return_inverse=True)[1].reshape(-1)
+
+    def chance(self, weights: Floats | None = None, factors: Floats | None = None) -> Chance:
+        """The mean squared Kolmogorov distance of equal distributions: of all rows, and in folds.
+
+        ``factors`` are those of other scores than continuous ones (``bridge_factors``).
+        """
+        usual = np.full(len(self.left), _BRIDGE)
+        return self.shares_squared(weights).times(usual if factors is None else factors)
+
+    def shares_squared(self, weights: Floats | None = None) -> Chance:
+        """The sums of the squared shares that units have of their side: 1 / n for n equal rows.
+
+        Multiplied by ``bridge_factors``, they are mean squared distances of equal distributions.
+        ``weights`` (draws, n) multiply those of the rows; those of one cluster are equal.
+        """
+        first_rows = np.unique(self.units, return_index=True)[1]
+        drawn = np.ones((1, len(first_rows))) if weights is None else weights[:, first_rows]
+        in_fold = self.fold[first_rows, None] == np.arange(self.folds)
+        pooled = np.zeros((len(self.left), len(drawn)))
+        within = np.zeros((len(self.left), len(drawn), self.folds))
+        for sides in (self.left, self.right):
+            for comparison, side in enumerate(sides):
+                amounts = np.bincount(self.units, side, len(first_rows))
+                totals = drawn @ (amounts[:, None] * in_fold)
+                squares = np.square(drawn) @ (np.square(amounts)[:, None] * in_fold)
+                # a side without weight has no distance
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    pooled[comparison] += squares.sum(1) / np.square(totals.sum(1))
+                    within[comparison] += squares / np.square(totals)
+        return Chance(pooled, within)
+
+    def bridge_factors(self, scores: Floats) -> Floats:
+        """What the squared shares are multiplied by, for scores (n,) in each comparison.
+
+        The mean square of the largest value of a Brownian bridge; for two values, such as
+        decisions, the variance of one of them, p (1 - p).
+        """
+        values = np.unique(scores)
+        if len(values) != 2:
+            return np.full(len(self.left), _BRIDGE if len(values) > 2 else 0.0)
+        both = self.left + self.right
+        upper = both @ (scores == values[1]) / both.sum(axis=1)
+        factors: Floats = upper * (1 - upper)
+        return factors
+
+
+class Chance(NamedTuple):
+    """Mean squared distances of equal distributions."""
+
+    pooled: Floats  # (comparisons, draws)
+    within: Floats  # (comparisons, draws, folds)
+
+    def times(self, factors: Floats) -> Chance:
+        """The same, multiplied by a factor for each comparison."""
+        return Chance(self.pooled * factors[:, None], self.within * factors[:, None, None])
+
+
+class SquaredDistances(NamedTuple):
+    """Squared distances of one model for each draw of weights; NaN where a side has no weight."""
+
+    pooled: Floats  # (comparisons, draws)
+    within: Floats  # (comparisons, draws, folds)
+
+
+def squared_distances(scores: Floats, sides: FoldSides, weights: Floats) -> SquaredDistances:
+    """The squared Kolmogorov distances of scores (n,) for weights (draws, n), over all rows and
+    within folds.
+
+    >>> sides = FoldSides(np.array([[1.0, 1, 0, 0]]), np.array([[0, 0, 1.0, 1]]), np.array([0, 1,
+    ...     0, 1]))
+    >>> squared_distances(np.array([0.1, 0.4, 0.2, 0.3]), sides, np.ones((1, 4))).pooled
+    array([[0.25]])
+    """
+    found = [
+        DrawnShares(sides, comparison, weights).squared_distances(scores)
+        for comparison in range(len(sides.left))
+    ]
+    return SquaredDistances(*map(np.concatenate, zip(*found, strict=True)))
+
+
+class DrawnShares:
+    """The shares of all rows on the sides of one comparison, for many draws of weights.
+
+    They serve the scores of any number of models. Distances are computed in the precision of the
+    weights (draws, n).
+    """
+
+    def __init__(self, sides: FoldSides, comparison: int, weights: AnyFloats) -> None:
+        self._rows = np.flatnonzero(sides.compared[comparison])
+        left = sides.left[comparison][self._rows].astype(weights.dtype)
+        right = sides.right[comparison][self._rows].astype(weights.dtype)
+        drawn = np.ascontiguousarray(weights[:, self._rows].T)
+        fold = sides.fold[self._rows]
+        self._within = _Parts(fold, sides.folds, left, right, drawn)
+        self._pooled = self._within
+        if sides.folds > 1:
+            self._pooled = _Parts(np.zeros_like(fold), 1, left, right, drawn)
+
+    def squared_distances(self, scores: Floats) -> SquaredDistances:
+        """The squared distances of scores (n,), of one comparison."""
+        compared = scores[self._rows]
+        order = np.argsort(compared, kind="stable")
+        pooled = self._pooled.largest_differences(compared, order)
+        within = pooled
+        if self._within is not self._pooled:
+            within = self._within.largest_differences(compared, order)
+        return SquaredDistances(np.square(pooled[None, :, 0]), np.square(within[None]))
+
+
+class _Parts:
+    """Signed shares of rows (rows, draws) within parts of the rows: those of the left side less
+    those of the right one.
+    """
+
+    def __init__(
+        self,
+        part: Integers,
+        parts: int,
+        left: AnyFloats,
+        right: AnyFloats,
+        drawn: AnyFloats,
+    ) -> None:
+        self._part = part
+        self._parts = parts
+        inside = part == np.arange(parts)[:, None]
+        weights = drawn.astype(np.float64)
+        totals = [(inside * side.astype(np.float64)) @ weights for side in (left, right)]
+        self._missing = (totals[0] == 0) | (totals[1] == 0)
+        # one more row, of no share, fills up the last block of a part
+        self._shares = np.zeros((len(part) + 1, drawn.shape[1]), dtype=drawn.dtype)
+        for sign, side, total in zip((1, -1), (left, right), totals, strict=True):
+            # Without one of its sides, a part adds nothing to the sums of later parts.
+            total[self._missing] = np.inf
+            self._shares[:-1] += drawn * (sign * side[:, None] / total[part]).astype(drawn.dtype)
+
+    def largest_differences(self, scores: Floats, order: Integers) -> Floats:
+        """The largest difference of the sides' distribution functions in each part:
+        (draws, parts). ``order`` sorts the scores.
+
+        The sorted rows are divided into blocks of equal length, which are summed side by side: row
+        i of all blocks at a time, so that the sums stay in the processor's cache.
+        """
+        length = -(-len(order) // _BLOCKS)
+        order = order[np.argsort(self._part[order], kind="stable")]
+        size = np.bincount(self._part, minlength=self._parts)
+        blocks = -(-size // length)
+        rows = np.full((int(blocks.sum()), length), len(order))
+        is_last = np.zeros(rows.shape, dtype=bool)
+        first_row = np.cumsum(size) - size
+        first_block = np.cumsum(blocks) - blocks
+        for start, count, block, many in zip(first_row, size, first_block, blocks, strict=True):
+            inside = order[start : start + count]
+            rows[block : block + many].reshape(-1)[:count] = inside
+            # A distribution function is read after the last of equal scores.
+            last = np.append(np.diff(scores[inside]) != 0, count > 0)[:count]
+            is_last[block : block + many].reshape(-1)[:count] = last
+        high, low = self._extremes(rows, is_last)
+        largest = np.full((self._parts, high.shape[1]), np.nan)
+        for place in np.flatnonzero(size):
+            chosen = slice(first_block[place], first_block[place] + blocks[place])
+            largest[place] = np.maximum(high[chosen].max(0), -low[chosen].min(0))
+        largest[largest < _ROUNDING] = 0.0
+        largest[self._missing] = np.nan
+        return largest.T
+
+    def _extremes(self, rows: Integers, is_last: Booleans) -> tuple[AnyFloats, AnyFloats]:
+        """The largest and the smallest difference of each block: (blocks, draws)."""
+        sums = np.zeros((len(rows), self._shares.shape[1]), dtype=self._shares.dtype)
+        high = np.full_like(sums, -np.inf)
+        low = np.full_like(sums, np.inf)
+        all_last: Booleans = np.all(is_last, axis=0)
+        for place, row in enumerate(rows.T):
+            sums += self._shares[row]
+            if bool(all_last[place]):
+                np.maximum(high, sums, out=high)
+                np.minimum(low, sums, out=low)
+                continue
+            last = np.flatnonzero(is_last[:, place])
+            high[last] = np.maximum(high[last], sums[last])
+            low[last] = np.minimum(low[last], sums[last])
+        # The shares of both sides of a part cancel: one sum over all blocks serves all parts.
+        before = np.cumsum(sums, axis=0) - sums
+        high += before
+        low += before
+        return high, low
+
+
+def corrected_squares(
+    distances: SquaredDistances,
+    chance: Chance,
+    sides: FoldSides,
+    *,
+    times: float = 1.0,
+) -> Floats:
+    """Squared gaps without chance, the mean of pooled and within, of the worst comparison:
+    (draws,).
+
+    They can be negative. ``times`` multiplies what chance explains: 2 for resamples, which have the
+    noise of the sample and of the resample.
+    """
+    pooled = distances.pooled - times * chance.pooled
+    per_fold = distances.within - times * chance.within
+    known = np.isfinite(per_fold)
+    rows = known * sides.rows_in_folds
+    total = rows.sum(-1)
+    within = (np.where(known, per_fold, 0.0) * rows).sum(-1) / np.maximum(total, 1.0)
+    both = sides.has_within[:, None] & (total > 0)
+    squares = np.where(both, (pooled + within) / 2, pooled)
+    worst: Floats = np.nanmax(squares, axis=0)
+    return worst

@@ -1,0 +1,261 @@
+"""The penalty of a batch on an accelerator: one sort for all comparisons, and no wait for the
+device.
+
+Energy distances are sums over scores, with coefficients that depend on ranks only. With c the
+signed weight of a row in a comparison and D_k(i) the number of rows of cell k below score i less
+that above it, the derivative by score i is - 2 sum_k F_ck D_k(i), where the matrix F of cells
+contains all comparisons. Counts of cells stay on the device, and so do wrong values and missing
+groups: they are collected in ``Tables.alarm``, which the host reads later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.cells import Comparison
+from metrifair.support.arrays import Floats, Integers
+
+_MOST_ROWS = 2**22  # counts of more would not be exact in single precision
+_MOST_NUMBERS = 2**26  # rows x cells, and comparisons x cells x cells
+_CALLS_UNREAD = 64  # the alarm is copied to the host after so many batches
+
+
+def is_accelerator(device: torch.device) -> bool:
+    """Whether waiting for the device costs more than the penalty."""
+    return device.type != "cpu"
+
+
+def is_code(values: object, scores: Tensor) -> TypeGuard[Tensor]:
+    """Whether values are integers on the device of the scores."""
+    return (
+        isinstance(values, Tensor)
+        and not values.is_floating_point()
+        and values.device == scores.device
+        and values.shape[:1] == scores.shape[:1]
+    )
+
+
+class Tables(NamedTuple):
+    """The constants of a penalty, on one device. Blocks are the compared cells, the cell of values
+    that are not known, and the cell of rows without comparison.
+    """
+
+    codes: Tensor  # block by label and groups, flat
+    numbers: Tensor  # (blocks - 1, 1): 0, 1, 2 ...
+    sides: Tensor  # (2, comparisons, blocks): share of a block in its side; 1 if they are counted
+    weight: Tensor  # (comparisons, 1): - 2 x the weight of each
+    drawn_from: Tensor  # (blocks,): rows of the data set; infinite for fresh rows
+    alarm: Tensor  # (1 + comparisons,): whether there were unknown values; too few rows
+
+
+class DrawnBlocks(NamedTuple):
+    """What a sampler draws from: the weight and the number of rows of each cell."""
+
+    mass: Floats
+    rows: Floats
+
+
+class DevicePenalty:
+    """The energy distance between groups, over all comparisons, with known groups and labels.
+
+    >>> table = np.array([-1, 2, 0, 1, -1])  # cells of the groups -2 to 2; 0 and 1 are known
+    >>> penalty = DevicePenalty((Comparison((0,), (1,)),), [1.0], table, unbiased=False)
+    >>> tables = penalty.tables_on(torch.device("cpu"))
+    >>> penalty(torch.tensor([0.0, 1.0, 1.0, 3.0]), [torch.tensor([0, 0, 1, 1])], tables)
+    tensor(1.5000)
+    """
+
+    def __init__(
+        self,
+        comparisons: Sequence[Comparison],
+        weights: Sequence[float],
+        table: Integers,
+        *,
+        unbiased: bool,
+        drawn: DrawnBlocks | None = None,
+    ) -> None:
+        self.comparisons = tuple(comparisons)
+        self.unbiased = unbiased
+        self.counted = drawn is None
+        self.least = 2 if unbiased else 1
+        self.shape = table.shape
+        self.cells = sorted({cell for one in comparisons for cell in (*one.left, *one.right)})
+        self.unknown = len(self.cells)
+        blocks = len(self.cells) + 2
+        block_of_cell = np.full(1 + max(int(table.max()), *self.cells), blocks - 1)
+        block_of_cell[self.cells] = np.arange(len(self.cells))
+        codes = np.where(table < 0, self.unknown, block_of_cell[np.maximum(table, 0)])
+        sides = np.zeros((2, len(comparisons), blocks))
+        drawn_from = np.full(blocks, np.inf)
+        for place, comparison in enumerate(comparisons):
+            for side, cells in enumerate((comparison.left, comparison.right)):
+                share = np.ones(len(cells)) if drawn is None else drawn.mass[list(cells)]
+                sides[side, place, block_of_cell[list(cells)]] = share
+        if drawn is not None:
+            sides /= sides.sum(-1, keepdims=True)
+            drawn_from[: len(self.cells)] = drawn.rows[self.cells]
+        self._host = Tables(
+            torch.as_tensor(codes.ravel()),
+            torch.arange(blocks - 1)[:, None],
+            torch.as_tensor(sides),
+            -2 * torch.tensor(list(weights), dtype=torch.float64)[:, None],
+            torch.as_tensor(drawn_from),
+            torch.zeros(1 + len(comparisons), dtype=torch.bool),
+        )
+        self.tables: Tables | None = None  # on the device of the last batch
+        self._unread = 0  # batches since the alarm was copied to the host
+        self._copy: tuple[Tensor, torch.cuda.Event | None] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what belongs to a device."""
+        return self.__dict__ | {"tables": None, "_copy": None, "_unread": 0}
+
+    def fits(self, rows: int) -> bool:
+        """Whether so many rows, with all cells, are computed at once."""
+        blocks = len(self.cells) + 2
+        form = len(self.comparisons) * blocks * blocks
+        return 0 < rows <= _MOST_ROWS and max(rows * blocks, form) <= _MOST_NUMBERS
+
+    def is_on(self, device: torch.device) -> bool:
+        """Whether the constants are on this device."""
+        return self.tables is not None and self.tables.codes.device == device
+
+    def tables_on(self, device: torch.device) -> Tables:
+        """The constants on a device; they are sent once."""
+        if self.tables is None or not self.is_on(device):
+            self.tables = Tables(*(part.to(device, copy=True) for part in self._host))
+        return self.tables
+
+    def __call__(self, scores: Tensor, columns: Sequence[Tensor], tables: Tables) -> Tensor:
+        """The penalty of scores (n,) with these codes: of labels, if they are used, and groups."""
+        with torch.no_grad():
+            coefficients, center = self._coefficients(scores.detach(), columns, tables)
+        value = (coefficients * (scores - center)).sum()
+        return value if self.unbiased else value.clamp_min(0.0)
+
+    def _coefficients(
+        self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
+    ) -> tuple[Tensor, Tensor]:
+        """The derivative by each score, and a score from the middle."""
+        points, order = scores.sort()
+        block = self._blocks(columns, tables).index_select(0, order)
+        first = torch.searchsorted(points, points)
+        through = torch.searchsorted(points, points, right=True)
+        # One scan over all cells: a device takes longer for a scan of each row.
+        inside = functional.pad((block == tables.numbers).float(), (1, 0))
+        cumulative = inside.view(-1).cumsum(0).view(inside.shape)
+        counts = (cumulative[:, -1] - cumulative[:, 0]).double()
+        below_less_above = cumulative.index_select(1, first) + cumulative.index_select(1, through)
+        below_less_above = below_less_above - (cumulative[:, :1] + cumulative[:, -1:])
+        form = self._form(counts, tables)[:-1].index_select(1, block)
+        slopes = (form * below_less_above).sum(0)
+        coefficients = torch.zeros_like(scores).scatter(0, order, slopes.to(scores.dtype))
+        return coefficients, points[len(points) // 2]
+
+    def _blocks(self, columns: Sequence[Tensor], tables: Tables) -> Tensor:
+        """The block of each row."""
+        place: Tensor | None = None
+        for column, length in zip(columns, self.shape, strict=True):
+            # Both ends of the table are values that are not known.
+            code = (column.long() + 2).clamp(0, length - 1)
+            place = code if place is None else place * length + code
+        assert place is not None
+        return tables.codes.index_select(0, place)
+
+    def _form(self, counts: Tensor, tables: Tables) -> Tensor:
+        """The matrix of all comparisons, (blocks, blocks), from the rows of each block but the
+        last; wrong batches are noted in the alarm.
+        """
+        rows = functional.pad(counts, (0, 1))
+        if self.counted:
+            share, within, enough = self._counted(rows, tables)
+        else:
+            share, within, enough = self._drawn(rows, tables)
+        tables.alarm.logical_or_(torch.cat([counts[self.unknown :] > 0, ~enough]))
+        weight = tables.weight * enough[:, None]
+        signed = share[0] - share[1]
+        form = signed.T @ (weight * signed)
+        if not self.unbiased:
+            return form
+        if self.counted:
+            by_side = (share * weight * within).flatten(0, 1)
+            return form + by_side.T @ share.flatten(0, 1)
+        return form + torch.diag((weight * signed.square()).sum(0) * within)
+
+    def _counted(self, rows: Tensor, tables: Tables) -> tuple[Tensor, Tensor, Tensor]:
+        """The weight of a row of each block in each side, q / (1 - q) of each side, and whether
+        comparisons have enough rows: all rows of a side are alike.
+        """
+        size = (tables.sides * rows).sum(-1, keepdim=True)
+        enough = (size >= self.least).all(0)[:, 0]
+        return tables.sides / size.clamp_min(1), 1 / (size - 1).clamp_min(1), enough
+
+    def _drawn(self, rows: Tensor, tables: Tables) -> tuple[Tensor, Tensor, Tensor]:
+        """The same where blocks are drawn by a sampler, with (1 - f) q / (1 - q) of each block."""
+        fraction = rows / tables.drawn_from
+        few = rows < torch.where(fraction < 1, self.least, 1)
+        lacking = ((tables.sides > 0) & few).any(-1).any(0)
+        within = (1 - fraction).clamp_min(0) / (rows - 1).clamp_min(1)
+        return tables.sides / rows.clamp_min(1), within, ~lacking
+
+    def read_alarm(self) -> None:
+        """Raise the error of an earlier batch, if the device has reported one.
+
+        The device is not waited for: the alarm is copied after some batches, and read when the copy
+        is complete.
+        """
+        if self.tables is None or (
+            self.tables.alarm.is_cuda and torch.cuda.is_current_stream_capturing()
+        ):
+            return
+        if self._copy is not None:
+            alarm, event = self._copy
+            if event is None or event.query():
+                self._copy = None
+                self._raise_for(alarm)
+        self._unread += 1
+        if self._copy is None and self._unread >= _CALLS_UNREAD:
+            self._unread = 0
+            self._copy = self._start_copy(self.tables.alarm)
+
+    def _start_copy(self, alarm: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+        if not alarm.is_cuda:
+            return alarm.cpu().clone(), None
+        on_host = torch.empty(alarm.shape, dtype=alarm.dtype, pin_memory=True)
+        on_host.copy_(alarm, non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        return on_host, event
+
+    def check(self) -> None:
+        """Raise the error of an earlier batch; this waits for the device."""
+        self._copy = None
+        self._unread = 0
+        if self.tables is not None:
+            self._raise_for(self.tables.alarm.cpu())
+
+    def _raise_for(self, alarm: Tensor) -> None:
+        """Raise the error that the alarm notes, and reset it."""
+        unknown, *lacking = alarm.tolist()
+        if not unknown and not any(lacking):
+            return
+        if self.tables is not None:
+            self.tables.alarm.zero_()
+        if unknown:
+            raise DataError(
+                "groups or targets of an earlier batch contain values that were not declared; "
+                "these rows were left out of the penalty"
+            )
+        comparison = self.comparisons[lacking.index(True)]
+        raise TooFewSamples(
+            f"comparing {comparison}: an earlier batch had fewer than {self.least} sample(s) of a "
+            "group, and a penalty of 0 there; the batches of StratifiedBatchSampler contain "
+            "enough of every group"
+        )

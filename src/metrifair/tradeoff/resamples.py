@@ -1,0 +1,302 @@
+"""The figures of all configurations on resamples of the rows, and on the rows that each resample
+leaves out.
+
+A choice is repeated on the one and evaluated on the other: bootstrap bias-corrected
+cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018). No model is trained for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from metrifair.errors import TooFewSamples
+from metrifair.figures.fold_gaps import (
+    FEWEST_IN_FOLD,
+    Chance,
+    DrawnShares,
+    FoldSides,
+    SquaredDistances,
+    corrected_squares,
+    squared_distances,
+)
+from metrifair.figures.intervals import Interval
+from metrifair.support.arrays import Floats, Integers
+
+TAILS = (0.025, 0.975)  # of 95 % intervals
+FEWEST_RESAMPLES = 50
+MOST_RESAMPLES = 200
+_MOST_WORK = 500_000_000  # scores of resampled rows, of all configurations and comparisons
+# times the number of resamples: rows that leave no group out cannot be resampled
+_MOST_DRAWN_AGAIN = 50
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledGaps:
+    """The squared gap of each configuration without chance, which may be negative; and on
+    resamples.
+    """
+
+    squares: Floats  # (configurations,)
+    drawn: Floats  # on resampled rows: (resamples, configurations)
+    left_out: Floats  # on the rows that each resample leaves out
+    # how much the gaps of fold models differ, beyond the differences of their rows
+    training_errors: Floats  # (configurations,)
+    # the gap that chance alone explains: the root of its mean square, of the worst comparison
+    noise: float
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """The gap of each configuration."""
+        return roots(self.squares)
+
+    @cached_property
+    def sampling_errors(self) -> Floats:
+        """The standard error of each configuration's gap with these fold models."""
+        errors: Floats = roots(self.drawn).std(axis=0, ddof=1)
+        return errors
+
+    @cached_property
+    def errors(self) -> Floats:
+        """The standard error of each gap: of these rows, and of training on other rows."""
+        errors: Floats = np.hypot(self.sampling_errors, self.training_errors)
+        return errors
+
+    @cached_property
+    def errors_of_differences(self) -> Floats:
+        """The standard error of the difference in gap of every two configurations."""
+        return _errors_of_differences(roots(self.drawn))
+
+    def interval(self, configuration: int, optimism: float = 0.0) -> Interval:
+        """The basic bootstrap interval of a configuration's gap, plus the optimism of choosing it.
+
+        A gap that cannot be distinguished from 0 has an upper end only: resamples of a root that
+        is cut off at 0 say nothing of the other one.
+        """
+        square = float(self.squares[configuration])
+        low, high = np.quantile(self.drawn[:, configuration], TAILS).tolist()
+        upper = root(2 * square - low) + optimism
+        if root(square) < self.noise:
+            return Interval(0.0, min(1.0, max(upper, root(high), self.noise)))
+        return Interval(root(2 * square - high), min(1.0, upper))
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledUtilities:
+    """The utility of each configuration, larger for better ones, and on the same resamples.
+
+    A configuration without a utility has minus infinity.
+    """
+
+    values: Floats  # (configurations,)
+    drawn: Floats  # (resamples, configurations)
+    left_out: Floats
+
+    @cached_property
+    def errors_of_differences(self) -> Floats:
+        """The standard error of the difference in utility of every two configurations."""
+        known = np.isfinite(self.values)
+        return _errors_of_differences(np.where(known, self.drawn, 0.0))
+
+
+def number_of_resamples(scores: Floats, sides: FoldSides) -> int:
+    """200; fewer for scores (configurations, lines, n) of many rows, comparisons or models, but at
+    least 50.
+
+    >>> sides = FoldSides(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([0, 0]))
+    >>> number_of_resamples(np.zeros((3, 1, 2)), sides)
+    200
+    """
+    lines: int = scores.shape[0] * scores.shape[1]
+    work = lines * max(1, int(sides.compared.sum()))
+    return min(MOST_RESAMPLES, max(FEWEST_RESAMPLES, _MOST_WORK // work))
+
+
+def draw_rows(sides: FoldSides, seed: int, count: int = MOST_RESAMPLES) -> Integers:
+    """How often each resample has each row: (count, n). Rows of one cluster are drawn together.
+
+    A resample that has, or leaves out, fewer than 5 rows on a side of a comparison is drawn again.
+    """
+    units = int(sides.units.max()) + 1
+    on_side = (np.concatenate([sides.left, sides.right]) > 0).astype(np.float32)
+    generator = np.random.default_rng(seed)
+    accepted: list[Integers] = []
+    for _ in range(_MOST_DRAWN_AGAIN * count):
+        drawn = np.bincount(generator.integers(0, units, units), minlength=units)[sides.units]
+        inside = on_side @ (drawn > 0).astype(np.float32)
+        outside = on_side.sum(axis=1) - inside
+        if min(inside.min(initial=np.inf), outside.min(initial=np.inf)) >= FEWEST_IN_FOLD:
+            accepted.append(drawn)
+        if len(accepted) == count:
+            return np.array(accepted)
+    raise TooFewSamples(
+        "groups have too few rows to choose a model by: resamples have, or leave out, fewer than "
+        f"{FEWEST_IN_FOLD}",
+        remedy="merge small groups, or mark them as missing",
+    )
+
+
+def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> ResampledGaps:
+    """The gaps of scores (configurations, lines, n), each of its worst line and comparison.
+
+    ``drawn`` says how often each resample has each row.
+    """
+    factors = _factors(scores, sides)
+    found = [
+        _gaps_of_comparison(scores, _only(sides, place), drawn, factors[..., place])
+        for place in range(len(sides.left))
+    ]
+    worst = _Gaps(*(np.max(figures, axis=0) for figures in zip(*found, strict=True)))
+    return ResampledGaps(
+        squares=worst.squares,
+        drawn=worst.drawn,
+        left_out=worst.left_out,
+        training_errors=np.sqrt(worst.training_variances),
+        noise=noise_of(scores, sides),
+    )
+
+
+def noise_of(scores: Floats, sides: FoldSides) -> float:
+    """The gap that chance alone explains in scores (configurations, lines, n)."""
+    chance = sides.chance(factors=_factors(scores, sides).max(axis=(0, 1)))
+    return sqrt(float(chance.pooled.max()))
+
+
+def _factors(scores: Floats, sides: FoldSides) -> Floats:
+    """The factors of chance: (configurations, lines, comparisons)."""
+    return np.array([[sides.bridge_factors(line) for line in lines] for lines in scores])
+
+
+def gaps_without_chance(scores: Floats, sides: FoldSides) -> Floats:
+    """The gap of each configuration's scores (configurations, lines, n), without resamples."""
+    once = np.ones((1, len(sides.fold)))
+    squares = [
+        max(
+            corrected_squares(
+                squared_distances(line, sides, once),
+                sides.chance(factors=sides.bridge_factors(line)),
+                sides,
+            )[0]
+            for line in lines
+        )
+        for lines in scores
+    ]
+    return roots(np.array(squares))
+
+
+def _only(sides: FoldSides, comparison: int) -> FoldSides:
+    """The same rows with one of the comparisons."""
+    place = slice(comparison, comparison + 1)
+    return FoldSides(sides.left[place], sides.right[place], sides.fold, sides.clusters)
+
+
+class _Gaps(NamedTuple):
+    """The figures of all configurations, of their worst lines, in one comparison."""
+
+    squares: Floats
+    drawn: Floats
+    left_out: Floats
+    training_variances: Floats
+
+
+def _gaps_of_comparison(
+    scores: Floats, sides: FoldSides, drawn: Integers, factors: Floats
+) -> _Gaps:
+    """The gaps in the only comparison of these sides; ``factors`` (configurations, lines) are those
+    of chance.
+
+    In a resample, chance counts twice: for the noise of the sample and of the resample.
+    """
+    count = len(drawn)
+    is_left_out = drawn == 0
+    once = np.ones((1, len(sides.fold)))
+    all_rows = DrawnShares(sides, 0, once)
+    resamples = DrawnShares(sides, 0, np.concatenate([drawn, is_left_out]).astype(np.float32))
+    shares = sides.shares_squared()
+    shares_left_out = sides.shares_squared(is_left_out.astype(np.float64))
+    shares_of_resamples = Chance(
+        np.concatenate([2 * shares.pooled.repeat(count, axis=1), shares_left_out.pooled], axis=1),
+        np.concatenate([2 * shares.within.repeat(count, axis=1), shares_left_out.within], axis=1),
+    )
+    by_configuration = []
+    for lines, factors_of_lines in zip(scores, factors, strict=True):
+        by_line = []
+        for line, factor in zip(lines, factors_of_lines[:, None], strict=True):
+            found = all_rows.squared_distances(line)
+            on_resamples = resamples.squared_distances(line)
+            squares = corrected_squares(on_resamples, shares_of_resamples.times(factor), sides)
+            by_line.append(
+                _Gaps(
+                    corrected_squares(found, shares.times(factor), sides),
+                    squares[:count],
+                    squares[count:],
+                    _training_variance(found, on_resamples.within[:, :count], sides),
+                )
+            )
+        by_configuration.append([np.max(part, axis=0) for part in zip(*by_line, strict=True)])
+    of_all_rows, inside, outside, variances = zip(*by_configuration, strict=True)
+    return _Gaps(
+        np.concatenate(of_all_rows),
+        np.stack(inside, axis=1),
+        np.stack(outside, axis=1),
+        np.concatenate(variances),
+    )
+
+
+def _training_variance(found: SquaredDistances, within: Floats, sides: FoldSides) -> Floats:
+    """The variance of the gaps of fold models, less that of their rows: (1,).
+
+    ``within`` are the squared distances on resampled rows, by fold.
+    """
+    if sides.folds < 2 or not sides.has_within[0]:
+        return np.zeros(1)
+    among_models = np.sqrt(found.within[:, 0]).var(axis=1, ddof=1)
+    of_rows = np.nanmean(np.nanvar(np.sqrt(within), axis=1, ddof=1), axis=1)
+    variance: Floats = np.maximum(0.0, among_models - of_rows)
+    return variance
+
+
+def resampled_utilities(
+    values: Floats, influence: Floats, weight: Floats, drawn: Integers
+) -> ResampledUtilities:
+    """The utilities of all configurations on resamples, from the influence of each row.
+
+    ``influence`` (configurations, n) says what each row adds: the utility of some of the rows is
+    the utility of all plus their mean influence, exactly for means over rows such as accuracy and
+    to first order for others.
+    """
+    means = [
+        _weighted_means(influence, weights * weight)
+        for weights in (drawn.astype(np.float64), (drawn == 0).astype(np.float64))
+    ]
+    return ResampledUtilities(values, values + means[0], values + means[1])
+
+
+def _weighted_means(influence: Floats, weights: Floats) -> Floats:
+    """The mean influence of the rows for each draw of weights: (draws, configurations)."""
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    means: Floats = shares @ influence.T
+    return means
+
+
+def root(square: float) -> float:
+    """The root of a square that chance was taken out of; 0 of a negative one."""
+    return sqrt(max(0.0, square))
+
+
+def roots(squares: Floats) -> Floats:
+    """The roots of several such squares."""
+    found: Floats = np.sqrt(np.maximum(squares, 0.0))
+    return found
+
+
+def _errors_of_differences(draws: Floats) -> Floats:
+    """The standard error of the difference of every two columns of draws."""
+    count = draws.shape[1]
+    covariance = np.cov(draws, rowvar=False).reshape(count, count)
+    variance = np.diag(covariance)
+    return np.sqrt(np.maximum(0.0, variance[:, None] + variance - 2 * covariance))
