@@ -15,8 +15,16 @@ def flat(**given: Any) -> dict[str, Any]:
     >>> flat(resamples=0, random_state=0, sheet="May")["reading"].sheet
     'May'
     """
-    found = {"options": _record(AuditOptions, given), "reading": _record(ReadOptions, given), **given}
-    return {name: value for name, value in found.items() if not (name in ("options", "reading") and value is None)}
+    found = {
+        "options": _record(AuditOptions, given),
+        "reading": _record(ReadOptions, given),
+        **given,
+    }
+    return {
+        name: value
+        for name, value in found.items()
+        if not (name in ("options", "reading") and value is None)
+    }
 
 
 def _record(kind: Any, given: dict[str, Any]) -> Any:
@@ -27,7 +35,13 @@ def _record(kind: Any, given: dict[str, Any]) -> Any:
 
 def flat_audit(y_pred: Any, entry: Callable[..., Any] | None = None, **given: Any) -> Any:
     """The audit of scores, or of another entry point, with the rates of a standard if asked."""
-    rates = {name: given.pop(name) for name in ("standard", "reference", "min_group_share") if name in given}
+    rates = {
+        name: given.pop(name)
+        for name in ("standard", "reference", "min_group_share")
+        if name in given
+    }
     y_true = given.pop("y_true", None)
-    found = audit(y_true, y_pred, **flat(**given)) if entry is None else entry(y_pred, **flat(**given))
+    found = (
+        audit(y_true, y_pred, **flat(**given)) if entry is None else entry(y_pred, **flat(**given))
+    )
     return found.rates(**rates).audit if rates else found

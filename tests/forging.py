@@ -1,4 +1,6 @@
-"""Model files as an attacker would write them: any JSON, any arrays, any bytes, and a hash that is right."""
+"""Model files as an attacker would write them: any JSON, any arrays, any bytes, and a hash that
+is right.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,18 @@ def sealed(data: bytes) -> bytes:
 def forged(text: str, arrays: dict[str, np.ndarray] | None = None) -> bytes:
     """A file whose description is this JSON text, from behind the hash on."""
     whole = {name: np.asarray(array, order="C") for name, array in (arrays or {}).items()}
-    return sealed(safetensors_of(whole, metadata={"metrifair": '{"sha256":"' + "0" * 64 + '",' + text + "}"}))
+    return sealed(
+        safetensors_of(whole, metadata={"metrifair": '{"sha256":"' + "0" * 64 + '",' + text + "}"})
+    )
 
 
 def described(
     meta: object, arrays: dict[str, np.ndarray], kind: object = "estimator", number: object = FORMAT
 ) -> bytes:
     """A file of this content; types are the attacker's choice."""
-    return forged(json.dumps({"format": number, "kind": kind, "versions": {}, "meta": meta})[1:-1], arrays)
+    return forged(
+        json.dumps({"format": number, "kind": kind, "versions": {}, "meta": meta})[1:-1], arrays
+    )
 
 
 @st.composite
@@ -47,7 +53,10 @@ def damages(draw: st.DrawFn, data: bytes) -> bytes:
     for _ in range(draw(st.integers(1, 3))):
         at, other = sorted(draw(st.tuples(*[st.integers(0, max(len(data) - 1, 0))] * 2)))
         some = draw(
-            st.one_of(st.binary(min_size=1, max_size=12), st.sampled_from([b'"', b"}", b"[[", b"\0" * 9, b"9" * 30]))
+            st.one_of(
+                st.binary(min_size=1, max_size=12),
+                st.sampled_from([b'"', b"}", b"[[", b"\0" * 9, b"9" * 30]),
+            )
         )
         flip = bytes([data[at] ^ 1 << draw(st.integers(0, 7))]) if data else b""
         data = draw(
@@ -79,13 +88,21 @@ odd = st.sampled_from(ODD).map(copy.deepcopy)
 
 
 def _places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inside = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    inside = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     return [path, *(place for key, value in inside for place in _places(value, (*path, key)))]
 
 
 @st.composite
 def lies(draw: st.DrawFn, meta: dict[str, Any]) -> dict[str, Any]:
-    """The description with one to three values replaced, taken from elsewhere, left out or added."""
+    """The description with one to three values replaced, taken from elsewhere, left out or
+    added.
+    """
     meta = json.loads(json.dumps(meta))
     for _ in range(draw(st.integers(1, 3))):
         *path, key = draw(st.sampled_from([place for place in _places(meta) if place]))
@@ -113,11 +130,17 @@ def lies(draw: st.DrawFn, meta: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def bent(draw: st.DrawFn, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays with one renamed, left out, added, reshaped, of another type or with other values."""
+    """The arrays with one renamed, left out, added, reshaped, of another type or with other
+    values.
+    """
     arrays = dict(arrays)
     name = draw(st.sampled_from(sorted(arrays)))
     array = arrays.pop(name)
-    how = draw(st.sampled_from(["rename", "drop", "flatten", "longer", "empty", "dtype", "value", "add", "bytes"]))
+    how = draw(
+        st.sampled_from(
+            ["rename", "drop", "flatten", "longer", "empty", "dtype", "value", "add", "bytes"]
+        )
+    )
     if how == "rename":
         arrays[draw(st.sampled_from(["", "x", "learner/", "../x", *sorted(arrays)]))] = array
     elif how == "flatten":
@@ -127,7 +150,9 @@ def bent(draw: st.DrawFn, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
     elif how == "empty":
         arrays[name] = np.zeros((0, 5))
     elif how == "dtype":
-        arrays[name] = array.astype(draw(st.sampled_from(["float32", "int64", "uint8", "bool", "float64", "int8"])))
+        arrays[name] = array.astype(
+            draw(st.sampled_from(["float32", "int64", "uint8", "bool", "float64", "int8"]))
+        )
     elif how == "value":
         odd = draw(st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e300, 255.0, 7.0]))
         with np.errstate(all="ignore"):
@@ -135,7 +160,10 @@ def bent(draw: st.DrawFn, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray
     elif how == "bytes":
         raw = np.frombuffer(draw(st.binary(min_size=1, max_size=array.nbytes or 1)), np.uint8)
         arrays[name] = (
-            np.resize(raw, max(array.nbytes, 1))[: array.nbytes].copy().view(array.dtype).reshape(array.shape)
+            np.resize(raw, max(array.nbytes, 1))[: array.nbytes]
+            .copy()
+            .view(array.dtype)
+            .reshape(array.shape)
         )
     elif how == "add":
         arrays |= {name: array, "more": array}

@@ -8,5 +8,7 @@ import metrifair
 
 
 def frontier(*given: Any, **options: Any) -> metrifair.Frontier:
-    """The frontier of these arguments; a quarter of the rows are test rows, unless the caller states otherwise."""
+    """The frontier of these arguments; a quarter of the rows are test rows, unless the caller
+    states otherwise.
+    """
     return metrifair.frontier(*given, **{"test": 0.25, **options})

@@ -1,7 +1,7 @@
 """Slow formulas that are obviously right, and samples hard enough to tell wrong ones apart.
 
-Everything here is NumPy on float64, written from the definitions: distribution functions counted score by score,
-and quadratic forms summed pair by pair.
+Everything here is NumPy on float64, written from the definitions: distribution functions counted
+score by score, and quadratic forms summed pair by pair.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from metrifair.metrics.pair import Pair, Values, to_pair
 Floats = NDArray[np.float64]
 
 
-# --- distribution functions -------------------------------------------------------------------------------------
+# --- distribution functions
+# -------------------------------------------------------------------------------------
 
 
 def _floats(values: ArrayLike) -> Floats:
@@ -46,7 +47,9 @@ def distribution(values: ArrayLike, weights: ArrayLike | None, at: ArrayLike) ->
 
 
 class Steps(NamedTuple):
-    """The distinct scores of two samples, and what the distribution functions differ by from each to the next."""
+    """The distinct scores of two samples, and what the distribution functions differ by from
+    each to the next.
+    """
 
     points: Floats
     difference: Floats
@@ -56,16 +59,22 @@ class Steps(NamedTuple):
         return np.diff(self.points)
 
 
-def steps(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None) -> Steps:
+def steps(
+    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None
+) -> Steps:
     points = np.unique(np.concatenate([_floats(u), _floats(v)]))
     return Steps(points, distribution(u, a, points) - distribution(v, b, points))
 
 
-def kolmogorov(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None) -> float:
+def kolmogorov(
+    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None
+) -> float:
     return float(np.abs(steps(u, v, a, b).difference).max())
 
 
-def integral(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None, p: float = 1) -> float:
+def integral(
+    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None, p: float = 1
+) -> float:
     """Integral of |F0 - F1|^p.
 
     >>> integral([0, 1], [1, 3]), integral([0, 1], [1, 3], p=2)
@@ -75,11 +84,15 @@ def integral(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLik
     return float((np.abs(both.difference[:-1]) ** p * both.gaps).sum())
 
 
-def lp(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None, p: float = 2) -> float:
+def lp(
+    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None, p: float = 2
+) -> float:
     return integral(u, v, a, b, p) ** (1 / p)
 
 
-def total_variation(u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None) -> float:
+def total_variation(
+    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None
+) -> float:
     """Half the sum over distinct scores of the differences of their probabilities."""
     (x, y), (p, q) = (_floats(u), _floats(v)), (_ones(u, a), _ones(v, b))
     atoms = set(x) | set(y)
@@ -104,7 +117,8 @@ def binned_variation(u: Sequence[float], v: Sequence[float], bins: int) -> Fract
     return sum(abs(p - q) for p, q in zip(*shares, strict=True)) / 2
 
 
-# --- quadratic forms --------------------------------------------------------------------------------------------
+# --- quadratic forms
+# --------------------------------------------------------------------------------------------
 
 Distance = Callable[[Floats], Floats]  # a kernel, as a function of z - z' or of its length
 
@@ -112,7 +126,8 @@ KERNELS: dict[str, Callable[[Floats, float], Floats]] = {
     "gaussian": lambda far, length: np.exp(-(far**2) / (2 * length**2)),
     "laplace": lambda far, length: np.exp(-np.abs(far) / length),
     "inverse_multiquadric": lambda far, length: 1 / np.sqrt(1 + far**2 / length**2),
-    "distance": lambda far, length: -np.abs(far) / 2,  # anchors cancel: all coefficients of one score sum to 0
+    # anchors cancel: all coefficients of one score sum to 0
+    "distance": lambda far, length: -np.abs(far) / 2,
 }
 
 SLOPES: dict[str, Callable[[Floats, float], Floats]] = {  # derivatives by far, with sign(0) = 0
@@ -126,10 +141,12 @@ SLOPES: dict[str, Callable[[Floats, float], Floats]] = {  # derivatives by far, 
 def pair_coefficients(
     left: Sequence[ArrayLike], right: Sequence[ArrayLike], *, unbiased: bool = False
 ) -> NDArray[np.float64]:
-    """What each pair (i, j) of all samples is multiplied by; each side is a list of strata, these of weights.
+    """What each pair (i, j) of all samples is multiplied by; each side is a list of strata, these
+    of weights.
 
-    Within a side, w_i w_j / W^2; across sides, minus that. Unbiased: within a stratum i = j is left out, and the
-    others are scaled so that the stratum keeps its share: w_i w_j / (W^2 - sum w^2) for a side of one stratum.
+    Within a side, w_i w_j / W^2; across sides, minus that. Unbiased: within a stratum i = j is left
+    out, and the others are scaled so that the stratum keeps its share: w_i w_j / (W^2 - sum w^2)
+    for a side of one stratum.
 
     >>> pair_coefficients([[1, 1]], [[1]], unbiased=False)
     array([[ 0.25,  0.25, -0.5 ],
@@ -139,7 +156,8 @@ def pair_coefficients(
     array([[ 0.  ,  0.5 , -0.25, -0.25],
            [ 0.5 ,  0.  , -0.25, -0.25]])
     """
-    rows, kept = [], {}  # sign of the side, stratum, weight as a share of the side; what leaving out i = j keeps
+    # sign of the side, stratum, weight as a share of the side; what leaving out i = j keeps
+    rows, kept = [], {}
     for sign, side in ((1, left), (-1, right)):
         total = sum(_floats(stratum).sum() for stratum in side)
         for c, stratum in enumerate(side):
@@ -178,17 +196,25 @@ def quadratic(
     z = np.concatenate([_floats(u), _floats(v)])
     far = z[:, None] - z[None, :]
     far = np.sqrt((far**2).sum(-1)) if far.ndim == 3 else far
-    return float((pair_coefficients([_ones(u, a)], [_ones(v, b)], unbiased=unbiased) * kernel(far)).sum())
+    return float(
+        (pair_coefficients([_ones(u, a)], [_ones(v, b)], unbiased=unbiased) * kernel(far)).sum()
+    )
 
 
 def energy(
-    u: ArrayLike, v: ArrayLike, a: ArrayLike | None = None, b: ArrayLike | None = None, *, unbiased: bool = False
+    u: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    unbiased: bool = False,
 ) -> float:
     """2 E|U - V| - E|U - U'| - E|V - V'|, pair by pair."""
     return quadratic(u, v, lambda far: -np.abs(far), a, b, unbiased=unbiased)
 
 
-# --- closed forms -----------------------------------------------------------------------------------------------
+# --- closed forms
+# -----------------------------------------------------------------------------------------------
 
 
 def quantile_grid(inverse: Callable[[Floats], Floats], n: int) -> Floats:
@@ -214,7 +240,8 @@ def centered_uniforms(narrow: float, wide: float) -> dict[str, float]:
     return {"energy": (wide - narrow) ** 2 / (6 * wide), "kolmogorov": (1 - narrow / wide) / 2}
 
 
-# --- samples ----------------------------------------------------------------------------------------------------
+# --- samples
+# ----------------------------------------------------------------------------------------------------
 
 proven = settings(
     deadline=None,
@@ -249,8 +276,12 @@ class Case(NamedTuple):
 
 def in_torch(pair: Pair) -> Pair:
     """The same samples as tensors."""
-    parts = (None if part is None else torch.as_tensor(part) for part in (pair.weights, pair.fraction))
-    values = pair.values.clone() if isinstance(pair.values, torch.Tensor) else torch.tensor(pair.values)
+    parts = (
+        None if part is None else torch.as_tensor(part) for part in (pair.weights, pair.fraction)
+    )
+    values = (
+        pair.values.clone() if isinstance(pair.values, torch.Tensor) else torch.tensor(pair.values)
+    )
     return Pair(values, pair.left, pair.right, *parts)
 
 
@@ -263,14 +294,18 @@ def pair_of(
     left: tuple[int, ...] | None = None,
     right: tuple[int, ...] | None = None,
 ) -> Pair:
-    """Two samples as the metrics take them; ``left`` and ``right`` are the sizes of their strata."""
+    """Two samples as the metrics take them; ``left`` and ``right`` are the sizes of their
+    strata.
+    """
     pair = to_pair(u, v, a, b)
     return Pair(pair.values, left or pair.left, right or pair.right, pair.weights)
 
 
 def eighths(least: int = 1, most: int = 6) -> st.SearchStrategy[Floats]:
     """Samples whose sums, shifts and halves are exact, with many ties."""
-    return st.lists(st.integers(-8, 8), min_size=least, max_size=most).map(lambda k: np.array(k) / 8)
+    return st.lists(st.integers(-8, 8), min_size=least, max_size=most).map(
+        lambda k: np.array(k) / 8
+    )
 
 
 def counts(size: int, positive: int = 1) -> st.SearchStrategy[Floats]:
@@ -283,11 +318,24 @@ SCALES = (1.0, 1e150, 1e-150)
 
 
 @st.composite
-def cases(draw: Any, least: int = 1, most: int = 7, weighted: bool = False, scales: tuple[float, ...] = SCALES) -> Case:
+def cases(
+    draw: Any,
+    least: int = 1,
+    most: int = 7,
+    weighted: bool = False,
+    scales: tuple[float, ...] = SCALES,
+) -> Case:
     """Two samples: distinct, tied or constant; of any size; near 0 or far from it; huge or tiny."""
     kind = draw(st.sampled_from(["tied", "real", "constant"]))
-    score = {"tied": st.integers(-3, 3), "real": st.floats(-1, 1, allow_subnormal=False), "constant": st.just(1)}[kind]
-    u, v = (np.array(draw(st.lists(score, min_size=least, max_size=most)), dtype=np.float64) for _ in "uv")
+    score = {
+        "tied": st.integers(-3, 3),
+        "real": st.floats(-1, 1, allow_subnormal=False),
+        "constant": st.just(1),
+    }[kind]
+    u, v = (
+        np.array(draw(st.lists(score, min_size=least, max_size=most)), dtype=np.float64)
+        for _ in "uv"
+    )
     scale = draw(st.sampled_from(scales))
     offset = draw(st.sampled_from([0.0, 1000.0])) * scale
     a, b = (draw(counts(len(z), least)) if weighted else None for z in (u, v))

@@ -1,7 +1,9 @@
-"""AIF360 as an oracle: weights of Reweighing, and what it calls the same of decisions; skipped where it is absent.
+"""AIF360 as an oracle: weights of Reweighing, and what it calls the same of decisions; skipped
+where it is absent.
 
-What AIF360 does differently, and is translated here: differences are signed (the others less the privileged group) and
-ratios may exceed 1; several groups are not compared in pairs, all but the privileged one are thrown together.
+What AIF360 does differently, and is translated here: differences are signed (the others less the
+privileged group) and ratios may exceed 1; several groups are not compared in pairs, all but the
+privileged one are thrown together.
 """
 
 from __future__ import annotations
@@ -51,9 +53,12 @@ def test_weights_of_two_groups(seed: int, weighted: bool) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(2, 4), st.integers(2, 4), st.booleans())
-def test_weights_of_several_groups_and_classes(seed: int, classes: int, groups: int, weighted: bool) -> None:
+def test_weights_of_several_groups_and_classes(
+    seed: int, classes: int, groups: int, weighted: bool
+) -> None:
     y, a, prior = table(seed, classes, groups, weighted=weighted)
-    frame = pandas.DataFrame({"x": np.arange(len(y))}, index=pandas.Index(a, name="a"))  # groups are its index
+    # groups are its index
+    frame = pandas.DataFrame({"x": np.arange(len(y))}, index=pandas.Index(a, name="a"))
     labels = pandas.Series(y, index=frame.index)
     _, theirs = several.Reweighing("a").fit_transform(frame, labels, sample_weight=prior)
     np.testing.assert_allclose(independence_weights(y, a, prior), theirs)
@@ -66,7 +71,9 @@ def test_the_reweighed_classifier() -> None:
     theirs = several.ReweighingMeta(LogisticRegression()).fit(
         frame, pandas.Series(y, index=frame.index), sample_weight=prior
     )
-    ours = ReweighingClassifier(LogisticRegression()).fit(x, y, sensitive_features=a, sample_weight=prior)
+    ours = ReweighingClassifier(LogisticRegression()).fit(
+        x, y, sensitive_features=a, sample_weight=prior
+    )
     np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(frame), atol=1e-6)
 
 
@@ -81,7 +88,8 @@ def decisions(seed: int, groups: int, *, weighted: bool) -> tuple[Any, Any, Any,
 @given(SEEDS, st.booleans())
 def test_decisions_about_two_groups(seed: int, weighted: bool) -> None:
     y, decided, a, weight = decisions(seed, 2, weighted=weighted)
-    decided[:4] = 1, 0, 0, 1  # rows of all cells: somebody of either group is selected, or their ratio is 1 / 0
+    # rows of all cells: somebody of either group is selected, or their ratio is 1 / 0
+    decided[:4] = 1, 0, 0, 1
     named = {"prot_attr": a, "sample_weight": weight}
     found = audit(
         y,
@@ -113,12 +121,16 @@ def test_decisions_about_two_groups(seed: int, weighted: bool) -> None:
 )
 @settings(max_examples=20, deadline=None)
 @given(seed=SEEDS, groups=st.integers(2, 4), weighted=st.booleans())
-def test_each_group_against_the_rest(criterion: str, theirs: str, seed: int, groups: int, weighted: bool) -> None:
+def test_each_group_against_the_rest(
+    criterion: str, theirs: str, seed: int, groups: int, weighted: bool
+) -> None:
     """The largest of AIF360's differences, with each group once as the privileged one."""
     y, decided, a, weight = decisions(seed, groups, weighted=weighted)
     each = [
         getattr(metrics, theirs)(y, decided, prot_attr=a, priv_group=group, sample_weight=weight)
         for group in range(groups)
     ]
-    ours = unfairness(y, decided, sensitive_features=a, criterion=criterion, sample_weight=weight, contrast="rest")
+    ours = unfairness(
+        y, decided, sensitive_features=a, criterion=criterion, sample_weight=weight, contrast="rest"
+    )
     assert ours == pytest.approx(max(map(abs, each)))

@@ -19,7 +19,9 @@ def test_tables_on_pages_are_made_from_the_record(page: Path) -> None:
 
 
 def test_one_page_shows_all_rows() -> None:
-    assert [page.name for page, rows in record.PAGES.items() if len(rows) == len(record.ROWS)] == ["benchmarks.md"]
+    assert [page.name for page, rows in record.PAGES.items() if len(rows) == len(record.ROWS)] == [
+        "benchmarks.md"
+    ]
 
 
 def test_every_figure_of_the_table_has_been_recorded() -> None:
@@ -31,15 +33,28 @@ def test_every_figure_of_the_table_has_been_recorded() -> None:
 
 
 def test_a_table_tells_ranges_and_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "ROWS", (("sums", "{} faster, {} smaller", ("sums: time", "sums: size")),))
-    seen = [("x86_64", "sums: time", 3.14), ("aarch64", "sums: time", 12.0), ("x86_64", "sums: size", 2.0)]
-    lines = [json.dumps({"machine": m, "day": "2026-01-02", "claim": c, "ratio": r}) for m, c, r in seen]
+    monkeypatch.setattr(
+        record, "ROWS", (("sums", "{} faster, {} smaller", ("sums: time", "sums: size")),)
+    )
+    seen = [
+        ("x86_64", "sums: time", 3.14),
+        ("aarch64", "sums: time", 12.0),
+        ("x86_64", "sums: size", 2.0),
+    ]
+    lines = [
+        json.dumps({"machine": m, "day": "2026-01-02", "claim": c, "ratio": r}) for m, c, r in seen
+    ]
     (tmp_path / "kept").write_text("\n".join(lines))
-    assert record.table(tmp_path / "kept").splitlines()[-1] == "| sums | 3.1 - 12x faster, 2x smaller | ARM, x86-64 |"
+    assert (
+        record.table(tmp_path / "kept").splitlines()[-1]
+        == "| sums | 3.1 - 12x faster, 2x smaller | ARM, x86-64 |"
+    )
     assert "(2026-01-02, one thread" in record.table(tmp_path / "kept")
 
 
-def test_recording_keeps_ratios_by_names_that_do_not_change_with_the_time_taken(tmp_path: Path) -> None:
+def test_recording_keeps_ratios_by_names_that_do_not_change_with_the_time_taken(
+    tmp_path: Path,
+) -> None:
     before = list(timing.printed)
     timing.printed[:] = [
         timing.Claim("step, our loop (837 us)", "1.69x", "<= 2x", met=True),

@@ -10,12 +10,21 @@ import pytest
 from benchmarks import monitoring, timing
 from benchmarks.__main__ import NAMES
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # tiny data are separable, cut short, the same for everyone
+# tiny data are separable, cut short, the same for everyone
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 CHANGES: dict[str, dict[str, Any]] = {
-    "boosting": {"ROWS": 400, "FEATURES": 4, "SHORT": 1, "LONG": 2},
+    "boosting": {"ROWS": 400, "FEATURES": 4, "SHORT": 1, "LONG": 2, "WHOLE_FITS": ((400, 4),)},
     "defaults": {"SETS": (("mortgage", {}),), "STRENGTHS": (0.0, 1.0)},
-    "distributed": {"PROCESSES": 2, "BATCH": 64, "FEATURES": 4, "WIDTH": 4, "STEPS": 2, "ROWS": 400, "LONG": 11},
+    "distributed": {
+        "PROCESSES": 2,
+        "BATCH": 64,
+        "FEATURES": 4,
+        "WIDTH": 4,
+        "STEPS": 2,
+        "ROWS": 400,
+        "LONG": 11,
+    },
     "files": {"ROWS": 5_000},
 }
 """Sizes that are constants of their module."""
@@ -31,9 +40,16 @@ SLOW = (
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES if name != "cells"]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in NAMES
+        if name != "cells"
+    ],
 )
-def test_a_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv(timing.QUICK, "1")
     monkeypatch.setattr(timing, "printed", [])
     if name == "numbers":

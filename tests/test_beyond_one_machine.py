@@ -1,4 +1,6 @@
-"""Every snippet of docs/beyond-one-machine.md runs as it stands; those with a prompt are doctests."""
+"""Every snippet of docs/beyond-one-machine.md runs as it stands; those with a prompt are
+doctests.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,16 @@ from metrifair import load
 from metrifair.cli import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "beyond-one-machine.md").read_text()
-BLOCKS = [(kind, text) for kind, text in re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)]
+BLOCKS = [
+    (kind, text)
+    for kind, text in re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+]
 
 
 def python(word: str) -> str:
-    (found,) = [text for kind, text in BLOCKS if kind == "python" and ">>>" not in text and word in text]
+    (found,) = [
+        text for kind, text in BLOCKS if kind == "python" and ">>>" not in text and word in text
+    ]
     return found
 
 
@@ -37,15 +44,26 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     sex = rng.choice(["f", "m"], 60)
-    columns = {"p": rng.random(60).round(2), "sex": sex, "y": rng.integers(0, 2, 60), "year": [2025, 2026] * 30}
+    columns = {
+        "p": rng.random(60).round(2),
+        "sex": sex,
+        "y": rng.integers(0, 2, 60),
+        "year": [2025, 2026] * 30,
+    }
     pl.DataFrame(columns).write_csv("monday.csv")
     with duckdb.connect("scores.db") as connection:
         connection.execute("CREATE TABLE scores AS SELECT * FROM read_csv('monday.csv')")
     lines = [line for kind, text in BLOCKS if not kind for line in text.splitlines()]
-    commands = [line for line in lines if line.startswith("metrifair ") and "postgres://" not in line]
+    commands = [
+        line for line in lines if line.startswith("metrifair ") and "postgres://" not in line
+    ]
     assert len(commands) == 5
     for command in commands:
-        words = [str(name) for word in shlex.split(command)[1:] for name in (sorted(Path().glob(word)) or [word])]
+        words = [
+            str(name)
+            for word in shlex.split(command)[1:]
+            for name in (sorted(Path().glob(word)) or [word])
+        ]
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 0, (command, done.output)
     assert {"report.html", "monday.state"} <= {path.name for path in tmp_path.iterdir()}
@@ -67,7 +85,9 @@ def test_the_training_loop_runs(tmp_path: Path) -> None:
         "DistributedDataParallel": torch.nn.parallel.DistributedDataParallel,
         "binary_cross_entropy_with_logits": torch.nn.functional.binary_cross_entropy_with_logits,
     }  # fmt: skip
-    torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", f"file://{tmp_path / 'meeting'}", rank=0, world_size=1
+    )
     try:
         exec(python("torchrun").replace("batch_size=1024", "batch_size=64"), names)
         names["loss"].backward()

@@ -1,4 +1,6 @@
-"""Every public name is documented as the ecosystem expects, so that reference pages can be made of docstrings."""
+"""Every public name is documented as the ecosystem expects, so that reference pages can be made
+of docstrings.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,16 @@ def public(module: ModuleType) -> Iterator[Any]:
 
 
 def spared_by_name() -> dict[str, set[str]]:
-    """Where each public function, class and method of ours is defined, and what need not be said of it."""
+    """Where each public function, class and method of ours is defined, and what need not be
+    said of it.
+    """
     spared: dict[str, set[str]] = {}
     for value in public(metrifair):
         failing = isinstance(value, type) and issubclass(value, Exception)
         spared[f"{value.__module__}.{value.__qualname__}"] = NOT_OF_ERRORS if failing else set()
-        for method, member in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
+        for method, member in (
+            inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ()
+        ):
             if not method.startswith("_") and member.__module__.startswith("metrifair"):
                 spared[f"{member.__module__}.{member.__qualname__}"] = NOT_OF_METHODS
     return spared

@@ -1,4 +1,6 @@
-"""Which libraries a call imports: audits, comparisons and counts take none of those that training needs."""
+"""Which libraries a call imports: audits, comparisons and counts take none of those that
+training needs.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ import numpy as np
 import pytest
 
 HEAVY = ("altair", "joblib", "pandas", "scipy", "sklearn", "torch")
-PAGES = ("metrifair.report.charts", "metrifair.report.html", "rich.status")  # a terminal alone shows a status
+# a terminal alone shows a status
+PAGES = ("metrifair.report.charts", "metrifair.report.html", "rich.status")
 NO_PAGE = {  # what else a command that writes no page leaves out; polars imports importlib.metadata
-    "audit": ("narwhals", "metrifair.auditing.compare", *PAGES),
-    "count": ("narwhals", "metrifair.auditing.compare", *PAGES),
+    "audit": ("narwhals", "metrifair.auditing.changes.differences", *PAGES),
+    "count": ("narwhals", "metrifair.auditing.changes.differences", *PAGES),
     "merge": ("narwhals", "importlib.metadata", "metrifair.api.monitor", "polars", *PAGES),
     "compare": ("narwhals", "importlib.metadata", "metrifair.api.monitor", "polars", *PAGES),
 }
@@ -77,7 +80,9 @@ with tempfile.TemporaryDirectory() as folder:
 def imported(code: str, names: tuple[str, ...] = HEAVY) -> set[str]:
     """Those of the modules that a process has imported after this code."""
     report = f"\nimport json, sys\nprint(json.dumps([name for name in {names!r} if name in sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code + report], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
@@ -105,7 +110,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "arguments",
     [
         ["audit", "scores.csv", "--score", "p", "--group", "sex", "--label", "y"],
-        ["audit", "scores.csv", "--score", "p", "--group", "sex", "--label", "y", "--html", "page.html"],
+        [
+            "audit",
+            "scores.csv",
+            "--score",
+            "p",
+            "--group",
+            "sex",
+            "--label",
+            "y",
+            "--html",
+            "page.html",
+        ],
         ["audit", "scores.csv", "--score", "p", "--group", "sex", "--output", "found.csv"],
         ["count", "scores.csv", "--score", "p", "--group", "sex", "--output", "three.state"],
         ["merge", "one.state", "two.state"],

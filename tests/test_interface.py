@@ -19,13 +19,27 @@ from metrifair.api.group_metrics import GroupMetrics
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "parameters.md"
 MODULES = (
-    *("metrifair", "metrifair.baselines", "metrifair.batches", "metrifair.criteria", "metrifair.datasets"),
+    *(
+        "metrifair",
+        "metrifair.baselines",
+        "metrifair.batches",
+        "metrifair.criteria",
+        "metrifair.datasets",
+    ),
     *("metrifair.metrics", "metrifair.mlflow", "metrifair.nn", "metrifair.stacking"),
 )
-MOST_PARAMETERS = 16
+MOST_PARAMETERS = 17
 # Functions of ours return these records; nobody calls their constructors.
 RETURNED = {
-    *("Audit", "AuditDifference", "AuditSeries", "Frontier", "GroupMetrics", "RateTable", "Witness"),
+    *(
+        "Audit",
+        "AuditDifference",
+        "AuditSeries",
+        "Frontier",
+        "GroupMetrics",
+        "RateTable",
+        "Witness",
+    ),
     *("Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
 }
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?\n((?:(?: +.*)?\n)*)", re.MULTILINE)
@@ -46,7 +60,9 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
                 continue
             if value.__name__ not in RETURNED:
                 yield value.__name__, value
-            for name, method in inspect.getmembers(value, lambda one: inspect.isfunction(one) or inspect.ismethod(one)):
+            for name, method in inspect.getmembers(
+                value, lambda one: inspect.isfunction(one) or inspect.ismethod(one)
+            ):
                 if not name.startswith("_") and method.__module__.startswith("metrifair"):
                     yield method.__qualname__, method
 
@@ -78,14 +94,21 @@ def crowded(functions: dict[str, Callable[..., Any]]) -> dict[str, int]:
     }
 
 
-def test_no_public_callable_has_more_than_16_parameters() -> None:
-    assert {"audit", "audit_file", "frontier", "AuditOptions", "SearchOptions", "Audit.to_html"} <= set(CALLABLES)
+def test_no_public_callable_has_more_than_17_parameters() -> None:
+    assert {
+        "audit",
+        "audit_file",
+        "frontier",
+        "AuditOptions",
+        "SearchOptions",
+        "Audit.to_html",
+    } <= set(CALLABLES)
     assert crowded(CALLABLES) == {}
 
 
 def test_planted_fault_a_crowded_function_is_found() -> None:
-    crowd = eval(f"lambda {', '.join(f'p{place}' for place in range(17))}: None")
-    assert crowded({"crowd": crowd}) == {"crowd": 17}
+    crowd = eval(f"lambda {', '.join(f'p{place}' for place in range(18))}: None")
+    assert crowded({"crowd": crowd}) == {"crowd": 18}
 
 
 def table() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
@@ -101,7 +124,9 @@ def table() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
 
 
 def shared(functions: dict[str, Callable[..., Any]]) -> dict[str, dict[str, str]]:
-    """Documented parameters of two or more of the functions: what each docstring says, by parameter and function."""
+    """Documented parameters of two or more of the functions: what each docstring says, by
+    parameter and function.
+    """
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for owner, function in functions.items():
         said = documented(function)
@@ -122,7 +147,9 @@ def deviations(functions: dict[str, Callable[..., Any]]) -> list[str]:
     for name, texts in shared(functions).items():
         for owner, text in texts.items():
             reference = _REFERENCE.match(text)
-            if reference and any(other.split(".")[-1] == reference[1] for other in texts if other != owner):
+            if reference and any(
+                other.split(".")[-1] == reference[1] for other in texts if other != owner
+            ):
                 continue
             meaning = others.get((name, owner), meanings.get(name, "(the table has no such name)"))
             if not means(text, meaning):
@@ -153,13 +180,18 @@ def test_planted_fault_another_meaning_is_found() -> None:
             Scores below count.
         """
 
-    assert any(one.startswith("planted(threshold)") for one in deviations({**CALLABLES, "planted": planted}))
+    assert any(
+        one.startswith("planted(threshold)")
+        for one in deviations({**CALLABLES, "planted": planted})
+    )
 
 
 @pytest.mark.parametrize("estimator", [FairClassifier, FairRegressor])
 def test_the_groups_of_an_estimators_parameters_are_complete(estimator: type) -> None:
     text = (inspect.getdoc(estimator) or "").partition("Parameters\n----------")[0]
     listed = [
-        name for line in re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE) for name in re.findall(r"``(\w+)``", line)
+        name
+        for line in re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
+        for name in re.findall(r"``(\w+)``", line)
     ]
     assert listed == parameters(estimator)

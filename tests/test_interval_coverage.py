@@ -1,4 +1,6 @@
-"""The table of how often intervals hold the truth: truths are right, work is not done twice, misses are marked."""
+"""The table of how often intervals hold the truth: truths are right, work is not done twice,
+misses are marked.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
     closed = {
         "null": (0.0, 0.0, 0.0),
         "shift 2": (0.6826894921, 2.0, None),  # P(|Z| < 1), the shift
-        "beta": (0.375, 0.2, 4 / 35),  # the difference of the distribution functions is 6 x^2 (1 - x)^2
+        # the difference of the distribution functions is 6 x^2 (1 - x)^2
+        "beta": (0.375, 0.2, 4 / 35),
         "lognormal": (0.1974126514, 1.0695646494, None),  # P(|Z| < 1/4), the difference of means
         "spike": (0.2, 0.1, 2 * 0.04 / 3),
         "binary": (0.2, 0.2, 0.08),
@@ -36,7 +39,9 @@ def test_a_tally_counts_intervals_above_and_below_the_truth() -> None:
     assert intervals.added([found, found]) == (10, 8, 2, 2, pytest.approx(6.0))
 
 
-def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_work_is_not_done_again_and_misses_are_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(intervals, "PIECE", 2)
     monkeypatch.setattr(intervals, "SIZES", ((6, 5),))
     monkeypatch.setattr(intervals, "SIZES_OF_OTHERS", ((6, 4),))
@@ -44,7 +49,8 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, m
     result = intervals.work(store, 2, 2, 1)
     lines = store.read_text().splitlines()
     assert len(lines) == 2 * 3 * len(intervals.POPULATIONS)
-    store.write_text("\n".join(lines) + "\n" + lines[0][:40])  # a process that was killed while it wrote
+    # a process that was killed while it wrote
+    store.write_text("\n".join(lines) + "\n" + lines[0][:40])
     monkeypatch.setattr(intervals, "piece_of_work", None)  # would fail if asked
     assert str(intervals.work(store, 2, 2, 1)) == str(result)
     assert store.read_text().splitlines() == lines
@@ -53,7 +59,9 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, m
     found["energy"] = [2, 2, 1, 0, 3.0]
     store.write_text("\n".join([json.dumps([key, found]), *lines[1:]]) + "\n")
     text = intervals.page(intervals.work(store, 2, 2, 1))
-    assert "**50.0 %**, 1.50 |" in next(line for line in text.splitlines() if line.startswith("| 6/5 | none | null |"))
+    assert "**50.0 %**, 1.50 |" in next(
+        line for line in text.splitlines() if line.startswith("| 6/5 | none | null |")
+    )
     assert "| 6/4 | none | beta | no interval | no interval | no interval | - |" in text
 
 
@@ -61,7 +69,8 @@ def test_the_committed_table_has_no_cell_below_the_promise() -> None:
     text = (Path(__file__).parent.parent / "docs" / "intervals.md").read_text()
     assert text.count("2,000 data sets each") == 2
     usual, others = (
-        len(kind) * 3 * len(intervals.POPULATIONS) for kind in (intervals.SIZES, intervals.SIZES_OF_OTHERS)
+        len(kind) * 3 * len(intervals.POPULATIONS)
+        for kind in (intervals.SIZES, intervals.SIZES_OF_OTHERS)
     )
     shares = [float(share) for share in re.findall(r"([\d.]+) %\**, \d", text)]
     without = usual * len(intervals.USUAL) + others * len(intervals.OTHERS) - text.count(" - |")

@@ -1,4 +1,6 @@
-"""MLflow: what is logged to a real store is what was found; models come back as they were, and run no code."""
+"""MLflow: what is logged to a real store is what was found; models come back as they were, and
+run no code.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ try:
 except ImportError:
     mlflow = None
 
-installed = pytest.mark.skipif(mlflow is None, reason="mlflow-skinny and sqlalchemy are not installed (extra mlflow)")
+installed = pytest.mark.skipif(
+    mlflow is None, reason="mlflow-skinny and sqlalchemy are not installed (extra mlflow)"
+)
 slow = [pytest.mark.slow, installed, pytest.mark.filterwarnings("ignore")]
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=300)
@@ -55,7 +59,9 @@ Y = np.where(X.sum(1) + RNG.normal(size=300) > 1, "yes", "no")
 def store(tmp_path: Path) -> Iterator[Any]:
     """A tracking store in a database, with artifacts beside it; its client."""
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
-    mlflow.set_experiment(experiment_id=mlflow.create_experiment("fair", (tmp_path / "artifacts").as_uri()))
+    mlflow.set_experiment(
+        experiment_id=mlflow.create_experiment("fair", (tmp_path / "artifacts").as_uri())
+    )
     yield mlflow.MlflowClient()
     while mlflow.active_run():
         mlflow.end_run()
@@ -79,7 +85,9 @@ class Test:
 
     pytestmark = slow
 
-    def test_an_audit_is_logged_as_it_was_found(self, store: Any, model: FairClassifier, tmp_path: Path) -> None:
+    def test_an_audit_is_logged_as_it_was_found(
+        self, store: Any, model: FairClassifier, tmp_path: Path
+    ) -> None:
         found = audit_of(model)
         with mlflow.start_run():
             run_id = metrifair.mlflow.log_audit(found)
@@ -93,24 +101,32 @@ class Test:
             one.joint_interval.high,
         )
         assert data.metrics["audit/selection_ratio.sex"] == found.decisions[0].selection_ratio
-        assert data.metrics["audit/auc_difference.sex"] == found.record.by_group[0].gaps["auc"].value
+        assert (
+            data.metrics["audit/auc_difference.sex"] == found.record.by_group[0].gaps["auc"].value
+        )
         assert data.params["audit/seed"] == "7"
         assert data.params["audit/pos_label"] == "yes"
         assert data.tags["audit/title"] == "Who is hired"
         assert data.tags["audit/rows_of"] == "2026"
         assert data.tags["audit/Versions"].startswith("metrifair ")
-        kept = Path(mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept")))
+        kept = Path(
+            mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept"))
+        )
         assert json.loads((kept / "audit.json").read_text()) == json.loads(found.to_json())
         assert "Who is hired" in (kept / "audit.html").read_text()
 
-    def test_any_names_can_be_logged_and_a_run_holds_several_audits(self, store: Any, model: FairClassifier) -> None:
+    def test_any_names_can_be_logged_and_a_run_holds_several_audits(
+        self, store: Any, model: FairClassifier
+    ) -> None:
         with mlflow.start_run() as run:
             metrifair.mlflow.log_audit(audit_of(model, "a/../b (größe) % $"), name="before: <all>")
             metrifair.mlflow.log_audit(audit_of(model), name="after")
             metrifair.mlflow.log_audit(audit_of(model), name="after", step=1)
         data = store.get_run(run.info.run_id).data
         assert "before_all/kolmogorov.statistical_parity.a_.._b_größe" in data.metrics
-        history = store.get_metric_history(run.info.run_id, "after/kolmogorov.statistical_parity.sex")
+        history = store.get_metric_history(
+            run.info.run_id, "after/kolmogorov.statistical_parity.sex"
+        )
         assert [one.step for one in history] == [0, 1]
 
     def test_a_run_is_started_where_there_is_none(self, store: Any, model: FairClassifier) -> None:
@@ -121,24 +137,43 @@ class Test:
 
     def test_a_frontier_is_logged_model_by_model(self, store: Any, tmp_path: Path) -> None:
         front = frontier(
-            FairClassifier(model="linear"), X, Y, sensitive_features=SEX, strengths=[0.0, 1.0, 5.0], random_state=0
+            FairClassifier(model="linear"),
+            X,
+            Y,
+            sensitive_features=SEX,
+            strengths=[0.0, 1.0, 5.0],
+            random_state=0,
         )
-        front.select(max_unfairness=1.0)
+        front.select(max_unfairness=1.0, confidence=0.8)
         with mlflow.start_run():
             run_id = metrifair.mlflow.log_frontier(front)
+        chosen = front.chosen
+        assert chosen is not None
+        shown = [chosen if point.job == chosen.job else point for point in front.points]
+        assert chosen not in front.points
         for name in ("unfairness", "accuracy"):
             history = store.get_metric_history(run_id, f"frontier/{name}")
-            assert [one.value for one in history] == [getattr(point, name) for point in front.points]
+            assert [one.value for one in history] == [getattr(point, name) for point in shown]
         data = store.get_run(run_id).data
+        for name in ("unfairness", "auc"):
+            interval = chosen.intervals[name]
+            assert data.metrics[f"frontier/chosen.{name}"] == chosen.figure(name)
+            assert data.metrics[f"frontier/chosen.{name}.low"] == interval.low
+            assert data.metrics[f"frontier/chosen.{name}.high"] == interval.high
+        assert data.params["frontier/confidence"] == "0.8"
+        assert "frontier/best_effort" not in data.params
         assert data.metrics["frontier/area"] == front.area
         assert data.tags["frontier/Versions"].startswith("metrifair ")
-        assert front.chosen is not None
-        assert float(data.params["frontier/chosen_strength"]) == front.chosen.strength
-        kept = Path(mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept")))
+        assert float(data.params["frontier/chosen_strength"]) == chosen.strength
+        kept = Path(
+            mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept"))
+        )
         assert load(kept / "frontier.metrifair").points == front.points
         assert "<!doctype html>" in (kept / "frontier.html").read_text()
 
-    def test_a_logged_model_predicts_to_the_last_bit(self, store: Any, model: FairClassifier) -> None:
+    def test_a_logged_model_predicts_to_the_last_bit(
+        self, store: Any, model: FairClassifier
+    ) -> None:
         with mlflow.start_run():
             logged = metrifair.mlflow.log_model(
                 model, "hired", pyfunc_predict_fn="predict_proba", registered_model_name="hiring"
@@ -149,7 +184,9 @@ class Test:
         assert (generic.predict(X) == model.predict_proba(X)).all()
         assert type(metrifair.mlflow.load_model("models:/hiring/1")) is FairClassifier
 
-    def test_the_folder_has_both_flavors_and_nothing_that_runs(self, tmp_path: Path, model: FairClassifier) -> None:
+    def test_the_folder_has_both_flavors_and_nothing_that_runs(
+        self, tmp_path: Path, model: FairClassifier
+    ) -> None:
         metrifair.mlflow.save_model(model, tmp_path / "model")
         assert {one.name for one in (tmp_path / "model").iterdir()} == {
             "MLmodel", "model.metrifair", "python_env.yaml", "requirements.txt"
@@ -165,15 +202,28 @@ class Test:
         table = pd.DataFrame({"size": X[:, 0], "town": np.where(X[:, 1] > 0, "A", "B")})
         encoder = TableEncoder().fit(table)
         fair = FairClassifier(1.0, model="linear", random_state=0)
-        whole = TableModel(encoder, fair.fit(encoder.transform(table), Y, sensitive_features=SEX), "hired")
+        whole = TableModel(
+            encoder, fair.fit(encoder.transform(table), Y, sensitive_features=SEX), "hired"
+        )
         metrifair.mlflow.save_model(whole, tmp_path / "table")
-        assert (mlflow.pyfunc.load_model(str(tmp_path / "table")).predict(table) == whole.predict(table)).all()
-        joined = Pipeline([("encode", encoder), ("model", fair)]).fit(table, Y, model__sensitive_features=SEX)
+        assert (
+            mlflow.pyfunc.load_model(str(tmp_path / "table")).predict(table) == whole.predict(table)
+        ).all()
+        joined = Pipeline([("encode", encoder), ("model", fair)]).fit(
+            table, Y, model__sensitive_features=SEX
+        )
         metrifair.mlflow.save_model(joined, tmp_path / "pipeline")
-        assert (mlflow.pyfunc.load_model(str(tmp_path / "pipeline")).predict(table) == joined.predict(table)).all()
-        trees = FairLGBMClassifier(1.0, n_estimators=3, verbose=-1).fit(X, Y, sensitive_features=SEX)
+        assert (
+            mlflow.pyfunc.load_model(str(tmp_path / "pipeline")).predict(table)
+            == joined.predict(table)
+        ).all()
+        trees = FairLGBMClassifier(1.0, n_estimators=3, verbose=-1).fit(
+            X, Y, sensitive_features=SEX
+        )
         metrifair.mlflow.save_model(trees, tmp_path / "trees")
-        assert (mlflow.pyfunc.load_model(str(tmp_path / "trees")).predict(X) == trees.predict(X)).all()
+        assert (
+            mlflow.pyfunc.load_model(str(tmp_path / "trees")).predict(X) == trees.predict(X)
+        ).all()
         assert "metrifair[boosting]==" in (tmp_path / "trees" / "requirements.txt").read_text()
 
     def test_what_cannot_be_used_is_refused(self, tmp_path: Path, model: FairClassifier) -> None:
@@ -189,7 +239,8 @@ class Test:
         path = tmp_path / "model" / "MLmodel"
         text = path.read_text()
         path.write_text(text.replace("data: model.metrifair", "data: ../../elsewhere.metrifair"))
-        with pytest.raises(ModelFileError, match=r"model/elsewhere\.metrifair"):  # never outside its folder
+        # never outside its folder
+        with pytest.raises(ModelFileError, match=r"model/elsewhere\.metrifair"):
             metrifair.mlflow.load_model(str(tmp_path / "model"))
         path.write_text(text.replace("\n  metrifair:", "\n  other:"))
         with pytest.raises(ModelFileError, match="contains no model of the flavor 'metrifair'"):
@@ -198,7 +249,11 @@ class Test:
     def test_the_examples_run(self, tmp_path: Path) -> None:
         code = "import doctest, metrifair.mlflow as own; print(doctest.testmod(own, optionflags=doctest.ELLIPSIS))"
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+            [sys.executable, "-W", "ignore", "-c", code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         told = re.fullmatch(r"TestResults\(failed=0, attempted=(\d+)\)\n", done.stdout)
         assert told, done.stdout
@@ -206,10 +261,14 @@ class Test:
         assert list(tmp_path.iterdir()) == []  # they leave nothing behind
 
 
-def test_without_the_extra_the_error_names_it(model: FairClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_it(
+    model: FairClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("mlflow", "mlflow.models"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtra, match=r'logging to MLflow needs mlflow: pip install "metrifair\[mlflow\]"'):
+    with pytest.raises(
+        MissingExtra, match=r'logging to MLflow needs mlflow: pip install "metrifair\[mlflow\]"'
+    ):
         metrifair.mlflow.log_audit(audit_of(model))
     with pytest.raises(MissingExtra, match=r'pip install "metrifair\[mlflow\]"'):
         metrifair.mlflow.save_model(model, "nowhere")

@@ -1,4 +1,6 @@
-"""The script behind `make mutate`: what it changes, and that it tells a caught mutant from a survivor."""
+"""The script behind `make mutate`: what it changes, and that it tells a caught mutant from a
+survivor.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_every_kind_of_fault_is_made_once_and_is_python(toy: Path) -> None:
 
 
 def test_a_caught_mutant_is_told_from_a_survivor(toy: Path) -> None:
-    chosen = [one for one in mutants(Path("src/toy.py"), toy) if one.before in ("value >= least", "100")]
+    chosen = [
+        one for one in mutants(Path("src/toy.py"), toy) if one.before in ("value >= least", "100")
+    ]
     assert len(chosen) == 2
     assert [one.before for one in survivors(chosen, toy, ["tests"])] == ["100"]
 
@@ -69,7 +73,8 @@ def test_a_mutant_may_change_which_tests_there_are(toy: Path) -> None:
     (toy / "src" / "toy.py").write_text("def names():\n    return ['a', 'b'][0:]\n")
     (toy / "tests" / "test_toy.py").write_text(
         "import pytest\nfrom toy import names\n\n"
-        "@pytest.mark.parametrize('name', names())\ndef test_names(name):\n    assert name in names()\n"
+        "@pytest.mark.parametrize('name', names())\ndef test_names(name):\n    assert name in "
+        "names()\n"
     )
     chosen = mutants(Path("src/toy.py"), toy)
     assert survivors(chosen, toy, ["tests"]) == chosen  # 'b' is left, and passes

@@ -1,4 +1,6 @@
-"""Intervals and p-values of numbers, held against populations that are known; the long version is a benchmark."""
+"""Intervals and p-values of numbers, held against populations that are known; the long version
+is a benchmark.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,16 @@ import numpy as np
 import pytest
 
 from benchmarks import number_audits
-from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, table, tally, true_dependence
+from benchmarks.number_audits import (
+    POPULATIONS,
+    Tally,
+    normal_dependence,
+    table,
+    tally,
+    true_dependence,
+)
 from metrifair import energy_dependence
-from metrifair.auditing import numbers
+from metrifair.auditing.measure import band_tables as numbers
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "numeric-audits.md"
 
@@ -47,12 +56,18 @@ def test_where_there_is_nothing_p_values_are_seldom_small() -> None:
     assert max(found.cut, found.dependence) <= 7  # 2 expected; beyond, once in a thousand
 
 
-def test_work_that_is_finished_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(number_audits, "POPULATIONS", {name: POPULATIONS[name] for name in list(POPULATIONS)[:1]})
+def test_work_that_is_finished_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        number_audits, "POPULATIONS", {name: POPULATIONS[name] for name in list(POPULATIONS)[:1]}
+    )
     monkeypatch.setattr(number_audits, "SIZES", (50, 100))
     monkeypatch.setattr(number_audits, "PIECES", 2)
     done = []
-    monkeypatch.setattr(number_audits, "tally", lambda *key: done.append(key) or Tally(100 - key[1], 48, 2, 3))
+    monkeypatch.setattr(
+        number_audits, "tally", lambda *key: done.append(key) or Tally(100 - key[1], 48, 2, 3)
+    )
     record = tmp_path / "record.jsonl"
     monkeypatch.setattr("sys.argv", ["number_audits", str(record)])
     for _ in range(2):
@@ -64,9 +79,15 @@ def test_work_that_is_finished_is_counted_once(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_committed_tables_keep_the_promise() -> None:
-    """Intervals hold in 95 % and p-values of nothing are at most 0.05 in 5 %, but for what chance does."""
+    """Intervals hold in 95 % and p-values of nothing are at most 0.05 in 5 %, but for what
+    chance does.
+    """
     page = PAGE.read_text()
-    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r".* \| [\d.]+ % of \d+ \|", line)]
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in page.splitlines()
+        if re.match(r".* \| [\d.]+ % of \d+ \|", line)
+    ]
     assert [line[0] for line in lines] == [*POPULATIONS, "all of them"]
     for share, sets in (one.split(" % of ") for line in lines for one in line[1:]):
         assert float(share) >= 95 - 400 * (0.05 * 0.95 / int(sets)) ** 0.5
@@ -74,7 +95,9 @@ def test_the_committed_tables_keep_the_promise() -> None:
     pattern = r"^\| ([^|]+) \| [\d,]+ \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|$"
     rows = re.findall(pattern, page, re.MULTILINE)
     assert len(rows) == len(POPULATIONS) * 4
-    of_nothing = [name for name in POPULATIONS if not next(iter(POPULATIONS[name].keywords.values()))]
+    of_nothing = [
+        name for name in POPULATIONS if not next(iter(POPULATIONS[name].keywords.values()))
+    ]
     assert len(of_nothing) == 3
     for name, sets, cut, dependence in rows:
         if name in of_nothing:

@@ -13,7 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "other-tools.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"^## (\w+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+PROGRAMS = dict(
+    re.findall(r"^## (\w+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+)
 
 
 def said_by(name: str, folder: Path) -> list[str]:
@@ -23,7 +25,11 @@ def said_by(name: str, folder: Path) -> list[str]:
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAMS[name]],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT / "src"))},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT / "src")),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -36,7 +42,8 @@ def test_the_page_has_a_program_for_each_tool() -> None:
     assert PROGRAMS.keys() == {"skorch", "Lightning", "Optuna", "MLflow"}
     for program in PROGRAMS.values():
         compile(program, "other-tools.md", "exec")
-    assert (ROOT / "examples" / "accelerate_ddp.py").exists()  # tests/nn/test_distributed.py runs it
+    # tests/nn/test_distributed.py runs it
+    assert (ROOT / "examples" / "accelerate_ddp.py").exists()
 
 
 @pytest.mark.slow
@@ -49,10 +56,13 @@ def test_the_penalty_lowers_the_unfairness_of_a_network(name: str, tmp_path: Pat
 
 @pytest.mark.slow
 def test_optuna_finds_a_trade_off(tmp_path: Path) -> None:
-    found = [tuple(map(float, re.findall(r"[-\d.e]+", line))) for line in said_by("Optuna", tmp_path)]
+    found = [
+        tuple(map(float, re.findall(r"[-\d.e]+", line))) for line in said_by("Optuna", tmp_path)
+    ]
     assert len(found) > 1
     ordered = sorted(found, key=lambda one: one[1])
-    assert [one[0] for one in ordered] == sorted(one[0] for one in found)  # fairer ones are less accurate
+    # fairer ones are less accurate
+    assert [one[0] for one in ordered] == sorted(one[0] for one in found)
     assert ordered[0][2] > ordered[-1][2]  # and of larger strength
 
 

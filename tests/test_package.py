@@ -56,13 +56,28 @@ def wheel(tmp_path_factory):
 
 
 def test_importing_the_package_alone_is_light():
-    run(sys.executable, "-c", "import sys, metrifair; sys.exit(bool({'torch', 'numpy', 'sklearn'} & set(sys.modules)))")
+    run(
+        sys.executable,
+        "-c",
+        "import sys, metrifair; sys.exit(bool({'torch', 'numpy', 'sklearn'} & set(sys.modules)))",
+    )
 
 
 @pytest.mark.slow
 def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
     """Without leaving this environment; `make test-install` does the same in an empty one."""
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        tmp_path,
+        wheel,
+    )
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(
         blocked=OPTIONAL, needed=NEEDED, folder=str(tmp_path)
     )
@@ -76,14 +91,23 @@ def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
-    run(python, "-I", "-c", USE.format(blocked=(), needed=NEEDED, folder=str(tmp_path)), cwd=tmp_path)
+    run(
+        python,
+        "-I",
+        "-c",
+        USE.format(blocked=(), needed=NEEDED, folder=str(tmp_path)),
+        cwd=tmp_path,
+    )
 
 
 @pytest.mark.parametrize("package", [metrifair, metrifair.baselines])
 def test_the_stub_declares_exactly_the_public_names(package):
     tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text())
     imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
     assert imported == set(package.__all__)
 
@@ -104,16 +128,18 @@ def test_every_public_name_is_documented(package, name):
     assert (thing.__doc__ or "").strip(), name
     is_error = isinstance(thing, type) and issubclass(thing, Exception)
     if callable(thing) and not is_error:
-        assert ">>>" in thing.__doc__ or any(">>>" in (vars(thing).get(part).__doc__ or "") for part in vars(thing)), (
-            name
-        )
+        assert ">>>" in thing.__doc__ or any(
+            ">>>" in (vars(thing).get(part).__doc__ or "") for part in vars(thing)
+        ), name
 
 
 def test_no_source_file_asks_for_code_to_be_executed():
     banned = ("pickle", "torch.load", "eval(", "exec(", "allow_pickle=True", "TODO")
     for path in (ROOT / "src").rglob("*.py"):
-        text = path.read_text().replace("create_subprocess_exec(", "")  # it starts a program, and no shell
-        if path.name == "parallel.py":  # joblib packs what processes of one program send each other; no file is read so
+        # it starts a program, and no shell
+        text = path.read_text().replace("create_subprocess_exec(", "")
+        # joblib packs what processes of one program send each other; no file is read so
+        if path.name == "parallel.py":
             text = text.replace("pickle", "")
         assert not [word for word in banned if word in text], path
 

@@ -1,4 +1,6 @@
-"""Public modules: completion and `help` show public things only, and seeds are drawn unless one is given."""
+"""Public modules: completion and `help` show public things only, and seeds are drawn unless one
+is given.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,20 @@ from metrifair import criteria
 from metrifair.problem.criteria import CRITERIA
 
 MODULES = (
-    *("metrifair", "metrifair.baselines", "metrifair.batches", "metrifair.criteria", "metrifair.datasets"),
-    *("metrifair.errors", "metrifair.evidence", "metrifair.metrics", "metrifair.mlflow", "metrifair.nn"),
+    *(
+        "metrifair",
+        "metrifair.baselines",
+        "metrifair.batches",
+        "metrifair.criteria",
+        "metrifair.datasets",
+    ),
+    *(
+        "metrifair.errors",
+        "metrifair.evidence",
+        "metrifair.metrics",
+        "metrifair.mlflow",
+        "metrifair.nn",
+    ),
     "metrifair.stacking",
 )
 
@@ -45,7 +59,11 @@ def test_a_public_module_shows_public_things_only(name: str) -> None:
 
 def test_every_module_that_the_reference_names_is_public() -> None:
     reference = Path(__file__).parents[1] / "docs" / "reference" / "index.md"
-    named = {line.split("::")[1].strip() for line in reference.read_text().splitlines() if "currentmodule::" in line}
+    named = {
+        line.split("::")[1].strip()
+        for line in reference.read_text().splitlines()
+        if "currentmodule::" in line
+    }
     assert named == set(MODULES)
 
 
@@ -63,7 +81,9 @@ def seeded() -> Iterator[tuple[str, Callable[..., Any]]]:
         for name in module.__all__:
             value = getattr(module, name)
             methods = (
-                [one for _, one in inspect.getmembers(value, inspect.isfunction)] if inspect.isclass(value) else []
+                [one for _, one in inspect.getmembers(value, inspect.isfunction)]
+                if inspect.isclass(value)
+                else []
             )
             for one in [value, *methods]:
                 error = inspect.isclass(one) and issubclass(one, Exception)  # which takes a message
@@ -77,5 +97,8 @@ def test_seeds_are_drawn_unless_one_is_given() -> None:
     names = {name.split()[0] for name in found}
     assert {"metrifair.frontier", "metrifair.audit", "metrifair.FairClassifier"} <= names
     assert {"metrifair.nn.StratifiedBatchSampler", "metrifair.baselines.XianPostprocessor"} <= names
-    defaults = {name: inspect.signature(one).parameters["random_state"].default for name, one in found.items()}
+    defaults = {
+        name: inspect.signature(one).parameters["random_state"].default
+        for name, one in found.items()
+    }
     assert {name: default for name, default in defaults.items() if default is not None} == {}

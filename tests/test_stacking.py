@@ -24,7 +24,9 @@ from metrifair.saving.modelfile import read, to_bytes
 from metrifair.saving.models import make_content, read_model
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 
-LINES: dict[str, Any] = {name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")}
+LINES: dict[str, Any] = {
+    name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")
+}
 NUMBERS: dict[str, Any] = {**LINES, "outcome_models": [FairRegressor(0.0, model="linear")]}
 pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same")
 
@@ -41,7 +43,10 @@ def population(rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
 X, Y, A = population(500)
 TASKS = {
     "two classes": (FairStackingClassifier(2.0, random_state=0), Y),
-    "names": (FairStackingClassifier(2.0, criterion="equalized_odds", random_state=0), np.array(["no", "yes"])[Y]),
+    "names": (
+        FairStackingClassifier(2.0, criterion="equalized_odds", random_state=0),
+        np.array(["no", "yes"])[Y],
+    ),
     "features too": (FairStackingClassifier(2.0, passthrough=True, random_state=0), Y),
     "no penalty": (FairStackingClassifier(0.0, random_state=0), Y),
     "own models": (FairStackingClassifier(2.0, **LINES, model="linear"), Y),
@@ -57,7 +62,9 @@ def fitted(request: pytest.FixtureRequest) -> Any:
 
 
 def test_the_last_model_sees_predictions_by_models_that_have_not_seen_the_row() -> None:
-    """A neighbor that is the row itself would tell its label and its group: labels and groups are noise here."""
+    """A neighbor that is the row itself would tell its label and its group: labels and groups
+    are noise here.
+    """
     generator = np.random.default_rng(3)
     noise, label, group = (
         generator.normal(size=(400, 4)),
@@ -85,12 +92,19 @@ def test_predictions_are_calibrated() -> None:
     log_odds = model.predictor_.outcome(new)[:, 0]
     slope = LogisticRegression(C=1e9).fit(log_odds[:, None], truth).coef_.item()
     assert slope == pytest.approx(1, abs=0.06)
-    assert LogisticRegression(C=1e9).fit(timid.fit(X, y).decision_function(new)[:, None], truth).coef_.item() > 1.3
+    assert (
+        LogisticRegression(C=1e9)
+        .fit(timid.fit(X, y).decision_function(new)[:, None], truth)
+        .coef_.item()
+        > 1.3
+    )
 
 
 def test_for_equal_opportunity_the_group_is_predicted_among_positive_rows() -> None:
     X, _, a = population(4_000)
-    y = (X.sum(1) + (2 * a - 1) * X[:, 1] + np.random.default_rng(5).logistic(size=len(X)) > 0.5).astype(int)
+    y = (
+        X.sum(1) + (2 * a - 1) * X[:, 1] + np.random.default_rng(5).logistic(size=len(X)) > 0.5
+    ).astype(int)
     model = FairStackingClassifier(1.0, **LINES, criterion="equal_opportunity", random_state=0)
     model.fit(X, y, sensitive_features=a)
     other = a != np.bincount(a[y == 1]).argmax()  # than the group with the most positive rows
@@ -104,7 +118,9 @@ def test_a_penalty_lowers_unfairness_on_new_rows() -> None:
     new, truth, group = population(4_000, seed=7)
     gaps = [
         unfairness(truth, own.predict_proba(new)[:, 1], sensitive_features=group)
-        for own in fit_stack(FairStackingClassifier(), X, Y, strengths=[0.0, 6.0], seeds=[0], sensitive_features=A)
+        for own in fit_stack(
+            FairStackingClassifier(), X, Y, strengths=[0.0, 6.0], seeds=[0], sensitive_features=A
+        )
         if own is not None
     ]
     assert gaps[0] > 0.25
@@ -112,29 +128,45 @@ def test_a_penalty_lowers_unfairness_on_new_rows() -> None:
 
 
 def small_group(rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Two large groups that a feature tells apart, and a small one that no feature tells from the second."""
+    """Two large groups that a feature tells apart, and a small one that no feature tells from
+    the second.
+    """
     generator = np.random.default_rng(seed)
     a = generator.choice(3, size=rows, p=[0.55, 0.4, 0.05])
     X = generator.normal(size=(rows, 6))
     X[:, 0] += a == 0
-    return X, (X.sum(1) + generator.logistic(size=rows) > 0.5).astype(int), np.array(["n", "s", "islands"])[a]
+    return (
+        X,
+        (X.sum(1) + generator.logistic(size=rows) > 0.5).astype(int),
+        np.array(["n", "s", "islands"])[a],
+    )
 
 
 def test_trees_predict_the_group_only_where_they_help() -> None:
     x, y, a = small_group(800)
-    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    group = (
+        FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    )
     assert len(group.models) == 1
     signs = (x[:, 0] * x[:, 1] > 0).astype(int)  # a product, which no linear model learns
-    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=signs).predictor_.group
+    group = (
+        FairStackingClassifier(1.0, random_state=0)
+        .fit(x, y, sensitive_features=signs)
+        .predictor_.group
+    )
     assert len(group.models) == 2
     listed = FairStackingClassifier(1.0, group_models=[LogisticRegression(), DummyClassifier()])
     assert len(listed.fit(x, y, sensitive_features=a).predictor_.group.models) == 2
 
 
 def test_log_odds_of_groups_are_against_the_largest() -> None:
-    """Only one of the two numbers depends on the probability of the small group, which is the first by name."""
+    """Only one of the two numbers depends on the probability of the small group, which is the
+    first by name.
+    """
     x, y, a = small_group(2_000)
-    group = FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    group = (
+        FairStackingClassifier(1.0, random_state=0).fit(x, y, sensitive_features=a).predictor_.group
+    )
     shares = [(a == name).mean() for name in ("n", "s", "islands")]
     np.testing.assert_allclose(group(x).mean(0), np.log(shares[1:]) - np.log(shares[0]), atol=0.3)
 
@@ -150,7 +182,9 @@ def test_all_strengths_at_once_equal_single_fits() -> None:
 def test_a_missing_group_counts_for_the_label_only() -> None:
     unknown = A.astype(object)
     unknown[::5] = None
-    model = FairStackingClassifier(2.0, **LINES, random_state=0).fit(X, Y, sensitive_features=unknown)
+    model = FairStackingClassifier(2.0, **LINES, random_state=0).fit(
+        X, Y, sensitive_features=unknown
+    )
     known = A != 9
     known[::5] = False
     other = np.bincount(A[known]).argmax() != A  # than the largest group
@@ -180,7 +214,9 @@ def test_a_regression_takes_the_squared_error_and_regressors() -> None:
     with pytest.raises(DataError, match="squared_error"):
         FairStackingRegressor(loss="huber").fit(X, X.sum(1), sensitive_features=A)
     with pytest.raises(DataError, match="outcome_models must be a scikit-learn regressor"):
-        FairStackingRegressor(outcome_models=[LogisticRegression()]).fit(X, X.sum(1), sensitive_features=A)
+        FairStackingRegressor(outcome_models=[LogisticRegression()]).fit(
+            X, X.sum(1), sensitive_features=A
+        )
     near = FairStackingRegressor(0.0, outcome_models=[KNeighborsRegressor()]).fit(X, X.sum(1))
     assert near.score(X, X.sum(1)) > 0.8
 
@@ -221,12 +257,20 @@ def test_onnx_predicts_the_same(fitted: Any, tmp_path: Path) -> None:
         (lambda meta, arrays: meta["parameters"].update(folds=0), "folds"),
         (lambda meta, arrays: meta["features"].update(count=7), "number of features"),
         (lambda meta, arrays: meta.update(kind="FairStackingRegressor"), "does not end with"),
-        (lambda meta, arrays: meta["outcome"][0].update(kind="pipeline"), "estimators and boosters only"),
-        (lambda meta, arrays: meta["outcome"][0]["meta"].update(kind=meta["kind"]), "estimators and boosters only"),
+        (
+            lambda meta, arrays: meta["outcome"][0].update(kind="pipeline"),
+            "estimators and boosters only",
+        ),
+        (
+            lambda meta, arrays: meta["outcome"][0]["meta"].update(kind=meta["kind"]),
+            "estimators and boosters only",
+        ),
     ],
 )
 def test_a_forged_file_is_refused(change: Any, message: str) -> None:
-    content = make_content(FairStackingClassifier(2.0, **LINES, model="linear").fit(X, Y, sensitive_features=A))
+    content = make_content(
+        FairStackingClassifier(2.0, **LINES, model="linear").fit(X, Y, sensitive_features=A)
+    )
     change(content.meta, content.arrays)
     with pytest.raises(ModelFileError, match=message):
         read_model(content)
@@ -234,21 +278,27 @@ def test_a_forged_file_is_refused(change: Any, message: str) -> None:
 
 def test_a_file_holds_no_foreign_models(tmp_path: Path) -> None:
     model = FairStackingClassifier(0.0, outcome_models=[DummyClassifier()]).fit(X, Y)
-    with pytest.raises(DataError, match="wraps a DummyClassifier, which a model file cannot contain"):
+    with pytest.raises(
+        DataError, match="wraps a DummyClassifier, which a model file cannot contain"
+    ):
         model.save(tmp_path / "stack.metrifair")
     pytest.importorskip("onnx", reason="onnx is not installed")
     with pytest.raises(DataError, match="contains a DummyClassifier"):
         model.to_onnx(tmp_path / "stack.onnx")
 
 
-def test_without_lightgbm_the_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_lightgbm_the_trees_are_those_of_scikit_learn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(metrifair.stacking, "find_spec", lambda _: None)
     model = FairStackingClassifier(0.0, random_state=0).fit(X, Y)
     assert isinstance(model.predictor_.outcome.models[1], HistGradientBoostingClassifier)
 
 
 def test_the_file_reads_as_written(tmp_path: Path) -> None:
-    FairStackingRegressor(1.0, **NUMBERS, model="linear").fit(X, X.sum(1), sensitive_features=A).save(tmp_path / "m")
+    FairStackingRegressor(1.0, **NUMBERS, model="linear").fit(
+        X, X.sum(1), sensitive_features=A
+    ).save(tmp_path / "m")
     assert read(tmp_path / "m").kind == "stack"
 
 
@@ -260,9 +310,14 @@ EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "copies of a row li
 @parametrize_with_checks(
     [
         FairStackingClassifier(
-            0.0, model="linear", outcome_models=[FairClassifier(0.0, model="linear")], random_state=0
+            0.0,
+            model="linear",
+            outcome_models=[FairClassifier(0.0, model="linear")],
+            random_state=0,
         ),
-        FairStackingRegressor(0.0, model="linear", outcome_models=[FairRegressor(0.0, model="linear")], random_state=0),
+        FairStackingRegressor(
+            0.0, model="linear", outcome_models=[FairRegressor(0.0, model="linear")], random_state=0
+        ),
     ],
     expected_failed_checks=lambda _: EXPECTED,
 )
@@ -271,7 +326,10 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 
 
 def test_attributes_are_described_as_those_of_the_estimators_without_a_stack() -> None:
-    for stack, plain in ((FairStackingClassifier, FairClassifier), (FairStackingRegressor, FairRegressor)):
+    for stack, plain in (
+        (FairStackingClassifier, FairClassifier),
+        (FairStackingRegressor, FairRegressor),
+    ):
         own, others = (inspect.getdoc(kind).partition("Attributes\n")[2] for kind in (stack, plain))
         for name in ("left_out_", "n_features_in_", "feature_names_in_", "n_iter_"):
             (described,) = re.findall(rf"^{name} : .*\n    .*$", own, re.MULTILINE)

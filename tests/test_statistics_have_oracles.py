@@ -1,6 +1,8 @@
-"""Every statistic that a record holds, and the test that checks it against an oracle which shares no code with it.
+"""Every statistic that a record holds, and the test that checks it against an oracle which shares
+no code with it.
 
-A new field of a record fails here until it has a row: the test of its value, or a place among the names.
+A new field of a record fails here until it has a row: the test of its value, or a place among the
+names.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ RECORDS = {
     kind.__name__: kind
     for kind in (
         records.Finding,
+        records.Divided,
+        records.DividedRates,
         records.WitnessCurve,
         records.Decisions,
         records.AlongNumber,
@@ -44,7 +48,8 @@ RECORDS = {
 NAMES = {
     "Finding": "attribute criterion within groups metric tested_by group_values conditions decided",
     "Decisions": (
-        "attribute within threshold rates unknown selected_by favorable favorable_decision standard conditions"
+        "attribute within threshold rates unknown selected_by favorable favorable_decision "
+        "standard conditions"
     ),
     "AlongNumber": "attribute within bands",
     "GroupFigures": "group group_value",
@@ -59,7 +64,10 @@ NAMES = {
 }
 """Fields that name a figure or say where it comes from."""
 
+UNKNOWN = "auditing/test_unknown_names.py::"
 PROXY = "auditing/test_proxy_audits.py::"
+DIVIDED = "auditing/test_attenuation.py::"
+DIVIDED_RATES = f"{DIVIDED}test_divided_rates_and_ratios_keep_the_mean_and_their_bounds"
 FINDING, BY_GROUP = "auditing/test_finding_oracles.py::", "auditing/test_by_group.py::"
 RATES, RESAMPLING = "figures/test_selection_rates.py::", "auditing/test_audit_resampling.py::"
 DESCRIBED = f"{FINDING}test_findings_describe_the_two_groups"
@@ -72,7 +80,10 @@ LEVELS = "auditing/test_monitor_oracles.py::"
 POOLED = f"{LEVELS}test_the_smaller_group_decides_how_many_looks_a_baseline_pools"
 POINTS = "tradeoff/test_evaluate.py::test_a_classifiers_figures_are_those_of_the_libraries"
 CREDIT = "auditing/test_standards.py::test_credit_by_hand"
-CURVES = "tradeoff/test_evaluate.py::test_curves_are_the_groups_distribution_functions_and_densities"
+CURVES = (
+    "tradeoff/test_evaluate.py::test_curves_are_the_groups_distribution_functions_and_densities"
+)
+CLUSTERED = "auditing/test_audit_clusters.py::"
 WITNESS = "auditing/test_audit_findings.py::test_the_witness_shows_the_gap"
 
 ORACLES = {
@@ -83,11 +94,11 @@ ORACLES = {
     "Finding.interval": f"{RESAMPLING}test_intervals_cover_about_as_often_as_they_say",
     "Finding.certified": f"{RESAMPLING}test_certified_bounds_hold_alone_and_all_at_once",
     "Finding.certified_jointly": f"{RESAMPLING}test_joint_bounds_are_wider_and_count_every_distribution_function_once",
-    "Finding.paper_bound": "figures/test_certificates.py::test_the_theorem_is_the_papers_for_every_metric",
     "Finding.p_value": f"{RESAMPLING}test_p_values_of_a_tiny_sample_are_those_of_all_its_permutations",
     "Finding.witness": WITNESS,
     "Finding.cuts": "auditing/test_audit_numbers.py::test_the_worst_cut_and_the_dependence_are_found_and_said",
     "Finding.enough": DESCRIBED,
+    "Finding.unknown_name": f"{UNKNOWN}test_intersections_with_an_unknown_part_are_no_headline",
     "Finding.joint_interval": f"{RESAMPLING}test_the_headline_of_many_comparisons_is_not_picked_by_chance",
     "Finding.significant": f"{RESAMPLING}test_the_headline_of_many_comparisons_is_not_picked_by_chance",
     "Finding.at": DESCRIBED,
@@ -97,6 +108,19 @@ ORACLES = {
     "Finding.cut": "auditing/test_audit_numbers.py::test_the_worst_cut_and_the_dependence_are_found_and_said",
     "Finding.detectable": "figures/test_power.py::test_an_audit_that_finds_nothing_says_what_it_could_have_found",
     "Finding.correlation": "auditing/test_audit_numbers.py::test_the_table_gives_the_dependence_itself",
+    "Finding.divided": f"{DIVIDED}test_the_weighted_figure_of_names_is_the_true_one_times_r2",
+    "Divided.r2": f"{DIVIDED}test_r2_is_that_within_the_labels_and_strata_that_are_compared",
+    "Divided.value": f"{DIVIDED}test_every_distance_of_names_is_divided_to_the_true_one",
+    "Divided.interval": f"{DIVIDED}test_ends_of_intervals_are_divided_as_well",
+    "Divided.joint_interval": f"{DIVIDED}test_ends_of_intervals_are_divided_as_well",
+    "Decisions.divided": f"{DIVIDED}test_rates_of_names_are_divided_to_the_true_ones",
+    "DividedRates.r2": DIVIDED_RATES,
+    "DividedRates.rates": DIVIDED_RATES,
+    "DividedRates.ratios": DIVIDED_RATES,
+    "DividedRates.selection_difference": DIVIDED_RATES,
+    "DividedRates.selection_ratio": DIVIDED_RATES,
+    "DividedRates.selection_ratio_interval": f"{DIVIDED}test_intervals_of_rates_and_ratios_are_divided_at_their_ends",
+    "Finding.clusters": f"{CLUSTERED}test_the_minimum_group_size_counts_clusters",
     "WitnessCurve.grid": WITNESS,
     "WitnessCurve.utility": "metrics/test_witness.py::test_the_witness_attains_the_metric",
     "WitnessCurve.expected": WITNESS,
@@ -121,8 +145,10 @@ ORACLES = {
     "ReliabilityBin.size": FIGURES,
     "ProxyEstimate.weighted": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyEstimate.corrected": f"{PROXY}test_every_estimate_is_that_of_its_definition",
+    "ProxyEstimate.divided": DIVIDED_RATES,
     "ProxyEstimate.bounds": "figures/test_proxies.py::test_bounds_are_the_extremes_of_all_people_that_agree_with_cells",
     "ProxyEstimate.bounds_interval": "figures/test_proxies.py::test_intervals_of_bounds_have_the_error_of_resamples",
+    "ProxyRecord.r2": f"{DIVIDED}test_a_group_against_the_rest_has_an_r2_of_its_own",
     "ProxyRecord.known": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyRecord.cells": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyRecord.reliability": f"{PROXY}test_reliability_is_the_share_of_known_groups",
@@ -136,6 +162,7 @@ ORACLES = {
     "test_noise_is_taken_off_the_lower_end_of_a_calibration_error",
     "GroupFigures.roc": f"{BY_GROUP}test_a_thinned_roc_curve_stays_on_the_whole_one",
     "GroupFigures.reliability": FIGURES,
+    "GroupFigures.clusters": f"{CLUSTERED}test_the_minimum_group_size_counts_clusters",
     "ByGroup.gaps": "auditing/test_by_group_oracles.py::test_the_interval_of_a_gap_holds_for_all_groups_together",
     "Difference.before": DIFFERED,
     "Difference.after": DIFFERED,
@@ -155,6 +182,7 @@ ORACLES = {
     "Baseline.sizes": POOLED,
     "Baseline.enough": "auditing/test_monitor.py::"
     "test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged",
+    "Baseline.unknown_name": f"{UNKNOWN}test_comparisons_and_series_do_not_test_them",
     "Baseline.untested": f"{LEVELS}test_the_smaller_group_decides_whether_a_look_is_tested",
     "GroupRates.size": RATED,
     "GroupRates.selection_rate": DECIDED,
@@ -172,6 +200,7 @@ ORACLES = {
     "GroupRates.few": f"{RATES}test_a_table_by_hand",
     "GroupRates.mean_difference": CREDIT,
     "GroupRates.decile_ratios": CREDIT,
+    "GroupRates.clusters": f"{CLUSTERED}test_the_minimum_group_size_counts_clusters",
     "Curves.grid": CURVES,
     "Curves.density": CURVES,
     "Curves.cumulative": CURVES,
@@ -182,9 +211,12 @@ ORACLES = {
     "Point.intervals": "tradeoff/test_evaluate.py::test_the_interval_of_the_accuracy_is_wilsons",
     "Point.errors": "figures/test_utility.py::test_the_standard_error_is_the_spread_over_repeated_samples",
     "Point.marks": "figures/test_utility.py::test_a_model_that_knows_nothing_is_marked_nearly_always",
+    "Point.is_noise": "tradeoff/test_choice.py::test_a_gap_that_chance_explains_is_reported_as_below_its_upper_end",
     "Point.overfit": "tradeoff/test_evaluate.py::test_a_model_that_is_fair_on_its_training_rows_only_is_found_out",
 }
-"""Statistic to test: by hand, by another library, by a closed form, by enumeration, or by a seeded simulation."""
+"""Statistic to test: by hand, by another library, by a closed form, by enumeration, or by a
+seeded simulation.
+"""
 
 OUT_OF_RECORDS = {
     "booster levels": "boosting/test_level_oracles.py::test_weights_are_repetitions",
@@ -218,7 +250,9 @@ def test_every_statistic_has_an_oracle(kind: str) -> None:
     named = set(NAMES.get(kind, "").split())
     known = {name.split(".")[1] for name in ORACLES if name.startswith(f"{kind}.")}
     present = {field.name for field in fields(RECORDS[kind])}
-    assert present - known - named == set(), "statistics without an oracle: add a test and its row in ORACLES"
+    assert present - known - named == set(), (
+        "statistics without an oracle: add a test and its row in ORACLES"
+    )
     assert (known | named) - present == set(), "rows of statistics that there are not"
     assert known & named == set()
 

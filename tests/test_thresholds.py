@@ -1,4 +1,6 @@
-"""Thresholds: the best by brute force, noise that is chance, and parity that does not flee into "yes to everyone"."""
+"""Thresholds: the best by brute force, noise that is chance, and parity that does not flee into
+"yes to everyone".
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from metrifair.problem.problem import Inputs, Problem, make_problem
 GROUPS = np.array(["f", "m"])
 
 
-def rows(n: int, seed: int, *, base: float = 0.5, shift: float = 0.0, **options: Any) -> tuple[Any, Problem]:
+def rows(
+    n: int, seed: int, *, base: float = 0.5, shift: float = 0.0, **options: Any
+) -> tuple[Any, Problem]:
     """Scores that tell the label, with groups; ``base`` is the share of the positive label."""
     rng = np.random.default_rng(seed)
     sex, positive = rng.integers(2, size=n), rng.random(n) < base
@@ -50,12 +54,16 @@ def test_accuracy_and_cost_are_the_best_that_any_threshold_reaches(
     right = max((decided(score, problem, t) == problem.labels).mean() for t in every(score))
     found = choose_threshold(score, problem)
     assert found.value == pytest.approx(right)
-    assert (decided(score, problem, found.threshold) == problem.labels).mean() == pytest.approx(right)
+    assert (decided(score, problem, found.threshold) == problem.labels).mean() == pytest.approx(
+        right
+    )
     table = np.array(costs)
     least = min(table[problem.labels, decided(score, problem, t)].mean() for t in every(score))
     found = choose_threshold(score, problem, rule="cost", costs=costs)
     assert found.value == pytest.approx(least)
-    assert table[problem.labels, decided(score, problem, found.threshold)].mean() == pytest.approx(least)
+    assert table[problem.labels, decided(score, problem, found.threshold)].mean() == pytest.approx(
+        least
+    )
 
 
 def test_among_equals_the_usual_threshold_is_taken() -> None:
@@ -72,10 +80,15 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
     for rule, costs in (("accuracy", None), ("cost", [[0, 3], [1, 0]])):
         weighted = choose_threshold(score, replace(problem, weight=weight), rule=rule, costs=costs)
         repeated = choose_threshold(score[twice], problem.take(twice), rule=rule, costs=costs)
-        assert (weighted.threshold, weighted.value) == (repeated.threshold, pytest.approx(repeated.value))
+        assert (weighted.threshold, weighted.value) == (
+            repeated.threshold,
+            pytest.approx(repeated.value),
+        )
 
 
-@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "equalized_odds", "risk_parity"])
+@pytest.mark.parametrize(
+    "criterion", ["statistical_parity", "equal_opportunity", "equalized_odds", "risk_parity"]
+)
 def test_decision_gaps_are_the_largest_difference_of_rates(criterion: str) -> None:
     score, problem = rows(300, 1, shift=0.5, criterion=criterion)
     chosen = np.stack([score >= t for t in (0.2, 0.5, 0.8)])
@@ -87,25 +100,37 @@ def test_decision_gaps_are_the_largest_difference_of_rates(criterion: str) -> No
             "equalized_odds": [positive, ~positive],
         }.get(criterion, [np.ones(300, dtype=bool)])
         assert gap == pytest.approx(
-            max(abs(value[inside & (sex == 0)].mean() - value[inside & (sex == 1)].mean()) for inside in sets)
+            max(
+                abs(value[inside & (sex == 0)].mean() - value[inside & (sex == 1)].mean())
+                for inside in sets
+            )
         )
 
 
 def test_parity_gives_up_no_more_than_noise_and_narrows_the_gap() -> None:
     score, problem = rows(2000, 4, shift=1.0)
     plain, fair = (choose_threshold(score, problem, rule=rule) for rule in ("accuracy", "parity"))
-    gap, best = (decision_gaps(score >= np.array([[t]]), problem)[0] for t in (fair.threshold, plain.threshold))
+    gap, best = (
+        decision_gaps(score >= np.array([[t]]), problem)[0]
+        for t in (fair.threshold, plain.threshold)
+    )
     assert fair.gap == pytest.approx(gap)
     assert gap < best - 0.02
-    right = [(decided(score, problem, one.threshold) == problem.labels).mean() for one in (plain, fair)]
+    right = [
+        (decided(score, problem, one.threshold) == problem.labels).mean() for one in (plain, fair)
+    ]
     assert right[0] - right[1] < 0.03
 
 
 def test_parity_does_not_flee_into_a_yes_for_everyone() -> None:
-    """Where nine of ten are a yes, a yes for all is as accurate as any threshold and has no gap: the trap."""
+    """Where nine of ten are a yes, a yes for all is as accurate as any threshold and has no
+    gap: the trap.
+    """
     score, problem = rows(3000, 2, base=0.9, shift=0.4)
     accuracy_of_all = problem.is_positive.mean()
-    best = max((decided(score, problem, t) == problem.labels).mean() for t in np.linspace(0, 1, 101))
+    best = max(
+        (decided(score, problem, t) == problem.labels).mean() for t in np.linspace(0, 1, 101)
+    )
     assert best - accuracy_of_all < 0.03
     found = choose_threshold(score, problem, rule="parity")
     assert 0.05 < (score < found.threshold).mean() < 0.5
@@ -114,9 +139,18 @@ def test_parity_does_not_flee_into_a_yes_for_everyone() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rule": "fair"}, "the rule of a threshold must be one of 'accuracy', 'cost', 'parity', got 'fair'"),
-        ({"rule": "cost"}, "costs are for the rule 'cost', which needs them; got the rule 'cost' and costs None"),
-        ({"costs": [[0, 1], [1, 0]]}, "costs are for the rule 'cost', which needs them; got the rule 'accuracy'"),
+        (
+            {"rule": "fair"},
+            "the rule of a threshold must be one of 'accuracy', 'cost', 'parity', got 'fair'",
+        ),
+        (
+            {"rule": "cost"},
+            "costs are for the rule 'cost', which needs them; got the rule 'cost' and costs None",
+        ),
+        (
+            {"costs": [[0, 1], [1, 0]]},
+            "costs are for the rule 'cost', which needs them; got the rule 'accuracy'",
+        ),
         ({"rule": "cost", "costs": [[0, 1]]}, "2 rows of 2 finite costs"),
     ],
 )
@@ -127,11 +161,17 @@ def test_a_rule_that_means_nothing_is_refused(change: Any, message: str) -> None
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("y", "what"), [(list("abc") * 4, "3 classes"), ([0.5, 1.5, 2.5] * 4, "a number")])
+@pytest.mark.parametrize(
+    ("y", "what"), [(list("abc") * 4, "3 classes"), ([0.5, 1.5, 2.5] * 4, "a number")]
+)
 def test_what_is_not_decided_between_two_classes_has_no_threshold(y: Any, what: str) -> None:
-    problem = make_problem(Inputs(y, ["f", "m"] * 6), target="numbers" if what == "a number" else "labels")
+    problem = make_problem(
+        Inputs(y, ["f", "m"] * 6), target="numbers" if what == "a number" else "labels"
+    )
     for rule in RULES:
-        with pytest.raises(DataError, match=f"decides between two classes, and {what} is predicted here"):
+        with pytest.raises(
+            DataError, match=f"decides between two classes, and {what} is predicted here"
+        ):
             choose_threshold(np.linspace(0, 1, 12), problem, rule=rule, costs=[[0, 1], [1, 0]])
 
 
@@ -143,7 +183,9 @@ def test_many_rows_are_tried_at_few_thresholds() -> None:
 
 
 def test_a_group_of_few_rows_does_not_choose_the_threshold() -> None:
-    """Three people of a third group, all refused unless everyone passes: only all of them would close that gap."""
+    """Three people of a third group, all refused unless everyone passes: only all of them would
+    close that gap.
+    """
     score, plain = rows(400, 3, shift=0.4)
     group = np.where(np.arange(400) < 3, "few", GROUPS[plain.groups[:, 0]])
     score[:3] = 0.01

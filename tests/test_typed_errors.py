@@ -1,4 +1,6 @@
-"""Odd input of every kind ends in an error of ours that says what is wrong, or in a result; never in a traceback."""
+"""Odd input of every kind ends in an error of ours that says what is wrong, or in a result;
+never in a traceback.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +66,14 @@ def test_curves_of_another_length_than_their_grid(tmp_path: Path) -> None:
 def test_a_range_too_narrow_for_bins(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="must be two finite numbers"):
         AuditState(score_range=(0.0, 5e-324))
-    state = AuditState(score_range=(0.0, 1e-300)).add(None, SCORE * 1e-300, sensitive_features=GROUP)
+    state = AuditState(score_range=(0.0, 1e-300)).add(
+        None, SCORE * 1e-300, sensitive_features=GROUP
+    )
     state.save(tmp_path / "good.state")
     content = read(tmp_path / "good.state")
-    write(tmp_path / "bad.state", content._replace(meta=content.meta | {"score_range": [0.0, 5e-324]}))
+    write(
+        tmp_path / "bad.state", content._replace(meta=content.meta | {"score_range": [0.0, 5e-324]})
+    )
     with pytest.raises(ModelFileError, match="score_range must be two numbers"):
         load(tmp_path / "bad.state")
 
@@ -116,8 +122,11 @@ def test_absurd_names_of_groups(size: int, tmp_path: Path) -> None:
     frame.write_csv(tmp_path / "names.csv")
     asked: dict[str, Any] = {"score": "p", "group": "g", "options": QUICK}
     if size > 10_000:
-        match = "g contains a group name of 10,001 characters, and names have at most 10,000"
-        for work in (lambda: audit_file(tmp_path / "names.csv", **asked), lambda: audit_table(frame, **asked)):
+        match = "g contains a name of 10,001 characters, and names have at most 10,000"
+        for work in (
+            lambda: audit_file(tmp_path / "names.csv", **asked),
+            lambda: audit_table(frame, **asked),
+        ):
             with pytest.raises(DataError, match=match):
                 work()
         with pytest.raises(DataError, match=match):
@@ -139,7 +148,9 @@ def test_the_encoding_of_a_file_is_named(encoding: str, tmp_path: Path) -> None:
         audit_file(tmp_path / "wide.csv", score="p", group="g")
 
 
-@pytest.mark.parametrize("address", ["http://a.b/c.csv", "https://a.b/c.csv", "s3://bucket/c.parquet", "gs://b/c.csv"])
+@pytest.mark.parametrize(
+    "address", ["http://a.b/c.csv", "https://a.b/c.csv", "s3://bucket/c.parquet", "gs://b/c.csv"]
+)
 def test_addresses_that_are_no_database(address: str) -> None:
     kind = address.partition(":")[0]
     found = call("audit", address, "--score", "p", "--group", "g")

@@ -1,4 +1,6 @@
-"""What people read holds none of the words that are ruled out: standard terms, plain verbs, American spelling."""
+"""What people read holds none of the words that are ruled out: standard terms, plain verbs,
+American spelling.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,33 @@ PHRASES = (
         "what is proven",
         "too few to tell",
     ),
-    *("crossings?", "crossed", "who somebody is", "whose rate", "rows? kept apart", "kept apart", "by heart"),
-    *("least_count", "most_groups", "least_share", "on_small", "gap_contributions", "a yes", "a no", "knobs?", "wish"),
-    *("says? the same for everyone", "rows for choosing", "handed? over", "how far apart", "age is no group"),
+    *(
+        "crossings?",
+        "crossed",
+        "who somebody is",
+        "whose rate",
+        "rows? kept apart",
+        "kept apart",
+        "by heart",
+    ),
+    *(
+        "least_count",
+        "most_groups",
+        "least_share",
+        "on_small",
+        "gap_contributions",
+        "a yes",
+        "a no",
+        "knobs?",
+        "wish",
+    ),
+    *(
+        "says? the same for everyone",
+        "rows for choosing",
+        "handed? over",
+        "how far apart",
+        "age is no group",
+    ),
     *(
         "what is to be known",
         "what to know of",
@@ -50,8 +76,22 @@ PHRASES = (
 )
 # British spellings of words that this package uses.
 SPELLINGS = (
-    *("(?:un)?favourabl[ey]", "favour(?:ed|s|ing)?", "colour(?:ed|s)?", "barycent(?:re|res)", "cent(?:re|res|red)"),
-    *("behaviours?", "neighbours?", "labell(?:ed|ing)", "modell(?:ed|ing)", "learnt", "catalogue", "grey"),
+    *(
+        "(?:un)?favourabl[ey]",
+        "favour(?:ed|s|ing)?",
+        "colour(?:ed|s)?",
+        "barycent(?:re|res)",
+        "cent(?:re|res|red)",
+    ),
+    *(
+        "behaviours?",
+        "neighbours?",
+        "labell(?:ed|ing)",
+        "modell(?:ed|ing)",
+        "learnt",
+        "catalogue",
+        "grey",
+    ),
     *(
         f"{stem}is(?:e|es|ed|ing|ation|ations)"
         for stem in ("normal", "standard", "random", "penal", "optim", "minim", "maxim")
@@ -82,14 +122,21 @@ def phrases(text: str) -> list[str]:
     >>> phrases("`least_count` was renamed.")
     []
     """
-    prose = " ".join(_QUOTED.sub(" ` ", _EXAMPLE.sub("", _PARAMETER.sub("", _FENCE.sub("", text)))).split())
+    prose = " ".join(
+        _QUOTED.sub(" ` ", _EXAMPLE.sub("", _PARAMETER.sub("", _FENCE.sub("", text)))).split()
+    )
     return RULED_OUT.findall(prose)
 
 
 def pages() -> list[Path]:
     docs = ROOT / "docs"
     folders = [docs, docs / "tutorials", docs / "concepts", docs / "reference"]
-    written = [page for folder in folders for page in sorted(folder.glob("*.md")) if page.name not in NOT_PAGES]
+    written = [
+        page
+        for folder in folders
+        for page in sorted(folder.glob("*.md"))
+        if page.name not in NOT_PAGES
+    ]
     return [ROOT / "README.md", *written, *sorted((docs / "tutorials").glob("*.py"))]
 
 
@@ -134,13 +181,22 @@ def sentences(path: Path) -> str:
     """The texts of a module of sentences, without its docstrings."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and ast.get_docstring(node) is not None
+        ):
             node.body = node.body[1:]
-    texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    texts = [
+        one.value
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "src/metrifair/wording").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "src/metrifair/wording").glob("*.py")), ids=lambda path: path.stem
+)
 def test_sentences_hold_no_ruled_out_word(path: Path) -> None:
     assert phrases(sentences(path)) == []
 
@@ -153,4 +209,7 @@ def test_planted_fault_a_ruled_out_word_is_found(text: str) -> None:
 
 
 def test_code_and_quotes_are_left_alone() -> None:
-    assert phrases('Use `least_count`, ``crossed``.\n\n```python\ncolour = 1\n```\nHe said "favour".') == []
+    assert (
+        phrases('Use `least_count`, ``crossed``.\n\n```python\ncolour = 1\n```\nHe said "favour".')
+        == []
+    )

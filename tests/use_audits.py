@@ -1,4 +1,6 @@
-"""What a user without extras can do, run by `make test-install` in an environment that holds the wheel and no more."""
+"""What a user without extras can do, run by `make test-install` in an environment that holds
+the wheel and no more.
+"""
 
 import subprocess
 import sys
@@ -10,16 +12,39 @@ from pathlib import Path
 import numpy as np
 
 import metrifair
-from metrifair import AuditOptions, AuditState, audit, compare, load, monitor, unfairness, wasserstein_distance, witness
+from metrifair import (
+    AuditOptions,
+    AuditState,
+    audit,
+    compare,
+    load,
+    monitor,
+    unfairness,
+    wasserstein_distance,
+    witness,
+)
 
-EXTRAS = ("torch", "sklearn", "scipy", "joblib", "safetensors", "pandas", "polars", "click", "lightgbm", "altair")
+EXTRAS = (
+    "torch",
+    "sklearn",
+    "scipy",
+    "joblib",
+    "safetensors",
+    "pandas",
+    "polars",
+    "click",
+    "lightgbm",
+    "altair",
+)
 MOST_MEGABYTES = 100
 NEEDED = {
     "BarycenterPostprocessor": "train",
     "FairClassifier": "train",
+    "FairClassifierCV": "train",
     "FairLGBMClassifier": "boosting",
     "FairLGBMRegressor": "boosting",
     "FairRegressor": "train",
+    "FairRegressorCV": "train",
     "FairXGBClassifier": "boosting",
     "FairXGBRegressor": "boosting",
     "Frontier": "train",
@@ -32,9 +57,18 @@ NEEDED = {
 
 
 def megabytes() -> float:
-    """What all packages of this environment take on the disk, in units of 2^20 bytes as `du -m` has them."""
+    """What all packages of this environment take on the disk, in units of 2^20 bytes as `du -m`
+    has them.
+    """
     folder = Path(np.__file__).parents[1]
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file()) / 2**20
+    return (
+        sum(
+            path.stat().st_size
+            for path in folder.rglob("*")
+            if path.suffix != ".pyc" and path.is_file()
+        )
+        / 2**20
+    )
 
 
 def check_audits() -> None:
@@ -43,10 +77,19 @@ def check_audits() -> None:
     a = generator.integers(2, size=1_000)
     y = (generator.random(1_000) < 0.5).astype(int)
     old, new = (np.clip(generator.normal(0.5 + shift * a, 0.2), 0, 1) for shift in (0.2, 0.05))
-    found, better = (audit(y, scores, sensitive_features=a, random_state=0) for scores in (old, new))
-    assert found.worst(criterion="statistical_parity").value == unfairness(None, old, sensitive_features=a)
+    found, better = (
+        audit(y, scores, sensitive_features=a, random_state=0) for scores in (old, new)
+    )
+    assert found.worst(criterion="statistical_parity").value == unfairness(
+        None, old, sensitive_features=a
+    )
     losses = audit(
-        y, old, sensitive_features=a, criteria=["risk_parity"], random_state=0, options=AuditOptions(loss="log_loss")
+        y,
+        old,
+        sensitive_features=a,
+        criteria=["risk_parity"],
+        random_state=0,
+        options=AuditOptions(loss="log_loss"),
     )
     assert losses.findings
     assert wasserstein_distance(old[a == 0], old[a == 1]) > 0.1
@@ -79,9 +122,15 @@ def check_errors() -> None:
     for name, extra in needed.items():
         assert f'pip install "metrifair[{extra}]"' in missing[name], missing[name]
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "metrifair", "audit"], capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-m", "metrifair", "audit"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (done.returncode, done.stderr) == (2, 'the command line needs click: pip install "metrifair[cli]"\n'), done
+    assert (done.returncode, done.stderr) == (
+        2,
+        'the command line needs click: pip install "metrifair[cli]"\n',
+    ), done
 
 
 def main() -> None:
@@ -92,7 +141,10 @@ def main() -> None:
     check_audits()
     check_errors()
     size = megabytes()
-    print(f"metrifair {metrifair.__version__} audits without extras: {size:.0f} MB of at most {MOST_MEGABYTES}")
+    print(
+        f"metrifair {metrifair.__version__} audits without extras: {size:.0f} MB of at most "
+        f"{MOST_MEGABYTES}"
+    )
     assert size <= MOST_MEGABYTES, size
 
 

@@ -1,4 +1,6 @@
-"""What a user of `metrifair[cli]` can do, run by `make test-install` in an environment that holds that and no more."""
+"""What a user of `metrifair[cli]` can do, run by `make test-install` in an environment that
+holds that and no more.
+"""
 
 import subprocess
 import sys
@@ -31,7 +33,9 @@ def check_commands(folder: Path) -> None:
     table.write_csv(folder / "scores.csv")
     table.write_parquet(folder / "scores.parquet")
     for ending in ("csv", "parquet"):
-        assert "sex" in call("audit", folder / f"scores.{ending}", *COLUMNS, "--json", folder / f"{ending}.json")
+        assert "sex" in call(
+            "audit", folder / f"scores.{ending}", *COLUMNS, "--json", folder / f"{ending}.json"
+        )
         call("count", folder / f"scores.{ending}", *COLUMNS, "--output", folder / f"{ending}.state")
     assert "difference" in call("compare", folder / "csv.json", folder / "parquet.json")
     call("merge", folder / "csv.state", folder / "parquet.state")
@@ -46,7 +50,9 @@ def check_commands(folder: Path) -> None:
         code=1,
     )
     page = folder / "rates.html"
-    said = call("audit", folder / "scores.csv", *COLUMNS, "--standard", "four-fifths", "--html", page)
+    said = call(
+        "audit", folder / "scores.csv", *COLUMNS, "--standard", "four-fifths", "--html", page
+    )
     assert "Four-fifths ratio" in said, said
     assert page.stat().st_size > 10_000
     check_errors(folder)
@@ -55,7 +61,9 @@ def check_commands(folder: Path) -> None:
 def check_errors(folder: Path) -> None:
     """What needs another extra names it."""
     (folder / "scores.duckdb").touch()
-    said = call("audit", f"duckdb:{folder / 'scores.duckdb'}", "--table", "scores", *COLUMNS, code=2)
+    said = call(
+        "audit", f"duckdb:{folder / 'scores.duckdb'}", "--table", "scores", *COLUMNS, code=2
+    )
     assert 'pip install "metrifair[sql]"' in said, said
     said = call("train", folder / "scores.csv", "--label", "y", "--group", "sex", code=2)
     assert 'pip install "metrifair[train]"' in said, said

@@ -1,4 +1,6 @@
-"""What a user of `metrifair[cli,sql]` can do, run by `make test-install`: audits of a table in DuckDB."""
+"""What a user of `metrifair[cli,sql]` can do, run by `make test-install`: audits of a table in
+DuckDB.
+"""
 
 import subprocess
 import sys
@@ -36,7 +38,10 @@ def main() -> None:
         with duckdb.connect(str(folder / "scores.duckdb")) as database:
             database.execute("CREATE TABLE scores AS SELECT * FROM rows")
         table = (f"duckdb:{folder / 'scores.duckdb'}", "--table", "scores")
-        shown = [call("audit", *place, *COLUMNS, "--seed", 0) for place in (table, (folder / "scores.parquet",))]
+        shown = [
+            call("audit", *place, *COLUMNS, "--seed", 0)
+            for place in (table, (folder / "scores.parquet",))
+        ]
         assert "sex" in shown[0], shown
         call("count", *table, *COLUMNS, "--output", folder / "table.state")
         call("count", folder / "scores.parquet", *COLUMNS, "--output", folder / "file.state")

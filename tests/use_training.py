@@ -24,12 +24,16 @@ def main() -> None:
     a = generator.integers(2, size=400)
     X = generator.normal(size=(400, 3)) + a[:, None]
     y = (X.sum(1) + generator.normal(size=400) > 1.5).astype(int)
-    plain, fair = (FairClassifier(s, random_state=0).fit(X, y, sensitive_features=a) for s in (0.0, 10.0))
+    plain, fair = (
+        FairClassifier(s, random_state=0).fit(X, y, sensitive_features=a) for s in (0.0, 10.0)
+    )
     gaps = [unfairness(y, model.predict_proba(X), sensitive_features=a) for model in (plain, fair)]
     assert gaps[1] < gaps[0] / 2, gaps
     found = audit(y, fair.predict_proba(X), sensitive_features=a, random_state=0)
     assert found.worst(criterion="statistical_parity").value == gaps[1]
-    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0)
+    front = frontier(
+        FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0
+    )
     assert len(front.points) == 3
     sampler = StratifiedBatchSampler(a, batch_size=50, random_state=0)
     rows = next(iter(sampler))
@@ -45,7 +49,9 @@ def main() -> None:
     missing = {}
     for name in (*metrifair.__all__, "datasets.load"):
         try:
-            metrifair.datasets.load("mortgage") if name == "datasets.load" else getattr(metrifair, name)
+            metrifair.datasets.load("mortgage") if name == "datasets.load" else getattr(
+                metrifair, name
+            )
         except metrifair.errors.MissingExtra as error:
             missing[name] = str(error)
     assert "metrifair[" in missing.pop("datasets.load")

@@ -25,7 +25,8 @@ def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
     score, age, _ = people()
     found = audit(None, score, sensitive_features={"age": age}, continuous=True, **flat(**FAST))
     (along,) = found.record.along
-    assert (along.attribute, along.within, len(along.bands)) == ("age", "everyone", 19)  # of 20, the last had 28 rows
+    # of 20, the last had 28 rows
+    assert (along.attribute, along.within, len(along.bands)) == ("age", "everyone", 19)
     assert sum(along.sizes) == 900
     assert min(along.sizes) >= 30
     edges = [float(name.strip("≤(]").split(",")[-1]) for name in along.bands[:-1]]
@@ -50,7 +51,10 @@ def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None
     table = pl.DataFrame({"p": score, "age": age, "w": weight})
     table.write_parquet(tmp_path / "s.parquet")
     options = {"score": "p", "group": "age", "continuous": True, "weight": "w", **FAST}
-    held, counted = (audit_file(tmp_path / "s.parquet", **flat(in_memory_rows=rows, **options)) for rows in (10**6, 10))
+    held, counted = (
+        audit_file(tmp_path / "s.parquet", **flat(in_memory_rows=rows, **options))
+        for rows in (10**6, 10)
+    )
     (ours,), (theirs,) = held.record.along, counted.record.along
     assert ours.bands == theirs.bands
     assert ours.selection_rates == pytest.approx(theirs.selection_rates)
@@ -58,7 +62,11 @@ def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None
         assert theirs.quantiles[share] == pytest.approx(values, abs=0.01)
     repeated = np.repeat(np.arange(3000), weight)
     (plain,) = audit(
-        None, score[repeated], sensitive_features={"age": age[repeated]}, continuous=True, **flat(**FAST)
+        None,
+        score[repeated],
+        sensitive_features={"age": age[repeated]},
+        continuous=True,
+        **flat(**FAST),
     ).record.along
     assert plain.quantiles == ours.quantiles
 
@@ -66,10 +74,17 @@ def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None
 def test_each_set_has_its_own_and_groups_have_none() -> None:
     score, age, y = people()
     found = audit(
-        y, score, sensitive_features={"age": age, "sex": y}, continuous=["age"], threshold=None, **flat(**FAST)
+        y,
+        score,
+        sensitive_features={"age": age, "sex": y},
+        continuous=["age"],
+        threshold=None,
+        **flat(**FAST),
     )
     assert [one.within for one in found.record.along] == ["everyone", "label=1", "label=0"]
     assert not any(one.selection_rates for one in found.record.along)
     assert not audit(None, score, sensitive_features=y, **flat(**FAST)).record.along
-    few = audit(None, score[:40], sensitive_features={"age": age[:40]}, continuous=True, **flat(**FAST)).record.along
+    few = audit(
+        None, score[:40], sensitive_features={"age": age[:40]}, continuous=True, **flat(**FAST)
+    ).record.along
     assert len(few[0].bands) == 2

@@ -1,4 +1,6 @@
-"""Numbers that are cut: into groups where that is asked for, into levels where there are too many values to count."""
+"""Numbers that are cut: into groups where that is asked for, into levels where there are too
+many values to count.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
-from metrifair.auditing.columns import Roles
-from metrifair.auditing.state_rows import count_file
+from metrifair import (
+    AuditOptions,
+    AuditState,
+    audit,
+    audit_file,
+    audit_table,
+    energy_dependence,
+    kolmogorov_distance,
+)
+from metrifair.auditing.sources.column_roles import Roles
+from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat
@@ -28,7 +38,10 @@ def people(n: int = 3000) -> pl.DataFrame:
 
 
 def figures(found) -> list[tuple[object, ...]]:
-    return [(one.groups, one.sizes, one.metric, pytest.approx(one.value, abs=1e-5)) for one in found.findings]
+    return [
+        (one.groups, one.sizes, one.metric, pytest.approx(one.value, abs=1e-5))
+        for one in found.findings
+    ]
 
 
 def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
@@ -36,10 +49,22 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
     table.write_parquet(tmp_path / "p.parquet")
     table.write_csv(tmp_path / "p.csv")
     columns, cuts = {"score": "p", "group": "age"}, {"age": [60, 25]}
-    held = audit(None, table["p"], sensitive_features=table.select("age"), **flat(cuts=[25, 60], **FAST))
-    assert {one.groups for one in held.findings} == {(GROUPS[0], GROUPS[1]), (GROUPS[0], GROUPS[2]), GROUPS[1:]}
-    old, young = (table.filter(way)["p"].to_numpy() for way in (pl.col("age") > 60, pl.col("age") <= 25))
-    (pair,) = [one for one in held.findings if set(one.groups) == {GROUPS[0], GROUPS[2]} and one.metric == "kolmogorov"]
+    held = audit(
+        None, table["p"], sensitive_features=table.select("age"), **flat(cuts=[25, 60], **FAST)
+    )
+    assert {one.groups for one in held.findings} == {
+        (GROUPS[0], GROUPS[1]),
+        (GROUPS[0], GROUPS[2]),
+        GROUPS[1:],
+    }
+    old, young = (
+        table.filter(way)["p"].to_numpy() for way in (pl.col("age") > 60, pl.col("age") <= 25)
+    )
+    (pair,) = [
+        one
+        for one in held.findings
+        if set(one.groups) == {GROUPS[0], GROUPS[2]} and one.metric == "kolmogorov"
+    ]
     assert pair.value == pytest.approx(kolmogorov_distance(young, old), abs=1e-12)
     assert [rate.group for rate in held.decisions[0].rates] == list(GROUPS)
     others = [
@@ -47,10 +72,15 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
         for name in ("p.parquet", "p.csv")
         for rows in (10, 10**6)
     ]
-    others += [audit_table(table, **flat(cuts=cuts, in_memory_rows=rows, **columns, **FAST)) for rows in (0, 10**6)]
+    others += [
+        audit_table(table, **flat(cuts=cuts, in_memory_rows=rows, **columns, **FAST))
+        for rows in (0, 10**6)
+    ]
     duck = duckdb.connect()
     duck.register("people", table.to_arrow())
-    others.append(audit_table(duck.table("people"), **flat(cuts=cuts, in_memory_rows=0, **columns, **FAST)))
+    others.append(
+        audit_table(duck.table("people"), **flat(cuts=cuts, in_memory_rows=0, **columns, **FAST))
+    )
     state = AuditState()
     count_file(state, tmp_path / "p.csv", Roles.from_names(**columns, cuts=cuts))
     others.append(state.audit(**flat(**FAST)))
@@ -71,7 +101,10 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
         ),
         ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),
         ({"age": ["x"]}, "the cuts of 'age' must be finite numbers, at least one, got ['x']"),
-        ({"age": [float("nan")]}, "the cuts of 'age' must be finite numbers, at least one, got [nan]"),
+        (
+            {"age": [float("nan")]},
+            "the cuts of 'age' must be finite numbers, at least one, got [nan]",
+        ),
     ],
 )
 def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
@@ -88,17 +121,27 @@ def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
 def test_names_cannot_be_cut() -> None:
     with pytest.raises(DataError, match="sex"):
         in_groups({"sex": np.array(["f", "m"])}, [25])
-    with pytest.raises(DataError, match="the group column 'sex' of the table contains String, not numbers"):
+    with pytest.raises(
+        DataError, match="the group column 'sex' of the table contains String, not numbers"
+    ):
         audit_table(
-            pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}), score="p", group="sex", options=AuditOptions(cuts=[1])
+            pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}),
+            score="p",
+            group="sex",
+            options=AuditOptions(cuts=[1]),
         )
 
 
 @pytest.mark.parametrize("place", ["held", "parquet", "csv", "polars", "duckdb"])
-def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path, monkeypatch, place: str) -> None:
-    monkeypatch.setattr("metrifair.auditing.source.MOST_LEVELS", 1000)  # names that are told apart in memory
+def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(
+    tmp_path, monkeypatch, place: str
+) -> None:
+    # names that are told apart in memory
+    monkeypatch.setattr("metrifair.auditing.sources.memory.MOST_LEVELS", 1000)
     table = people()
-    held = audit(None, table["p"], sensitive_features=table.select("income"), continuous=True, **flat(**FAST))
+    held = audit(
+        None, table["p"], sensitive_features=table.select("income"), continuous=True, **flat(**FAST)
+    )
     options = {"score": "p", "group": "income", "continuous": ["income"], **FAST}
     if place in ("held", "parquet", "csv"):
         path = tmp_path / f"s.{'parquet' if place == 'held' else place}"
@@ -107,15 +150,21 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path,
     else:
         duck = duckdb.connect()
         duck.register("people", table.to_arrow())
-        found = audit_table(table if place == "polars" else duck.table("people"), **flat(in_memory_rows=0, **options))
+        found = audit_table(
+            table if place == "polars" else duck.table("people"),
+            **flat(in_memory_rows=0, **options),
+        )
     ours, theirs = ({one.metric: one for one in one.findings} for one in (held, found))
     exact = place == "held"
-    assert theirs["kolmogorov"].value == pytest.approx(ours["kolmogorov"].value, rel=1e-9 if exact else 0.05)
+    assert theirs["kolmogorov"].value == pytest.approx(
+        ours["kolmogorov"].value, rel=1e-9 if exact else 0.05
+    )
     assert theirs["energy"].value == pytest.approx(
         energy_dependence(table["p"], table["income"]), rel=1e-9 if exact else 0.02
     )
     cut = float(theirs["kolmogorov"].groups[0].removeprefix("≤"))
-    assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)  # six digits of it
+    # six digits of it
+    assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)
     assert any("256 levels" in text for text in found.note_texts()) == (not exact)
 
 
@@ -123,11 +172,15 @@ def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:
     people().write_parquet(tmp_path / "s.parquet")
     for rows in (10, 10**6):
         with pytest.raises(DataError, match=r"the groups 'row' have .* different values"):
-            audit_file(tmp_path / "s.parquet", score="p", group="row", **flat(in_memory_rows=rows, **FAST))
+            audit_file(
+                tmp_path / "s.parquet", score="p", group="row", **flat(in_memory_rows=rows, **FAST)
+            )
 
 
 def test_numbers_written_with_trailing_zeros_are_numbers(tmp_path) -> None:
     shares = [f"{value:.2f}" for value in np.linspace(0, 1, 60)]
     pl.DataFrame({"p": np.linspace(0, 1, 60), "share": shares}).write_csv(tmp_path / "s.csv")
-    found = audit_file(tmp_path / "s.csv", score="p", group="share", **flat(continuous=["share"], **FAST))
+    found = audit_file(
+        tmp_path / "s.csv", score="p", group="share", **flat(continuous=["share"], **FAST)
+    )
     assert found.findings[0].cuts

@@ -1,4 +1,6 @@
-"""Rates of decisions equal fairlearn's, with 2-5 groups and weights; the four-fifths ratio equals exact fractions."""
+"""Rates of decisions equal fairlearn's, with 2-5 groups and weights; the four-fifths ratio
+equals exact fractions.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,12 @@ def frame(table: dict[str, np.ndarray], *, weighted: bool) -> fl.MetricFrame:
 
 
 def decisions(table: dict[str, np.ndarray], **options: Any) -> Decisions:
-    found = flat_audit(table["score"], sensitive_features=table["group"], y_true=table["label"], **{**QUICK, **options})
+    found = flat_audit(
+        table["score"],
+        sensitive_features=table["group"],
+        y_true=table["label"],
+        **{**QUICK, **options},
+    )
     return found.decisions[0]
 
 
@@ -69,7 +76,9 @@ def test_every_number_is_fairlearns(weighted: bool, table: dict[str, np.ndarray]
     ours, theirs = decisions(table, **weights), frame(table, weighted=weighted)
     for rate in ours.rates:
         row = theirs.by_group.loc[int(rate.group)]
-        assert {name: getattr(rate, name) for name in row.index} == pytest.approx(row.to_dict(), abs=1e-12)
+        assert {name: getattr(rate, name) for name in row.index} == pytest.approx(
+            row.to_dict(), abs=1e-12
+        )
         assert rate.size == (table["group"] == int(rate.group)).sum()
     shared = {
         "y_true": table["label"],
@@ -77,14 +86,20 @@ def test_every_number_is_fairlearns(weighted: bool, table: dict[str, np.ndarray]
         "sensitive_features": table["group"],
         **weights,
     }
-    assert ours.selection_difference == pytest.approx(fl.demographic_parity_difference(**shared), abs=1e-12)
+    assert ours.selection_difference == pytest.approx(
+        fl.demographic_parity_difference(**shared), abs=1e-12
+    )
     if ours.selection_ratio is not None:
-        assert ours.selection_ratio == pytest.approx(fl.demographic_parity_ratio(**shared), abs=1e-12)
+        assert ours.selection_ratio == pytest.approx(
+            fl.demographic_parity_ratio(**shared), abs=1e-12
+        )
     assert ours.true_positive_difference is not None
     assert ours.false_positive_difference is not None
     odds = max(ours.true_positive_difference, ours.false_positive_difference)
     assert odds == pytest.approx(fl.equalized_odds_difference(**shared), abs=1e-12)
-    assert ours.true_positive_difference == pytest.approx(fl.equal_opportunity_difference(**shared), abs=1e-12)
+    assert ours.true_positive_difference == pytest.approx(
+        fl.equal_opportunity_difference(**shared), abs=1e-12
+    )
     assert ours.accuracy_difference == pytest.approx(theirs.difference()["accuracy"], abs=1e-12)
 
 
@@ -111,7 +126,10 @@ def test_a_rate_that_no_sample_shows_is_none_and_no_part_of_the_difference() -> 
         criteria="statistical_parity",
         **QUICK,
     ).decisions[0]
-    assert [(rate.true_positive_rate, rate.false_positive_rate) for rate in found.rates] == [(None, 0.5), (0.5, 1.0)]
+    assert [(rate.true_positive_rate, rate.false_positive_rate) for rate in found.rates] == [
+        (None, 0.5),
+        (0.5, 1.0),
+    ]
     assert (found.true_positive_difference, found.false_positive_difference) == (0.0, 0.5)
 
 
@@ -143,16 +161,30 @@ def test_rates_of_continuous_scores_are_left_out() -> None:
     silent = flat_audit(margins, sensitive_features=groups, **QUICK)
     assert not silent.decisions
     assert "threshold=..." in silent.note_texts()[0]
-    assert flat_audit(margins, sensitive_features=groups, threshold=1.0, **QUICK).decisions[0].selection_ratio == 0.0
+    assert (
+        flat_audit(margins, sensitive_features=groups, threshold=1.0, **QUICK)
+        .decisions[0]
+        .selection_ratio
+        == 0.0
+    )
     given = flat_audit(margins, sensitive_features=groups, threshold=0.5, **QUICK)
     assert given.decisions[0].threshold == 0.5
     assert not any("threshold" in text for text in given.note_texts())
-    assert flat_audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold == 0.5
-    assert not flat_audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK).decisions
+    assert (
+        flat_audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold
+        == 0.5
+    )
+    assert not flat_audit(
+        [0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK
+    ).decisions
     for asked in ("auto", 0.3, 1.0):  # decisions themselves
-        given = flat_audit([0, 1, 1, 1], sensitive_features=groups, threshold=asked, **QUICK).decisions[0]
+        given = flat_audit(
+            [0, 1, 1, 1], sensitive_features=groups, threshold=asked, **QUICK
+        ).decisions[0]
         assert (given.selection_ratio, given.selected_by) == (0.5, "decisions")
-    unasked = flat_audit([0, 1, 1, 1], sensitive_features=groups, y_true=[0, 1, 0, 1], threshold=None, **QUICK)
+    unasked = flat_audit(
+        [0, 1, 1, 1], sensitive_features=groups, y_true=[0, 1, 0, 1], threshold=None, **QUICK
+    )
     assert not unasked.decisions
     assert unasked.record.by_group[0].groups[0].log_loss is None  # no probabilities all the same
     nobody = flat_audit([0, 1, 1, 1], sensitive_features=groups, threshold=2, **QUICK).decisions[0]
@@ -174,5 +206,7 @@ def test_two_columns_are_the_same_probabilities_whatever_labels_occur() -> None:
     expected = [rate.selection_rate for rate in flat_audit(share, **options).decisions[0].rates]
     for label in (0, 1):
         both = np.stack([1 - share, share], axis=1)
-        found = flat_audit(both, y_true=np.full(50, label), criteria="statistical_parity", **options).decisions[0]
+        found = flat_audit(
+            both, y_true=np.full(50, label), criteria="statistical_parity", **options
+        ).decisions[0]
         assert [rate.selection_rate for rate in found.rates] == expected

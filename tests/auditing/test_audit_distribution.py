@@ -1,4 +1,6 @@
-"""Two samples against the metrics, for every metric; bins keep distribution functions; resamples keep counts."""
+"""Two samples against the metrics, for every metric; bins keep distribution functions;
+resamples keep counts.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,15 @@ from hypothesis import strategies as st
 from twosamples import two_samples
 
 from metrifair import distances
-from metrifair.auditing.distribution import (
-    TwoSamples,
-    bin_means,
-    bins,
-    count_cells,
-    count_rows,
+from metrifair.auditing.measure.counted_scores import count_cells, count_rows, representative_rows
+from metrifair.auditing.measure.plug_in import (
     largest_gap,
-    merge_bins,
     plug_in_distances,
-    representative_rows,
     unbiased_distance,
     witness_utility,
 )
-from metrifair.auditing.resampling import Rows, merge_scores
+from metrifair.auditing.measure.resampling import Rows, merge_scores
+from metrifair.auditing.measure.two_samples import TwoSamples, bin_means, bins, merge_bins
 from metrifair.metrics.distances import energy_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
@@ -33,7 +30,9 @@ WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=
 
 def both(u: list[float], v: list[float], weights: list[float] | None = None) -> TwoSamples:
     on_left = np.arange(len(u) + len(v)) < len(u)
-    return two_samples(np.array([*u, *v], dtype=float), on_left, None if weights is None else np.array(weights))
+    return two_samples(
+        np.array([*u, *v], dtype=float), on_left, None if weights is None else np.array(weights)
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,11 +46,15 @@ def test_every_metric_of_two_samples_is_that_of_the_samples(u: list[float], v: l
 
 @settings(max_examples=40, deadline=None)
 @given(u=WEIGHTED, v=WEIGHTED)
-def test_weights_count_as_in_the_metrics(u: list[tuple[int, float]], v: list[tuple[int, float]]) -> None:
+def test_weights_count_as_in_the_metrics(
+    u: list[tuple[int, float]], v: list[tuple[int, float]]
+) -> None:
     (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
     found = plug_in_distances(*both(list(x), list(y), [*a, *b]), list(METRICS))
     expected = distances(x, y, list(METRICS), u_weights=a, v_weights=b)
-    assert {name: float(value) for name, value in found.items()} == pytest.approx(expected, abs=1e-12)
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,12 +65,18 @@ def test_the_utility_of_two_samples_is_the_witness_of_the_samples(
     (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
     found = both(list(x), list(y), [*a, *b])
     for metric in METRICS:
-        ours, theirs = witness_utility(metric, found), witness(x, y, metric=metric, u_weights=a, v_weights=b)
+        ours, theirs = (
+            witness_utility(metric, found),
+            witness(x, y, metric=metric, u_weights=a, v_weights=b),
+        )
         means = [np.average(ours(side), weights=weights) for side, weights in ((x, a), (y, b))]
         assert ours.expected == pytest.approx(means, abs=1e-9)
-        # Rounding may decide between utilities that are as good; who gains, only between two equal gaps of Kolmogorov.
+        # Rounding may decide between utilities that are as good; who gains, only between two equal
+        # gaps of Kolmogorov.
         gain = abs if metric == "kolmogorov" else float
-        assert gain(np.subtract(*ours.expected)) == pytest.approx(gain(np.subtract(*theirs.expected)), abs=1e-7)
+        assert gain(np.subtract(*ours.expected)) == pytest.approx(
+            gain(np.subtract(*theirs.expected)), abs=1e-7
+        )
 
 
 @settings(max_examples=40, deadline=None)
@@ -98,7 +107,10 @@ def test_many_resamples_at_once_are_each_what_they_are_alone() -> None:
 @pytest.mark.parametrize("most", [2, 7, 50])
 def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
     generator = np.random.default_rng(1)
-    found = both(generator.normal(size=80).round(1).tolist(), generator.normal(0.5, size=40).round(1).tolist())
+    found = both(
+        generator.normal(size=80).round(1).tolist(),
+        generator.normal(0.5, size=40).round(1).tolist(),
+    )
     few = merge_bins(found, bins(found, most))
     assert len(few.values) <= most
     at = np.searchsorted(found.values, few.values)
@@ -112,7 +124,9 @@ def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
 
 def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
     found = both([1.0, 2.0, 3.0], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0])
-    rows = Rows.single(np.array([0, 1, 2, 3]), np.array([1.0, 2.0, 3.0, 0.0]), np.array([0.0, 4.0, 0.0, 5.0]))
+    rows = Rows.single(
+        np.array([0, 1, 2, 3]), np.array([1.0, 2.0, 3.0, 0.0]), np.array([0.0, 4.0, 0.0, 5.0])
+    )
     same, same_rows = merge_scores(found, rows, 4)
     assert all(np.array_equal(a, b) for a, b in zip(same, found, strict=True))
     assert same_rows is not None
@@ -120,7 +134,9 @@ def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
     few, few_rows = merge_scores(found, rows, 2)
     assert few_rows is not None
     for side, share in zip((few.left, few.right), few_rows[1:3], strict=True):
-        np.testing.assert_allclose(np.bincount(few_rows.place, share, len(few.values)), side / side.sum())
+        np.testing.assert_allclose(
+            np.bincount(few_rows.place, share, len(few.values)), side / side.sum()
+        )
 
 
 def test_the_largest_gap_is_the_kolmogorov_distance() -> None:
@@ -128,11 +144,15 @@ def test_the_largest_gap_is_the_kolmogorov_distance() -> None:
     u, v = generator.normal(size=50).round(1), generator.normal(0.3, size=70).round(1)
     gap = largest_gap(both(u.tolist(), v.tolist()))
     assert gap.shares == ((u <= gap.score).mean(), (v <= gap.score).mean())
-    assert abs(gap.shares[0] - gap.shares[1]) == pytest.approx(distances(u, v, ["kolmogorov"])["kolmogorov"])
+    assert abs(gap.shares[0] - gap.shares[1]) == pytest.approx(
+        distances(u, v, ["kolmogorov"])["kolmogorov"]
+    )
 
 
 def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
-    """Distances that are integrals are dominated by a few scores: they need bins of their own, at their means."""
+    """Distances that are integrals are dominated by a few scores: they need bins of their own,
+    at their means.
+    """
     generator = np.random.default_rng(5)
     scores = np.exp(4 * generator.standard_normal(20_000)) * np.repeat([1.0, 1.2], 10_000)
     found = two_samples(scores, np.arange(20_000) < 10_000)
@@ -140,7 +160,9 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
     means, few = bin_means(found, bin_index), merge_bins(found, bin_index)
     assert (np.diff(means) > 0).all()
     for fine, coarse in zip(found[1:], few[1:], strict=True):
-        assert coarse @ means / coarse.sum() == pytest.approx(fine @ found.values / fine.sum(), rel=0.02)
+        assert coarse @ means / coarse.sum() == pytest.approx(
+            fine @ found.values / fine.sum(), rel=0.02
+        )
     exact = plug_in_distances(*found, ["wasserstein", "energy"])
     binned = plug_in_distances(means, few.left, few.right, ["wasserstein", "energy"])
     for metric, value in exact.items():
@@ -150,13 +172,19 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
 def test_no_distance_is_beyond_its_largest_value() -> None:
     """Shares that are added up exceed 1 in their last digits; counts do not."""
     for size in range(3, 200):
-        found = TwoSamples(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
+        found = TwoSamples(
+            np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size)
+        )
         assert plug_in_distances(*found, ["kolmogorov"])["kolmogorov"] == 1.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("chosen", [[0], [1, 4], [0, 1, 2, 3, 4, 5], list(range(90)), list(range(200))])
-def test_rows_in_memory_and_cells_of_a_file_are_one_container(chosen: list[int], weighted: bool) -> None:
+@pytest.mark.parametrize(
+    "chosen", [[0], [1, 4], [0, 1, 2, 3, 4, 5], list(range(90)), list(range(200))]
+)
+def test_rows_in_memory_and_cells_of_a_file_are_one_container(
+    chosen: list[int], weighted: bool
+) -> None:
     """The same rows, held one by one or counted by cell: some cells, most of them, and all."""
     generator = np.random.default_rng(7)
     score, cell = generator.integers(0, 9, 3000) / 8, generator.integers(0, 200, 3000)

@@ -18,8 +18,9 @@ from test_audit_file import check_equal
 from test_audit_table import QUICKER, incomplete
 
 from metrifair import AuditState, DataError, audit_file, audit_table
-from metrifair.auditing.connections import open_table
+from metrifair.auditing.sources.connections import open_table
 from tests.flat_options import flat
+from tests.programs import require_postgresql
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ASK = {"score": "p", "group": ["sex", "region"], "label": "y", "weight": "w", **QUICKER}
@@ -43,25 +44,31 @@ def scores(tmp_path_factory):
 
 def check_table(made, scores):
     held = audit_file(scores, **flat(**ASK))
-    assert [one.value for one in audit_table(made, **flat(**ASK)).findings] == [one.value for one in held.findings]
+    assert [one.value for one in audit_table(made, **flat(**ASK)).findings] == [
+        one.value for one in held.findings
+    ]
     check_equal(audit_table(made, **flat(in_memory_rows=10, **ASK)), held, located=False)
 
 
 @pytest.fixture(scope="module")
 def postgres(scores):
     """The port of a server with the table, of which nothing is left afterwards."""
-    pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed (ibis-framework[postgres])")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        pytest.skip("PostgreSQL is not installed; Debian has it as postgresql")
+    pytest.importorskip(
+        "psycopg", reason="the driver of PostgreSQL is not installed (ibis-framework[postgres])"
+    )
+    programs = require_postgresql()
     root = os.geteuid() == 0
-    folder = Path("/tmp") / f"metrifair-postgres-{os.getpid()}"  # the server's user must be able to enter it
+    # the server's user must be able to enter it
+    folder = Path("/tmp") / f"metrifair-postgres-{os.getpid()}"
     port = 20_000 + os.getpid() % 20_000
 
     def run(program, *arguments):
         as_user = ["runuser", "-u", "postgres", "--"] if root else []
         subprocess.run(
-            [*as_user, str(found[-1].with_name(program)), *arguments], cwd="/", check=True, capture_output=True
+            [*as_user, str(programs / program), *arguments],
+            cwd="/",
+            check=True,
+            capture_output=True,
         )
 
     folder.mkdir(mode=0o700)
@@ -71,14 +78,25 @@ def postgres(scores):
             shutil.chown(folder, "postgres")
             shutil.chown(folder / "password", "postgres")
         data = str(folder / "data")
-        run("initdb", "-D", data, "-U", "me", "-A", "scram-sha-256", "--pwfile", str(folder / "password"))
+        run(
+            "initdb",
+            "-D",
+            data,
+            "-U",
+            "me",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            str(folder / "password"),
+        )
         options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
         run("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
         try:
             _filled(port, scores)
             yield port
         finally:
-            with warnings.catch_warnings():  # Ibis leaves its connections to the garbage collector, which complains
+            # Ibis leaves its connections to the garbage collector, which complains
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 gc.collect()
             run("pg_ctl", "-D", data, "-m", "immediate", "stop")
@@ -93,7 +111,9 @@ def address(port):
 def connection(port):
     import psycopg  # noqa: PLC0415
 
-    return psycopg.connect(host="127.0.0.1", port=port, user="me", password=PASSWORD, dbname="postgres")
+    return psycopg.connect(
+        host="127.0.0.1", port=port, user="me", password=PASSWORD, dbname="postgres"
+    )
 
 
 def _filled(port, scores):
@@ -114,25 +134,55 @@ def test_postgresql_finds_what_audit_file_finds(postgres, scores):
 
 
 @pytest.mark.parametrize(
-    "ask", [UNWEIGHTED, UNWEIGHTED | {"score": "precise"}, UNWEIGHTED | {"score": "decision"}], ids=str
+    "ask",
+    [UNWEIGHTED, UNWEIGHTED | {"score": "precise"}, UNWEIGHTED | {"score": "decision"}],
+    ids=str,
 )
 def test_postgresql_counts_without_weights(postgres, ask, tmp_path):
-    """PostgreSQL's sums of integers are decimals; a table may have columns of any type that the audit does not need."""
+    """PostgreSQL's sums of integers are decimals; a table may have columns of any type that the
+    audit does not need.
+    """
     with connection(postgres) as server:
-        rows = server.execute("SELECT sex, region, y, p, precise::float8, decision::int FROM typed").fetchall()
+        rows = server.execute(
+            "SELECT sex, region, y, p, precise::float8, decision::int FROM typed"
+        ).fetchall()
     pl.DataFrame(
-        rows, ["sex", "region", "y", "p", "precise", "decision"], orient="row", infer_schema_length=None
+        rows,
+        ["sex", "region", "y", "p", "precise", "decision"],
+        orient="row",
+        infer_schema_length=None,
     ).write_parquet(tmp_path / "p.parquet")
     held = audit_file(tmp_path / "p.parquet", **flat(**ask))
     table = open_table(address(postgres), "typed")
-    assert [one.value for one in audit_table(table, **flat(**ask)).findings] == [one.value for one in held.findings]
+    assert [one.value for one in audit_table(table, **flat(**ask)).findings] == [
+        one.value for one in held.findings
+    ]
     check_equal(audit_table(table, **flat(in_memory_rows=10, **ask)), held, located=False)
+
+
+@pytest.mark.parametrize("limit", [10, 10_000])
+def test_postgresql_decimals_longer_than_those_of_data_frames_are_scores(postgres, limit):
+    """numeric(40,5): one column is cast to floating-point numbers, as a score or a weight;
+    names must stay names.
+    """
+    table = open_table(address(postgres), "typed")
+    ask = UNWEIGHTED | {"in_memory_rows": limit}
+    wide = audit_table(table, **flat(**ask | {"score": "wide"}))
+    precise = audit_table(table, **flat(**ask | {"score": "precise"}))
+    assert [one.value for one in wide.findings] == [one.value for one in precise.findings]
+    assert audit_table(table, **flat(**ask | {"weight": "wide"})).findings
+    with pytest.raises(
+        DataError, match=r"'wide' of the table .* more than 38 digits; cast it to text in a query"
+    ):
+        audit_table(table, **flat(**ask | {"group": "wide"}))
 
 
 def test_postgresql_is_counted_by_the_command(postgres, scores, tmp_path):
     ask = ["--score", "p", "--group", "sex", "--label", "y", "--output"]
     states = [tmp_path / "table.state", tmp_path / "file.state"]
-    for source, state in zip(([address(postgres), "--table", "typed"], [scores]), states, strict=True):
+    for source, state in zip(
+        ([address(postgres), "--table", "typed"], [scores]), states, strict=True
+    ):
         command = [sys.executable, "-m", "metrifair", "count", *map(str, source), *ask, str(state)]
         subprocess.run(command, capture_output=True, check=True)
     table, file = (AuditState.load(state).audit(random_state=0) for state in states)
@@ -152,7 +202,9 @@ def test_postgresql_never_shows_the_password(postgres, wrong):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert not [one for one in (secret, PASSWORD, "wr0ng@one", url) if one in done.stdout + done.stderr]
+    assert not [
+        one for one in (secret, PASSWORD, "wr0ng@one", url) if one in done.stdout + done.stderr
+    ]
 
 
 @pytest.mark.slow
@@ -160,7 +212,11 @@ def test_spark_finds_what_audit_file_finds(scores):
     sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs java, which is not installed")
-    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        sql.SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
     with contextlib.closing(session) if hasattr(session, "close") else contextlib.nullcontext():
         check_table(session.read.parquet(str(scores)), scores)
         session.stop()

@@ -44,9 +44,13 @@ def test_equal_losses_are_ties_whatever_their_last_digits(loss: str) -> None:
         wrong = np.where(label == 1, 100 - p, p)
         exact = kolmogorov(wrong[group == 0], wrong[group == 1])
         options: dict[str, Any] = {"sensitive_features": group, "loss": loss}
-        found = audit(label, p / 100, criteria="risk_parity", metrics="kolmogorov", **flat(**options, **QUICK))
+        found = audit(
+            label, p / 100, criteria="risk_parity", metrics="kolmogorov", **flat(**options, **QUICK)
+        )
         assert found.worst().value == pytest.approx(exact, abs=1e-12)
-        assert unfairness(label, p / 100, criterion="risk_parity", **options) == pytest.approx(exact, abs=1e-12)
+        assert unfairness(label, p / 100, criterion="risk_parity", **options) == pytest.approx(
+            exact, abs=1e-12
+        )
 
 
 def test_losses_that_differ_are_no_ties() -> None:
@@ -86,9 +90,18 @@ def test_weighted_audits_do_not_depend_on_the_order_of_rows(weights: float) -> N
     weight = weights * generator.choice([0.1, 0.3, 0.7, 1.9], 400)
     records = []
     for order in (np.arange(400), generator.permutation(400)):
-        options = {"sensitive_features": group[order], "y_true": label[order] > 0, "sample_weight": weight[order]}
+        options = {
+            "sensitive_features": group[order],
+            "y_true": label[order] > 0,
+            "sample_weight": weight[order],
+        }
         criteria = ["statistical_parity", "equal_opportunity", "risk_parity"]
-        more: dict[str, Any] = {"criteria": criteria, "loss": "log_loss", "resamples": 40, "random_state": 0}
+        more: dict[str, Any] = {
+            "criteria": criteria,
+            "loss": "log_loss",
+            "resamples": 40,
+            "random_state": 0,
+        }
         records.append(flat_audit(score[order], **options, **more).record)
     assert records[0] == records[1]
     assert all(one.interval is not None for one in records[0].findings)
@@ -96,13 +109,22 @@ def test_weighted_audits_do_not_depend_on_the_order_of_rows(weights: float) -> N
 
 @pytest.mark.parametrize("largest", [np.finfo(float).max, np.finfo(float).max / 3, 1e300])
 @pytest.mark.parametrize("lowest", [0.0, -0.4])
-def test_scores_near_the_largest_numbers_give_finite_figures(largest: float, lowest: float, tmp_path: Path) -> None:
+def test_scores_near_the_largest_numbers_give_finite_figures(
+    largest: float, lowest: float, tmp_path: Path
+) -> None:
     generator = np.random.default_rng(3)
     share, group, label = generator.uniform(lowest, 0.55, 80), *generator.integers(0, 2, (2, 80))
     metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation"]
-    options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "metrics": metrics, "random_state": 0}
+    options: dict[str, Any] = {
+        "sensitive_features": group,
+        "y_true": label,
+        "metrics": metrics,
+        "random_state": 0,
+    }
     plain = flat_audit(share, threshold=0.1, resamples=40, permutations=19, **options)
-    found = flat_audit(share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options)
+    found = flat_audit(
+        share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options
+    )
     assert found.decisions[0].rates == plain.decisions[0].rates
     degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
     for one, other in zip(found.findings, plain.findings, strict=True):

@@ -1,4 +1,6 @@
-"""Files that cannot be audited: one sentence that names what is wrong, and nothing of polars' own."""
+"""Files that cannot be audited: one sentence that names what is wrong, and nothing of polars'
+own.
+"""
 
 import gzip
 import io
@@ -13,7 +15,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, ReadOptions, audit_file
-from metrifair.auditing.files import _column_remedy
+from metrifair.auditing.sources.file_tables import _column_remedy
 from tests.flat_options import flat
 
 STREAMED = {"in_memory_rows": 1}
@@ -36,7 +38,10 @@ def good(tmp_path):
 
 
 def test_several_files_are_named_by_a_pattern(good):
-    refused([good, good], r"path must be the path of a file, got a list; .* pattern such as 'scores-\*.csv'")
+    refused(
+        [good, good],
+        r"path must be the path of a file, got a list; .* pattern such as 'scores-\*.csv'",
+    )
     refused(None, "got a NoneType")
 
 
@@ -62,7 +67,10 @@ def test_a_missing_column_is_named_and_the_others_are_listed(role, options, good
     [
         ("", "is empty"),
         ("p,sex\n", "has no rows"),
-        ("p;sex\n0.1;f\n0.2;m\n", r"pass reading=ReadOptions\(separator=';'\) if .* its only column is 'p;sex'"),
+        (
+            "p;sex\n0.1;f\n0.2;m\n",
+            r"pass reading=ReadOptions\(separator=';'\) if .* its only column is 'p;sex'",
+        ),
         ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' must contain numbers, got 'high'"),
         ("p,sex\n0.1,f\n0.2,f\n0.3,f\n", "at least two groups, got 1"),
         ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "contains an infinite value"),
@@ -100,7 +108,11 @@ def test_junk_and_damaged_files(ending, tmp_path):
 @pytest.mark.parametrize("how", [{}, STREAMED])
 @pytest.mark.parametrize(
     ("weight", "match"),
-    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' must contain numbers, got 'heavy'")],
+    [
+        ("-1", "not negative"),
+        ("inf", "finite"),
+        ("heavy", "weight column 'w' must contain numbers, got 'heavy'"),
+    ],
 )
 def test_weights_that_are_none(weight, match, how, tmp_path):
     (tmp_path / "weights.csv").write_text(GOOD.replace("f,1,2", f"f,1,{weight}"))
@@ -108,7 +120,9 @@ def test_weights_that_are_none(weight, match, how, tmp_path):
 
 
 def test_columns_that_hold_no_numbers(tmp_path):
-    frame = pl.DataFrame({"p": ["2020-01-01", "2020-01-02"], "sex": ["f", "m"]}).with_columns(pl.col("p").str.to_date())
+    frame = pl.DataFrame({"p": ["2020-01-01", "2020-01-02"], "sex": ["f", "m"]}).with_columns(
+        pl.col("p").str.to_date()
+    )
     frame.write_parquet(tmp_path / "dates.parquet")
     refused(tmp_path / "dates.parquet", "score column 'p' must contain numbers, got '2020-01-01'")
     pl.DataFrame({"p": ["0.1", "much"], "sex": ["f", "m"]}).write_parquet(tmp_path / "text.parquet")
@@ -133,7 +147,11 @@ def test_paths_that_lead_nowhere(tmp_path, good):
     refused(good, "format must be one of", format="word")
     assert (
         audit_file(
-            tmp_path / "scores", score="p", group="sex", random_state=0, reading=ReadOptions(format="csv")
+            tmp_path / "scores",
+            score="p",
+            group="sex",
+            random_state=0,
+            reading=ReadOptions(format="csv"),
         ).record.rows
         == 4
     )
@@ -168,9 +186,13 @@ def test_files_of_a_pattern_that_do_not_go_together(tmp_path, good):
 @pytest.mark.parametrize("how", [{}, STREAMED])
 def test_a_column_may_change_its_type_between_files(how, tmp_path):
     pl.DataFrame({"p": [0.5, 0.25, 0.1], "sex": [1, 2, 1]}).write_parquet(tmp_path / "a.parquet")
-    frame = pl.DataFrame({"p": [0.5, 0.75, 0.1], "sex": ["1", "2", "2"]}, schema={"p": pl.Float32, "sex": pl.String})
+    frame = pl.DataFrame(
+        {"p": [0.5, 0.75, 0.1], "sex": ["1", "2", "2"]}, schema={"p": pl.Float32, "sex": pl.String}
+    )
     frame.write_parquet(tmp_path / "b.parquet")
-    found = audit_file(tmp_path / "*.parquet", score="p", group="sex", random_state=0, **flat(**how))
+    found = audit_file(
+        tmp_path / "*.parquet", score="p", group="sex", random_state=0, **flat(**how)
+    )
     assert found.worst().groups == ("1", "2")
     assert found.worst().sizes == (3, 3)
 
@@ -178,7 +200,6 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"precision": -1.0}, "precision must be a finite number, at least 0, got -1.0"),
         ({"group": []}, "group must name at least one column"),
         ({"score": 5}, "score must be a name, or a sequence of names, got 5"),
         ({"score": [5]}, r"score must be a name, or a sequence of names, got \[5\]"),
@@ -203,9 +224,13 @@ def test_options_that_cannot_be_met(options, match, good):
     refused(good, match, **options)
 
 
-@pytest.mark.parametrize("names", [np.array, pl.Series, pd.Index, tuple], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "names", [np.array, pl.Series, pd.Index, tuple], ids=lambda one: one.__name__
+)
 def test_columns_are_named_by_whatever_holds_names(names, good):
-    found = audit_file(good, score=names(["p"]), group=names(["sex"]), metrics=names(["energy"]), random_state=0)
+    found = audit_file(
+        good, score=names(["p"]), group=names(["sex"]), metrics=names(["energy"]), random_state=0
+    )
     assert [one.metric for one in found.findings] == ["energy"]
     assert found.provenance.columns["group"] == ("sex",)
 
@@ -218,13 +243,19 @@ def test_standard_input_that_is_empty(monkeypatch):
 def test_names_with_wildcards_are_names_where_the_file_exists(tmp_path):
     (tmp_path / "scores[1].csv").write_text(GOOD)
     (tmp_path / "scores1.csv").write_text("other,columns\n1,2\n")
-    assert audit_file(tmp_path / "scores[1].csv", score="p", group="sex", random_state=0).record.rows == 4
+    assert (
+        audit_file(tmp_path / "scores[1].csv", score="p", group="sex", random_state=0).record.rows
+        == 4
+    )
 
 
 def test_compressed_text(tmp_path):
     with gzip.open(tmp_path / "scores.csv.gz", "wt") as stream:
         stream.write(GOOD)
-    assert audit_file(tmp_path / "scores.csv.gz", score="p", group="sex", random_state=0).record.rows == 4
+    assert (
+        audit_file(tmp_path / "scores.csv.gz", score="p", group="sex", random_state=0).record.rows
+        == 4
+    )
 
 
 @pytest.mark.parametrize("damage", ["cut short", "garbled"])
@@ -242,10 +273,15 @@ def test_a_column_of_ids_is_refused_while_it_is_read(
     """Before its values are listed: to name and sort a million took 20 s."""
     ids = pl.Series([f"id {number}" for number in range(30_000)])
     pl.DataFrame({"p": np.linspace(0, 1, 30_000), "g": ids}).write_parquet(tmp_path / "ids.parquet")
-    monkeypatch.setattr(pl.Series, "to_list", lambda column: pytest.fail(f"listed {len(column)} values"))
+    monkeypatch.setattr(
+        pl.Series, "to_list", lambda column: pytest.fail(f"listed {len(column)} values")
+    )
     with pytest.raises(DataError, match=r"have \d+,000 or more different values"):
         audit_file(
-            tmp_path / "ids.parquet", score="p", group="g", options=AuditOptions(in_memory_rows=10**6 if held else 0)
+            tmp_path / "ids.parquet",
+            score="p",
+            group="g",
+            options=AuditOptions(in_memory_rows=10**6 if held else 0),
         )
 
 

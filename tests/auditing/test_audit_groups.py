@@ -1,14 +1,16 @@
-"""How many groups an audit compares: a column picked by mistake is refused at once, many real groups are not."""
+"""How many groups an audit compares: a column picked by mistake is refused at once, many real
+groups are not.
+"""
 
 import numpy as np
 import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, audit, audit_file, distances
-from metrifair.auditing import distribution, resampling
-from metrifair.auditing.distribution import TwoSamples
+from metrifair.auditing.measure import one_against_rest, resampling
+from metrifair.auditing.measure.permutation_tests import permutation_p_values
+from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
-from metrifair.auditing.resampling import permutation_p_values
 from metrifair.problem.cells import Attribute
 from tests.flat_options import flat
 
@@ -29,7 +31,9 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
     frame = pl.DataFrame({"p": score, "id": [kind(one) for one in group]})
     frame.write_parquet(tmp_path / "scores.parquet")
     with pytest.raises(DataError) as caught:
-        audit_file(tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how))
+        audit_file(
+            tmp_path / "scores.parquet", score="p", group="id", **flat(continuous=False, **how)
+        )
     text = str(caught.value)
     assert text.startswith("the groups 'id' have 2,500 ")
     most = MOST_LEVELS if how else 2500
@@ -59,61 +63,90 @@ def test_where_the_limits_are(groups, samples, most, allowed):
 
 
 def test_nobody_is_told_to_insist_on_more_groups_than_possible():
-    with pytest.raises(DataError, match=r"pass options=AuditOptions\(cuts=...\) to make groups of a number$"):
+    with pytest.raises(
+        DataError, match=r"pass options=AuditOptions\(cuts=...\) to make groups of a number$"
+    ):
         check_attribute(Attribute("number", tuple(range(MOST_LEVELS + 1))), 10**6)
 
 
 @pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
 def test_a_limit_that_is_none_is_refused(tmp_path, most):
     with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
-        audit(None, [0.1, 0.9], sensitive_features=["a", "b"], options=AuditOptions(max_groups=most))
+        audit(
+            None, [0.1, 0.9], sensitive_features=["a", "b"], options=AuditOptions(max_groups=most)
+        )
     (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
     with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
-        audit_file(tmp_path / "s.csv", score="p", group="g", options=AuditOptions(max_groups=most, in_memory_rows=1))
+        audit_file(
+            tmp_path / "s.csv",
+            score="p",
+            group="g",
+            options=AuditOptions(max_groups=most, in_memory_rows=1),
+        )
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED], ids=["held", "counted"])
 def test_whoever_insists_gets_every_group(tmp_path, how):
     score, group = many(40, 60)
     pl.DataFrame({"p": score, "g": group}).write_parquet(tmp_path / "s.parquet")
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", **flat(max_groups=40, **PLAIN, **how))
+    found = audit_file(
+        tmp_path / "s.parquet", score="p", group="g", **flat(max_groups=40, **PLAIN, **how)
+    )
     assert len(found.findings) == 3 * 40
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weights"])
 def test_many_groups_each_against_the_rest_are_counted_exactly(tmp_path, weighted):
-    """Small groups of a file too large to hold: their rows are held in the end, and every distance is the plain one."""
+    """Small groups of a file too large to hold: their rows are held in the end, and every
+    distance is the plain one.
+    """
     score, group = many(120, 3000, seed=1)
     weight = np.random.default_rng(2).integers(1, 5, 3000).astype(float)
     pl.DataFrame({"p": score, "g": group, "w": weight}).write_parquet(tmp_path / "s.parquet")
     metrics = ["kolmogorov", "wasserstein", "energy", "lp", "total_variation"]
     more = {"weight": "w"} if weighted else {}
     plain = {**more, **PLAIN, **STREAMED, "continuous": False}
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **flat(**plain))
+    found = audit_file(
+        tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **flat(**plain)
+    )
     assert len(found.findings) == 120 * len(metrics)
     for one in found.findings[:: 7 * len(metrics)]:
         own = group == int(one.groups[0])
         weights = {"u_weights": weight[own], "v_weights": weight[~own]} if weighted else {}
         exact = distances(score[own], score[~own], metrics, **weights)
         for metric in metrics:
-            (value,) = [f.value for f in found.findings if f.groups == one.groups and f.metric == metric]
-            assert value == pytest.approx(exact[metric], abs=2e-5 if metric != "kolmogorov" else 1e-12)
+            (value,) = [
+                f.value for f in found.findings if f.groups == one.groups and f.metric == metric
+            ]
+            assert value == pytest.approx(
+                exact[metric], abs=2e-5 if metric != "kolmogorov" else 1e-12
+            )
 
 
 def test_a_small_side_of_very_many_samples_has_uniform_p_values():
-    """It is dealt by shuffling: under one distribution, p-values of 200 audits are spread evenly."""
+    """It is dealt by shuffling: under one distribution, p-values of 200 audits are spread
+    evenly.
+    """
     rng = np.random.default_rng(5)
     rest, p_values = np.full(50, 2000), []
     for _ in range(200):
         own = rng.multinomial(60, np.full(50, 1 / 50))
         found = TwoSamples(np.arange(50.0), own.astype(float), rest.astype(float))
-        p_values.append(permutation_p_values(found, ["wasserstein"], permutations=99, generator=rng)["wasserstein"])
+        p_values.append(
+            permutation_p_values(found, ["wasserstein"], permutations=99, generator=rng)[
+                "wasserstein"
+            ]
+        )
     ordered = np.sort(p_values)
-    assert np.abs(ordered - np.arange(1, 201) / 200).max() < 0.115  # Kolmogorov's bound at level 0.01
+    # Kolmogorov's bound at level 0.01
+    assert np.abs(ordered - np.arange(1, 201) / 200).max() < 0.115
 
 
 def test_what_many_groups_share_is_computed_once(monkeypatch):
-    """Of all scores: one set of bins to deal them in. Of each group: one call for the quantiles of all metrics."""
+    """Of all scores: one set of bins to deal them in.
+
+    Of each group: one call for the quantiles of all metrics.
+    """
     calls = dict.fromkeys(("pooled_bins", "student_quantiles", "quantile"), 0)
 
     def counted(module, name):
@@ -125,10 +158,11 @@ def test_what_many_groups_share_is_computed_once(monkeypatch):
 
         monkeypatch.setattr(module, name, spied)
 
-    counted(distribution, "pooled_bins")
+    counted(one_against_rest, "pooled_bins")
     counted(resampling, "student_quantiles")
     counted(np, "quantile")
     score, group = many(40, 4000)
     options = AuditOptions(resamples=20, permutations=20, continuous=False)
     audit(None, score, sensitive_features=group, random_state=0, options=options)
-    assert calls == {"pooled_bins": 1, "student_quantiles": 2 * 40, "quantile": 40}  # alone and jointly, at once
+    # alone and jointly, at once
+    assert calls == {"pooled_bins": 1, "student_quantiles": 2 * 40, "quantile": 40}

@@ -11,11 +11,14 @@ import pytest
 from scipy import stats
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing import permutations as module
-from metrifair.auditing.distribution import AllGroups, TwoSamples, count_rows
-from metrifair.auditing.permutations import SharedPermutations
-from metrifair.auditing.record import MOST_PAIRED
-from metrifair.auditing.resampling import bootstrap, permutation_p_values, shared_normals
+from metrifair.auditing.measure import permutations as module
+from metrifair.auditing.measure.counted_scores import count_rows
+from metrifair.auditing.measure.one_against_rest import AllGroups
+from metrifair.auditing.measure.permutation_tests import permutation_p_values
+from metrifair.auditing.measure.permutations import SharedPermutations
+from metrifair.auditing.measure.resampling import bootstrap, shared_normals
+from metrifair.auditing.measure.two_samples import TwoSamples
+from metrifair.auditing.request import MOST_PAIRED
 from metrifair.support.arrays import Floats, Integers
 
 METRICS = ["kolmogorov", "wasserstein", "energy"]
@@ -37,7 +40,9 @@ def test_rows_are_drawn_without_replacement_and_groups_take_them_from_one_order(
     assert (everyone == counts).all()
     for drawn, size in ((small, 6), (large, 20)):
         for place in (0, 2, 3):
-            expected = stats.hypergeom(50, int(counts[place]), size).pmf(np.arange(size + 1)) * 4_000
+            expected = (
+                stats.hypergeom(50, int(counts[place]), size).pmf(np.arange(size + 1)) * 4_000
+            )
             observed = np.bincount(drawn[:, place], minlength=size + 1)
             likely = expected >= 5
             pooled = [np.append(some[likely], some[~likely].sum()) for some in (observed, expected)]
@@ -48,14 +53,18 @@ def test_rows_are_drawn_without_replacement_and_groups_take_them_from_one_order(
 
 def test_blocks_of_permutations_are_parts_of_all() -> None:
     shared, generator = SharedPermutations(np.array([30.0, 30.0])), np.random.default_rng(2)
-    blocks = [shared.left_counts(9, slice(start, start + 40), 120, generator) for start in (0, 40, 80)]
+    blocks = [
+        shared.left_counts(9, slice(start, start + 40), 120, generator) for start in (0, 40, 80)
+    ]
     again = shared.left_counts(9, slice(0, 120), 120, generator)
     assert np.array_equal(np.concatenate(blocks), again)
 
 
 @pytest.mark.parametrize("most", [0, 2**22])
 def test_groups_of_one_size_have_the_p_values_that_each_has_alone(most: int) -> None:
-    """A group whose test ends early comes first, so that a later one draws on; ``most`` 0 draws groups one by one."""
+    """A group whose test ends early comes first, so that a later one draws on; ``most`` 0 draws
+    groups one by one.
+    """
     rng = np.random.default_rng(3)
     scores, codes = rng.random(6_000), np.repeat(np.arange(40), 150)
     scores[codes == 5] += 0.2
@@ -65,7 +74,9 @@ def test_groups_of_one_size_have_the_p_values_that_each_has_alone(most: int) -> 
     with patch.object(module, "_MOST_ORDERED", most):
         generator = np.random.default_rng(4)
         together = [
-            permutation_p_values(pair, METRICS, permutations=499, generator=generator, shared=shared)
+            permutation_p_values(
+                pair, METRICS, permutations=499, generator=generator, shared=shared
+            )
             for pair, shared in permuted
         ]
         alone = [
@@ -98,22 +109,32 @@ def test_a_p_value_counts_every_permutation_once() -> None:
         shared=shared,
     )
     counts = shared.left_counts(60, slice(0, 299), 299, generator)
-    observed, *permuted = (stats.wasserstein_distance(values, values, some, pooled - some) for some in (left, *counts))
+    observed, *permuted = (
+        stats.wasserstein_distance(values, values, some, pooled - some) for some in (left, *counts)
+    )
     times = np.count_nonzero(np.array(permuted) >= observed * (1 - 1e-9))
     assert 3 <= times < 15  # too few to end early
     assert found == {"wasserstein": (1 + times) / 300}
 
 
 def test_comparisons_with_shared_normals_have_the_intervals_of_these_normals() -> None:
-    """The same numbers drawn by the generator give the same intervals; too many numbers are not kept."""
+    """The same numbers drawn by the generator give the same intervals; too many numbers are not
+    kept.
+    """
     rng = np.random.default_rng(7)
     options = {"confidence": 0.9, "resamples": 80}
-    pair = TwoSamples(np.sort(rng.random(50)), rng.integers(1, 9, 50) * 1.0, rng.integers(1, 9, 50) * 1.0)
+    pair = TwoSamples(
+        np.sort(rng.random(50)), rng.integers(1, 9, 50) * 1.0, rng.integers(1, 9, 50) * 1.0
+    )
     normals = shared_normals(80, 50, np.random.default_rng(8))
-    shared = bootstrap(pair, METRICS, generator=np.random.default_rng(9), normals=normals, **options)
+    shared = bootstrap(
+        pair, METRICS, generator=np.random.default_rng(9), normals=normals, **options
+    )
     assert shared == bootstrap(pair, METRICS, generator=np.random.default_rng(8), **options)
     wider = np.concatenate([normals, rng.normal(size=(2, 80, 30))], -1)
-    assert shared == bootstrap(pair, METRICS, generator=np.random.default_rng(9), normals=wider, **options)
+    assert shared == bootstrap(
+        pair, METRICS, generator=np.random.default_rng(9), normals=wider, **options
+    )
     assert shared_normals(2**12, 2**9, rng) is None
 
 
@@ -130,7 +151,9 @@ def test_two_groups_with_the_same_rows_have_the_same_findings() -> None:
         options=AuditOptions(resamples=50, permutations=99),
         random_state=0,
     )
-    by_group = {name: [one for one in found.findings if one.groups[0] == name] for name in ("0", "1")}
+    by_group = {
+        name: [one for one in found.findings if one.groups[0] == name] for name in ("0", "1")
+    }
     for first, second in zip(*by_group.values(), strict=True):
         assert (first.interval, first.joint_interval, first.p_value) == (
             second.interval,
@@ -140,12 +163,17 @@ def test_two_groups_with_the_same_rows_have_the_same_findings() -> None:
 
 
 def test_a_size_that_occurs_once_keeps_its_distances_only() -> None:
-    """Groups of 100 different sizes: each keeps 3 x 999 distances (24 KB), not the permuted counts."""
+    """Groups of 100 different sizes: each keeps 3 x 999 distances (24 KB), not the permuted
+    counts.
+    """
     sizes = np.arange(50, 150)
     codes, generator = np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng(0)
     scores = generator.random(len(codes))
     everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, 1024)
-    everyone.against_rest(0, METRICS).permuted(64).shared.left_counts(1, slice(0, 1), 999, generator)  # shared orders
+    # shared orders
+    everyone.against_rest(0, METRICS).permuted(64).shared.left_counts(
+        1, slice(0, 1), 999, generator
+    )
     tracemalloc.start()
     for group in range(len(sizes)):
         pair, shared = everyone.against_rest(group, METRICS).permuted(64)

@@ -1,4 +1,6 @@
-"""Many groups, each against the rest: what all of them share is counted once, and every figure is the plain one."""
+"""Many groups, each against the rest: what all of them share is counted once, and every figure
+is the plain one.
+"""
 
 import numpy as np
 import pytest
@@ -6,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit, distances, energy_distance
-from metrifair.auditing import record
-from metrifair.auditing.distribution import AllGroups, TwoSamples, count_rows, in_pooled_bins, largest_gap
+from metrifair.auditing import audit_record
+from metrifair.auditing.measure.counted_scores import count_rows
+from metrifair.auditing.measure.one_against_rest import AllGroups
+from metrifair.auditing.measure.plug_in import largest_gap
+from metrifair.auditing.measure.two_samples import TwoSamples, in_pooled_bins
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 
@@ -15,11 +20,18 @@ METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variati
 def plain(scores, own) -> TwoSamples:
     values = np.unique(scores)
     sides = (np.searchsorted(values, scores[rows]) for rows in (own, ~own))
-    return TwoSamples(values, *(np.bincount(side, minlength=len(values)).astype(float) for side in sides))
+    return TwoSamples(
+        values, *(np.bincount(side, minlength=len(values)).astype(float) for side in sides)
+    )
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), digits=st.integers(1, 6), size=st.integers(1, 9), shift=st.floats(-1e3, 1e3))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    digits=st.integers(1, 6),
+    size=st.integers(1, 9),
+    shift=st.floats(-1e3, 1e3),
+)
 def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits, size, shift):
     """Groups of any size, ties with the rest, any place on the line."""
     rng = np.random.default_rng(seed)
@@ -43,7 +55,7 @@ def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits
 def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
     """What is drawn from takes few of them, while distances, sizes and the gap take all."""
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(record, "_SHARED", 2)  # still more than are resampled
+    monkeypatch.setattr(audit_record, "_SHARED", 2)  # still more than are resampled
     codes = rng.permutation(np.arange(20_000) % 50)
     scores = rng.normal(0.002 * codes, 1.0)
     found = audit(
@@ -70,7 +82,9 @@ def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
 
 
 def test_a_small_group_costs_its_own_rows_only():
-    """No pass over everyone's scores for a group of few: the time of all groups is linear in rows and groups."""
+    """No pass over everyone's scores for a group of few: the time of all groups is linear in
+    rows and groups.
+    """
     rng = np.random.default_rng(4)
     codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
     everyone = AllGroups(count_rows(scores), np.arange(40_000), codes, 64)
@@ -115,12 +129,16 @@ def test_labels_and_unknown_groups_are_seen_to():
     for one in found.findings:
         inside = (
             known
-            & {"statistical_parity": True, "equal_opportunity": labels == 1, "predictive_equality": labels == 0}[
-                one.criterion
-            ]
+            & {
+                "statistical_parity": True,
+                "equal_opportunity": labels == 1,
+                "predictive_equality": labels == 0,
+            }[one.criterion]
         )
         own = names == one.groups[0]
-        exact = distances(scores[inside & own], scores[inside & ~own], ["wasserstein"])["wasserstein"]
+        exact = distances(scores[inside & own], scores[inside & ~own], ["wasserstein"])[
+            "wasserstein"
+        ]
         assert one.value == pytest.approx(exact, rel=1e-9)
         assert one.sizes == (int((inside & own).sum()), int((inside & ~own).sum()))
     assert len(found.findings) == 40 + 39 + 40
@@ -132,14 +150,18 @@ def test_a_group_and_the_rest_are_permuted_over_bins_that_all_groups_share() -> 
     everyone = AllGroups(count_rows(scores), np.arange(len(codes)), codes, 2**15)
     groups = [everyone.against_rest(group, ["kolmogorov"]) for group in (0, 39)]
     for one in groups:
-        for ours, separate in zip(one.permuted(64).pair, in_pooled_bins(one.pair, 64).pair, strict=True):
+        for ours, separate in zip(
+            one.permuted(64).pair, in_pooled_bins(one.pair, 64).pair, strict=True
+        ):
             np.testing.assert_array_equal(ours, separate)
     assert groups[0].permuted(64).shared is groups[1].permuted(64).shared
     assert groups[0].permuted(64).pair.left.sum() == (codes == 0).sum()
 
 
 def test_the_mean_of_a_rest_has_no_part_of_the_group() -> None:
-    """Scores of the group, however large, must not leave a rounding error in the mean of scores that are all 0."""
+    """Scores of the group, however large, must not leave a rounding error in the mean of scores
+    that are all 0.
+    """
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(40), rng.integers(30, 200, 40))
     scores = np.where(codes == 7, 1e15 * rng.random(len(codes)), 0.0)

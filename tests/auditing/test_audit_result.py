@@ -1,4 +1,6 @@
-"""What an audit hands on: data frames, strict JSON, a page, a notebook table; names are text wherever they go."""
+"""What an audit hands on: data frames, strict JSON, a page, a notebook table; names are text
+wherever they go.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_the_frame_has_a_row_for_each_finding(backend: Any, kind: type) -> None:
     assert isinstance(frame, kind)
     assert frame["value"].to_list() == [one.value for one in found.findings]
     assert frame["group"].to_list() == [one.groups[0] for one in found.findings]
-    assert frame["interval_high"].to_list() == [one.interval.high for one in found.findings if one.interval]
+    assert frame["interval_high"].to_list() == [
+        one.interval.high for one in found.findings if one.interval
+    ]
     missing = frame["unbiased"].isna() if backend == "pandas" else frame["unbiased"].is_null()
     assert missing.to_list() == [one.unbiased is None for one in found.findings]
     assert str(frame["certified"].dtype) in ("float64", "Float64")
@@ -52,7 +56,9 @@ def test_frames_of_columns_without_any_value_keep_their_type() -> None:
     weighted = audited(sample_weight=np.ones(240), resamples=0)
     for backend in ("pandas", "polars"):
         assert str(weighted.to_frame(backend)["p_value"].dtype) in ("float64", "Float64")
-    with pytest.raises(DataError, match="backend must be one of 'polars', 'pandas', 'pyarrow', 'modin', 'cudf'"):
+    with pytest.raises(
+        DataError, match="backend must be one of 'polars', 'pandas', 'pyarrow', 'modin', 'cudf'"
+    ):
         weighted.to_frame("arrow")  # type: ignore[arg-type]
 
 
@@ -60,7 +66,9 @@ def refuse(constant: str) -> None:
     raise AssertionError(constant)
 
 
-@pytest.mark.parametrize("options", [{}, {"sample_weight": np.ones(240)}, {"resamples": 0, "permutations": 0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"sample_weight": np.ones(240)}, {"resamples": 0, "permutations": 0}]
+)
 def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_path: Path) -> None:
     found = audited(**options)
     path = tmp_path / "audit.json"
@@ -114,10 +122,14 @@ def test_a_notebook_shows_the_page_in_a_frame_that_no_style_leaves() -> None:
 def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
     group, score = np.arange(300) % 2, np.random.default_rng(0).random(300)
     label = (np.random.default_rng(1).random(300) < score).astype(int)
-    found = audit(label, score, sensitive_features=group, options=AuditOptions(resamples=20, permutations=0))
+    found = audit(
+        label, score, sensitive_features=group, options=AuditOptions(resamples=20, permutations=0)
+    )
     chart = found.plot(kind).to_dict()
     parts = chart.get("layer", chart.get("hconcat", [chart]))
-    values = next(part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {}))
+    values = next(
+        part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {})
+    )
     table = found.record.by_group[0]
     expected = {
         "findings": sum(one.metric == "kolmogorov" for one in found.findings),
@@ -130,7 +142,10 @@ def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
 
 def test_what_cannot_be_drawn_says_why() -> None:
     found = audit(
-        None, np.arange(40.0), sensitive_features=np.arange(40) % 2, options=AuditOptions(resamples=0, permutations=0)
+        None,
+        np.arange(40.0),
+        sensitive_features=np.arange(40) % 2,
+        options=AuditOptions(resamples=0, permutations=0),
     )
     with pytest.raises(DataError, match="pass y_true"):
         found.plot("reliability")
@@ -148,9 +163,16 @@ def test_the_page_is_written_with_its_title_and_names_are_text(tmp_path: Path) -
 
 @pytest.mark.parametrize("offset", [1.7e9, 1e6, 1e15, -1e17])
 @pytest.mark.parametrize("spread", [0.0, 100.0])
-def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread: float, tmp_path: Path) -> None:
+def test_scores_far_from_zero_are_drawn_on_distinct_scores(
+    offset: float, spread: float, tmp_path: Path
+) -> None:
     score = offset + spread * np.random.default_rng(0).random(60)
-    found = audit(None, score, sensitive_features=np.arange(60) % 2, options=AuditOptions(resamples=0, permutations=0))
+    found = audit(
+        None,
+        score,
+        sensitive_features=np.arange(60) % 2,
+        options=AuditOptions(resamples=0, permutations=0),
+    )
     found.to_html(tmp_path / "far.html")
     for one in found.record.distributions:
         assert (np.diff(one.curves.grid) > 0).all()
@@ -159,7 +181,10 @@ def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread
 def test_repr_is_short_and_names_what_is_certain() -> None:
     found = audited()
     first, second = repr(found).split("\n")
-    assert first == f"Audit of 240 rows: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
+    assert (
+        first == f"Audit of 240 rows: {len(found.findings)} findings, 1 table of decisions, "
+        f"{len(found.notes)} notes"
+    )
     assert second == "no significant gap"
     assert found.headline is None
     group = np.arange(400) % 2
@@ -181,10 +206,16 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
 def test_worst_by_metric_and_criterion() -> None:
     rng = np.random.default_rng(99)
     group, label, score = np.arange(90) % 3, np.arange(90) % 2, rng.random(90)
-    found = audit(label, score, sensitive_features=group, options=AuditOptions(resamples=0, permutations=0))
+    found = audit(
+        label, score, sensitive_features=group, options=AuditOptions(resamples=0, permutations=0)
+    )
     for metric in ("kolmogorov", "wasserstein", "energy"):
         for criterion in ("statistical_parity", "equal_opportunity"):
-            values = [one.value for one in found.findings if (one.metric, one.criterion) == (metric, criterion)]
+            values = [
+                one.value
+                for one in found.findings
+                if (one.metric, one.criterion) == (metric, criterion)
+            ]
             assert found.worst(metric, criterion).value == max(values)
     assert found.worst().metric == "kolmogorov"
     only = audit(
@@ -201,7 +232,10 @@ def test_worst_by_metric_and_criterion() -> None:
 
 def test_the_call_has_all_arguments_that_are_not_defaults() -> None:
     options = AuditOptions(resamples=20, permutations=0, loss=None)
-    found = audit(None, [0.2, 0.8] * 20, sensitive_features=["f", "m"] * 20, threshold=None, options=options)
+    found = audit(
+        None, [0.2, 0.8] * 20, sensitive_features=["f", "m"] * 20, threshold=None, options=options
+    )
     assert found.provenance.call == (
-        "audit(..., ..., sensitive_features=..., threshold=None, options=AuditOptions(resamples=20, permutations=0))"
+        "audit(..., ..., sensitive_features=..., threshold=None, "
+        "options=AuditOptions(resamples=20, permutations=0))"
     )

@@ -1,4 +1,6 @@
-"""Sentences, meanings, notes and the summary: what a reader without statistics is told, and when."""
+"""Sentences, meanings, notes and the summary: what a reader without statistics is told, and
+when.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,7 @@ import pytest
 from experiments.populations import HiddenExperience
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.auditing.notes import direction_notes, training_note
-from metrifair.auditing.records import Note
+from metrifair.auditing.notes import direction_notes
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from metrifair.wording.notes import note_text, note_topic
@@ -32,11 +33,17 @@ def texts(found: Any, topic: str) -> list[str]:
 
 
 def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
-    found = audit(None, [0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **flat(**QUICK))
+    found = audit(
+        None,
+        [0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9],
+        sensitive_features=list("aaaabbbb"),
+        **flat(**QUICK),
+    )
     assert found.describe() == (
         "The gap is largest at score 0.2: 50.0% of “a” and 0.0% of “b” score at or below it.",
         (
-            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 percentage points. The "
+            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 "
+            "percentage points. The "
             "largest difference is at 0.2."
         ),
     )
@@ -47,27 +54,42 @@ def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
     found = audit(None, decided, sensitive_features=groups, **flat(**QUICK))
     sentences = {finding_sentence(one) for one in found.findings}
     assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
-    assert found.describe().meaning == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
+    assert (
+        found.describe().meaning
+        == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
+    )
     assert not found.record.distributions
     assert {one.witness for one in found.findings} == {None}
-    counted = AuditState().add(None, decided, sensitive_features={"sex": groups}).audit(**flat(**QUICK))
+    counted = (
+        AuditState().add(None, decided, sensitive_features={"sex": groups}).audit(**flat(**QUICK))
+    )
     assert counted.describe() == found.describe()
     errors = audit(
-        [0, 1] * 4, decided, sensitive_features=groups, criteria="risk_parity", **flat(loss="squared_error", **QUICK)
+        [0, 1] * 4,
+        decided,
+        sensitive_features=groups,
+        criteria="risk_parity",
+        **flat(loss="squared_error", **QUICK),
     )
     assert "The decision is" not in finding_sentence(errors.findings[0])  # these scores are losses
 
 
 def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
-    finding = audit(None, SCORE, sensitive_features=SEX, metrics="kolmogorov", **flat(**QUICK)).findings[0]
-    score, women, men = (float(part.strip("%:")) for part in finding_sentence(finding).split() if part[0].isdigit())
+    finding = audit(
+        None, SCORE, sensitive_features=SEX, metrics="kolmogorov", **flat(**QUICK)
+    ).findings[0]
+    score, women, men = (
+        float(part.strip("%:")) for part in finding_sentence(finding).split() if part[0].isdigit()
+    )
     assert women - men == pytest.approx(100 * finding.value, abs=0.11)
     assert women == pytest.approx(100 * (SCORE[SEX == "women"] <= score).mean(), abs=0.6)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
-    finding = audit(None, SCORE, sensitive_features=SEX, metrics=metric, **flat(**QUICK)).findings[0]
+    finding = audit(None, SCORE, sensitive_features=SEX, metrics=metric, **flat(**QUICK)).findings[
+        0
+    ]
     meaning = finding_meaning(finding)
     assert "“men”" in meaning
     assert "“women”" in meaning
@@ -75,7 +97,9 @@ def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
 
 
 def test_what_energy_means_is_true_of_pairs_of_people() -> None:
-    finding = audit(None, SCORE, sensitive_features=SEX, metrics="energy", **flat(**QUICK)).findings[0]
+    finding = audit(
+        None, SCORE, sensitive_features=SEX, metrics="energy", **flat(**QUICK)
+    ).findings[0]
     u, v = SCORE[SEX == "men"], SCORE[SEX == "women"]
     between = np.abs(u[:, None] - v).mean()
     within = (np.abs(u[:, None] - u).mean() + np.abs(v[:, None] - v).mean()) / 2
@@ -83,9 +107,13 @@ def test_what_energy_means_is_true_of_pairs_of_people() -> None:
 
 
 def test_the_mean_scores_are_told_with_the_wasserstein_distance() -> None:
-    finding = audit(None, SCORE, sensitive_features=SEX, metrics="wasserstein", **flat(**QUICK)).findings[0]
+    finding = audit(
+        None, SCORE, sensitive_features=SEX, metrics="wasserstein", **flat(**QUICK)
+    ).findings[0]
     men, women = (SCORE[name == SEX].mean() for name in ("men", "women"))
-    assert finding_sentence(finding).startswith(f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”.")
+    assert finding_sentence(finding).startswith(
+        f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”."
+    )
 
 
 def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
@@ -98,7 +126,9 @@ def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
         assert "but not within “1”" in text
     told = OffsetRegression()
     X, y, group = told.sample(3000, seed=1)
-    assert "parity" not in topics(audit(y, told.optimal_prediction(X), sensitive_features=group, **flat(**QUICK)))
+    assert "parity" not in topics(
+        audit(y, told.optimal_prediction(X), sensitive_features=group, **flat(**QUICK))
+    )
 
 
 def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apart() -> None:
@@ -109,14 +139,19 @@ def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apa
     telling = np.where(SEX == "men", 0.3 + 0.4 * label + 0.1 * noise, noise)
     assert "parity" in topics(audit(label, telling, sensitive_features=SEX, **flat(**QUICK)))
     few = slice(60)
-    assert "parity" not in topics(audit(label[few], telling[few], sensitive_features=SEX[few], **flat(**QUICK)))
+    assert "parity" not in topics(
+        audit(label[few], telling[few], sensitive_features=SEX[few], **flat(**QUICK))
+    )
 
 
 def test_small_groups_are_named() -> None:
     group = np.array(["many"] * 500 + ["few"] * 12 + ["some"] * 100)
     score = np.random.default_rng(0).random(len(group))
     assert audit(None, score, sensitive_features=group, **flat(**QUICK)).note_texts() == [
-        "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in everyone).",
+        (
+            "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in "
+            "everyone)."
+        ),
         "Too few rows to rule out a gap of 20 percentage points: “many” and “some” in everyone.",
     ]
     large = np.random.default_rng(0).random(4000)
@@ -132,7 +167,9 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     assert finding_sentence(head) in unfair.summary[0]
     assert "with 95% confidence" in unfair.summary[1].lower()
     assert 2 <= len(unfair.summary) <= 5
-    fair = audit(None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK))
+    fair = audit(
+        None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK)
+    )
     assert fair.summary[0] == "No gap is established: its confidence interval includes 0."
     assert "The gap is statistically significant" not in " ".join(fair.summary)
 
@@ -143,16 +180,29 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
     group = np.repeat(np.arange(11), 150)
     score = np.random.default_rng(4).random(len(group)) + 2.0 * group * apart
     found = audit(
-        None, score, sensitive_features=group, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=0)
+        None,
+        score,
+        sensitive_features=group,
+        metrics="kolmogorov",
+        random_state=0,
+        options=AuditOptions(resamples=0),
     )
     expected = "55 of the 55 gaps are statistically significant (joint confidence intervals)."
     expected = (
-        expected if apart else "No gap is established: the joint confidence intervals of all 55 comparisons include 0."
+        expected
+        if apart
+        else "No gap is established: the joint confidence intervals of all 55 comparisons include "
+        "0."
     )
     assert expected in found.summary
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
     other = audit(
-        None, score, sensitive_features=group, metrics="wasserstein", random_state=0, options=AuditOptions(resamples=0)
+        None,
+        score,
+        sensitive_features=group,
+        metrics="wasserstein",
+        random_state=0,
+        options=AuditOptions(resamples=0),
     )
     assert "999 permutations are too few to test 55 gaps; 1,100 are needed." in other.summary
 
@@ -161,7 +211,10 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
     """Without any difference nothing is certain, and the groups of the most rows are told of."""
     sizes, alone = [60, 60, 60, 61, 60, 62, 60, 60], []
     for seed, metric in enumerate(("kolmogorov", "wasserstein", "energy", "kolmogorov")):
-        group, score = np.repeat(np.arange(8), sizes), np.random.default_rng(seed).random(sum(sizes))
+        group, score = (
+            np.repeat(np.arange(8), sizes),
+            np.random.default_rng(seed).random(sum(sizes)),
+        )
         found = audit(
             None,
             score,
@@ -181,10 +234,18 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
 
 def test_groups_of_too_few_rows_are_no_headline() -> None:
     group = ["few"] * 3 + ["many"] * 400
-    found = audit(None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(**QUICK))
-    assert found.summary[0] == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
+    found = audit(
+        None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(**QUICK)
+    )
+    assert (
+        found.summary[0]
+        == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
+    )
     asked = audit(
-        None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(min_group_size=3, **QUICK)
+        None,
+        np.random.default_rng(0).random(403),
+        sensitive_features=group,
+        **flat(min_group_size=3, **QUICK),
     )
     assert "fewer than" not in " ".join(asked.summary).lower()
 
@@ -193,11 +254,17 @@ def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
     score = 0.9996 + 0.0004 * SCORE
     for scale, offset in ((1.0, 0.0), (1000.0, 50_000.0)):
         finding = audit(
-            None, offset + scale * score, sensitive_features=SEX, metrics="kolmogorov", **flat(**QUICK)
+            None,
+            offset + scale * score,
+            sensitive_features=SEX,
+            metrics="kolmogorov",
+            **flat(**QUICK),
         ).findings[0]
         sentence = finding_sentence(finding)
         told = float(sentence.partition(":")[0].split()[-1])
-        shown = [100 * (offset + scale * score[name == SEX] <= told).mean() for name in ("women", "men")]
+        shown = [
+            100 * (offset + scale * score[name == SEX] <= told).mean() for name in ("women", "men")
+        ]
         shares = [float(part.strip("%")) for part in sentence.split() if part.endswith("%")]
         assert shown == pytest.approx(shares, abs=3)
         assert "e+" not in sentence
@@ -205,26 +272,33 @@ def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
 
 def test_parity_is_not_warned_of_where_the_outcome_of_a_group_is_constant() -> None:
     label = np.where(SEX == "men", np.random.default_rng(9).random(800) < SCORE, 0)
-    found = audit(label, SCORE, sensitive_features=SEX, criteria="statistical_parity", **flat(**QUICK))
+    found = audit(
+        label, SCORE, sensitive_features=SEX, criteria="statistical_parity", **flat(**QUICK)
+    )
     assert "parity" not in topics(found)
 
 
 def test_the_summary_speaks_of_four_fifths() -> None:
     score = np.where(SEX == "men", np.arange(800) % 2, np.arange(800) % 4 == 0)
     (sentence,) = [
-        text for text in audit(None, score, sensitive_features=SEX, **flat(**QUICK)).summary if "selected" in text
+        text
+        for text in audit(None, score, sensitive_features=SEX, **flat(**QUICK)).summary
+        if "selected" in text
     ]
     rates = [score[name == SEX].mean() for name in ("women", "men")]
     assert sentence.endswith(f"impact ratio {rates[0] / rates[1]:.2f}, below four fifths.")
 
 
-# --- the same for everyone --------------------------------------------------------------------------------------
+# --- the same for everyone
+# --------------------------------------------------------------------------------------
 
 
 def test_constant_scores_are_named_as_such_and_not_praised() -> None:
     found = audit(None, np.full(800, 0.62), sensitive_features=SEX, **flat(**QUICK))
     assert found.summary[0] == "Every score is 0.62: the results are the same for everyone."
-    assert texts(found, "constant") == ["Every score is 0.62, so no gap can appear. This is no evidence of fairness."]
+    assert texts(found, "constant") == [
+        "Every score is 0.62, so no gap can appear. This is no evidence of fairness."
+    ]
     assert found.worst().value == 0.0
 
 
@@ -238,11 +312,25 @@ def test_constant_probabilities_of_several_classes_are_named() -> None:
 
 @pytest.mark.parametrize(("threshold", "who"), [(-1.0, "everyone is"), (2.0, "nobody is")])
 @pytest.mark.parametrize("weight", [None, RANDOM.random(800) + 0.1], ids=["equal", "weighted"])
-def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, who: str, weight: Any) -> None:
-    found = audit(None, SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **flat(**QUICK))
+def test_decisions_that_are_the_same_for_everyone_are_named(
+    threshold: float, who: str, weight: Any
+) -> None:
+    found = audit(
+        None,
+        SCORE,
+        sensitive_features=SEX,
+        threshold=threshold,
+        sample_weight=weight,
+        **flat(**QUICK),
+    )
     (text,), at = texts(found, "constant"), f"{threshold:g}".replace("-", "−")
-    assert text.startswith(f"At threshold {at}, {who} selected. Equal selection rates are then no evidence")
-    assert found.summary[0] == f"At threshold {at}, {who} selected: the results are the same for everyone."
+    assert text.startswith(
+        f"At threshold {at}, {who} selected. Equal selection rates are then no evidence"
+    )
+    assert (
+        found.summary[0]
+        == f"At threshold {at}, {who} selected: the results are the same for everyone."
+    )
 
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])
@@ -254,26 +342,27 @@ def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -
 
 def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
     everyone_of_men = np.where(SEX == "men", 0.9, SCORE / 2)
-    assert "constant" not in topics(audit(None, everyone_of_men, sensitive_features=SEX, **flat(**QUICK)))
+    assert "constant" not in topics(
+        audit(None, everyone_of_men, sensitive_features=SEX, **flat(**QUICK))
+    )
 
 
 @pytest.mark.parametrize("sizes", [(50, 200), (200, 50), (5_000, 5_000)])
-def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(sizes: tuple[int, int]) -> None:
-    """All positive rows have the lower of two scores: the AUC is half the share of negative rows that have it, too."""
+def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(
+    sizes: tuple[int, int],
+) -> None:
+    """All positive rows have the lower of two scores: the AUC is half the share of negative
+    rows that have it, too.
+    """
     positive, negative = sizes
     error = np.sqrt((positive + negative + 1) / (12 * positive * negative))
     for beyond, reversed_there in ((-0.01, True), (0.01, False)):
         lower = np.round(2 * negative * (0.5 - max(4 * error, 0.02) + beyond))
-        notes = direction_notes(np.array([positive, 0.0]), np.array([lower, negative - lower]), sizes)
-        assert [one.facts["auc"] for one in notes] == [pytest.approx(lower / negative / 2)] * reversed_there
+        notes = direction_notes(
+            np.array([positive, 0.0]), np.array([lower, negative - lower]), sizes
+        )
+        assert [one.facts["auc"] for one in notes] == [
+            pytest.approx(lower / negative / 2)
+        ] * reversed_there
     assert direction_notes(np.array([0, 0]), np.array([3, 4]), (0, 7)) == []
     assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
-
-
-def test_few_training_rows_prove_nothing() -> None:
-    label = np.arange(800) % 2
-    found = audit(label, SCORE, sensitive_features=SEX, **flat(**QUICK))
-    kinds = {dimension: training_note(found.decisions, dimension, 0.95, weighted=False) for dimension in (1, 10_000)}
-    assert kinds[1].kind == "training_rows_bounded"
-    assert kinds[10_000] == Note("training_rows_too_few", {"dimension": 10_000})
-    assert training_note(found.decisions, 1, 0.95, weighted=True) == Note("training_rows", {"dimension": 1})

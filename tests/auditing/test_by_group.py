@@ -1,4 +1,6 @@
-"""AUC, log loss, calibration and ROC curves by group: as scikit-learn and fairlearn say, bracketed where counted."""
+"""AUC, log loss, calibration and ROC curves by group: as scikit-learn and fairlearn say,
+bracketed where counted.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from tests.flat_options import flat
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0}
 
 
-def rows(count: int = 600, seed: int = 0, *, ties: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rows(
+    count: int = 600, seed: int = 0, *, ties: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     group = generator.choice(["f", "m", "x"], count, p=[0.5, 0.4, 0.1])
     score = 1 / (1 + np.exp(-1.5 * generator.normal(size=count) - 0.7 * (group == "m")))
@@ -28,7 +32,9 @@ def rows(count: int = 600, seed: int = 0, *, ties: bool = False) -> tuple[np.nda
 
 
 def table(group: np.ndarray, score: np.ndarray, label: np.ndarray, **options: Any) -> ByGroup:
-    (found,) = audit(label, score, sensitive_features=group, **flat(**QUICK, **options)).record.by_group
+    (found,) = audit(
+        label, score, sensitive_features=group, **flat(**QUICK, **options)
+    ).record.by_group
     return found
 
 
@@ -66,20 +72,26 @@ def test_gaps_are_those_of_fairlearn() -> None:
     for name, metric in {"auc": roc_auc_score, "log_loss": log_loss}.items():
         frame = MetricFrame(metrics=metric, y_true=label, y_pred=score, sensitive_features=group)
         assert found.gaps[name].value == pytest.approx(frame.difference())
-    right = MetricFrame(metrics=accuracy_score, y_true=label, y_pred=score >= 0.5, sensitive_features=group)
+    right = MetricFrame(
+        metrics=accuracy_score, y_true=label, y_pred=score >= 0.5, sensitive_features=group
+    )
     assert found.gaps["accuracy"].value == pytest.approx(right.difference())
 
 
 def test_a_thinned_roc_curve_stays_on_the_whole_one() -> None:
     group, score, label = rows(5_000)
     for one in table(group, score, label).groups:
-        false, true, _ = roc_curve(label[group == one.group], score[group == one.group], drop_intermediate=False)
+        false, true, _ = roc_curve(
+            label[group == one.group], score[group == one.group], drop_intermediate=False
+        )
         points = np.array(one.roc)
         assert len(points) <= 102
         assert {tuple(point) for point in np.round(points, 9)} <= {
             tuple(point) for point in np.round(np.stack([false, true], 1), 9)
         }
-        assert np.trapezoid(points[:, 1], points[:, 0]) == pytest.approx(np.trapezoid(true, false), abs=0.01)
+        assert np.trapezoid(points[:, 1], points[:, 0]) == pytest.approx(
+            np.trapezoid(true, false), abs=0.01
+        )
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -112,14 +124,19 @@ def test_the_interval_of_an_auc_is_as_wide_as_resampled_rows_say() -> None:
             drawn.append((rank[positives].mean() - (positives.sum() - 1) / 2) / (~positives).sum())
         assert one.auc is not None
         assert one.auc.interval is not None
-        assert (one.auc.interval.high - one.auc.interval.low) / (3.92 * np.std(drawn)) == pytest.approx(1.0, abs=0.16)
+        assert (one.auc.interval.high - one.auc.interval.low) / (
+            3.92 * np.std(drawn)
+        ) == pytest.approx(1.0, abs=0.16)
 
 
 @pytest.mark.slow
 def test_intervals_hold_the_figures_of_the_population_about_as_often_as_they_say() -> None:
     group, score, label = rows(200_000, seed=9)
     names = ("base_rate", "auc", "accuracy", "log_loss")
-    truth = {one.group: {name: getattr(one, name).value for name in names} for one in table(group, score, label).groups}
+    truth = {
+        one.group: {name: getattr(one, name).value for name in names}
+        for one in table(group, score, label).groups
+    }
     held: dict[str, list[bool]] = {name: [] for name in names}
     for seed in range(150):
         group, score, label = rows(500, seed=seed)
@@ -128,7 +145,9 @@ def test_intervals_hold_the_figures_of_the_population_about_as_often_as_they_say
                 interval = getattr(one, name).interval
                 held[name].append(interval.low <= truth[one.group][name] <= interval.high)
     # 300 each: 95 %, and four standard errors.
-    assert all(0.9 < np.mean(found) < 0.997 for found in held.values()), {k: np.mean(v) for k, v in held.items()}
+    assert all(0.9 < np.mean(found) < 0.997 for found in held.values()), {
+        k: np.mean(v) for k, v in held.items()
+    }
 
 
 def test_perfect_and_constant_scores_and_missing_labels_have_figures_or_none() -> None:
@@ -143,9 +162,15 @@ def test_perfect_and_constant_scores_and_missing_labels_have_figures_or_none() -
     assert constant.auc.value == 0.5
     one_label = table(group, np.linspace(0, 1, 80), np.where(group == "f", 1, label)).groups[0]
     assert (one_label.auc, one_label.roc) == (None, [])
-    assert not audit(None, np.linspace(0, 1, 80), sensitive_features=group, **flat(**QUICK)).record.by_group
+    assert not audit(
+        None, np.linspace(0, 1, 80), sensitive_features=group, **flat(**QUICK)
+    ).record.by_group
     other_scale = table(group, np.linspace(0, 9, 80), label).groups[0]
-    assert (other_scale.log_loss, other_scale.calibration_error, other_scale.accuracy) == (None, None, None)
+    assert (other_scale.log_loss, other_scale.calibration_error, other_scale.accuracy) == (
+        None,
+        None,
+        None,
+    )
     assert other_scale.auc is not None
 
 
@@ -165,7 +190,9 @@ def test_decisions_have_no_log_loss_and_no_calibration(tmp_path: Path) -> None:
     group, score, label = rows()
     decided = (score > 0.5).astype(float)
     pl.DataFrame({"g": group, "d": decided, "y": label}).write_parquet(tmp_path / "d.parquet")
-    counted = audit_file(tmp_path / "d.parquet", score="d", group="g", label="y", **flat(in_memory_rows=10, **QUICK))
+    counted = audit_file(
+        tmp_path / "d.parquet", score="d", group="g", label="y", **flat(in_memory_rows=10, **QUICK)
+    )
     for found in (table(group, decided, label), counted.record.by_group[0]):
         assert not {"log_loss", "calibration_error"} & set(found.gaps)
         for one in found.groups:

@@ -1,4 +1,6 @@
-"""The exact test of unchanged scores: against pairs by hand, its level in null streams, its power, where it applies."""
+"""The exact test of unchanged scores: against pairs by hand, its level in null streams, its
+power, where it applies.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +14,39 @@ import pytest
 from scipy.stats import binom, norm
 
 from metrifair import AuditOptions, AuditSeries, AuditState, monitor
-from metrifair.auditing.change_test import ChangeTest
-from metrifair.auditing.monitor import series_record
+from metrifair.auditing.changes.change_test import ChangeTest
+from metrifair.auditing.changes.series import series_record
 from tests.auditing.test_monitor_oracles import ALPHA, METRICS, THREE, record
 
 QUICK = AuditOptions(resamples=0, permutations=0)
 KEY = ("sex", "statistical_parity", (), frozenset({"f", "m"}))
 
 
-def state(scores: Mapping[str, np.ndarray], labels: np.ndarray | None = None, **options: object) -> AuditState:
+def state(
+    scores: Mapping[str, np.ndarray], labels: np.ndarray | None = None, **options: object
+) -> AuditState:
     groups = np.repeat(list(scores), [len(rows) for rows in scores.values()])
-    return AuditState().add(labels, np.concatenate([*scores.values()]), sensitive_features={"sex": groups}, **options)  # type: ignore[arg-type]
+    return AuditState().add(
+        labels, np.concatenate([*scores.values()]), sensitive_features={"sex": groups}, **options
+    )  # type: ignore[arg-type]
 
 
 def change_test(*states: AuditState, seed: int = 0) -> ChangeTest:
-    return ChangeTest.of([one.audit(criteria="statistical_parity", options=QUICK).rows for one in states], seed)
+    return ChangeTest.of(
+        [one.audit(criteria="statistical_parity", options=QUICK).rows for one in states], seed
+    )
 
 
 def energy_utility(left: np.ndarray, right: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The mean distance to one sample less that to the other: the witness of the energy distance, up to its scale."""
+    """The mean distance to one sample less that to the other: the witness of the energy
+    distance, up to its scale.
+    """
     return np.abs(at[:, None] - right).mean(1) - np.abs(at[:, None] - left).mean(1)
 
 
-def p_values_by_hand(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> np.ndarray:
+def p_values_by_hand(
+    before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
+) -> np.ndarray:
     """Those of many ways to pair rows."""
     generator = np.random.default_rng(1)
     pooled = [np.concatenate([before[group], after[group]]) for group in "fm"]
@@ -43,14 +55,24 @@ def p_values_by_hand(before: Mapping[str, np.ndarray], after: Mapping[str, np.nd
         differences = []
         for group, sign in (("f", 1.0), ("m", -1.0)):
             pairs = min(len(before[group]), len(after[group]))
-            old, new = (energy_utility(*pooled, generator.permutation(rows[group])[:pairs]) for rows in (before, after))
+            old, new = (
+                energy_utility(*pooled, generator.permutation(rows[group])[:pairs])
+                for rows in (before, after)
+            )
             differences.append(sign * (new - old) / pairs)
         every = np.concatenate(differences)
-        found.append(min(1.0, 2 * norm.sf(abs(every.sum()) / np.sqrt((every**2).sum())) / (4 * norm.sf(2**0.5))))
+        found.append(
+            min(
+                1.0,
+                2 * norm.sf(abs(every.sum()) / np.sqrt((every**2).sum())) / (4 * norm.sf(2**0.5)),
+            )
+        )
     return np.array(found)
 
 
-@pytest.mark.parametrize("sizes", [(80, 60, 80, 60), (150, 40, 60, 90)], ids=["equal sizes", "other sizes"])
+@pytest.mark.parametrize(
+    "sizes", [(80, 60, 80, 60), (150, 40, 60, 90)], ids=["equal sizes", "other sizes"]
+)
 @pytest.mark.parametrize("shift", [0.05, 0.2])
 def test_the_p_value_is_that_of_randomly_paired_rows(sizes: tuple[int, ...], shift: float) -> None:
     generator = np.random.default_rng(int(100 * shift))
@@ -58,7 +80,12 @@ def test_the_p_value_is_that_of_randomly_paired_rows(sizes: tuple[int, ...], shi
     rows = [(np.floor(2**10 * generator.random(size)) + 0.5) / 2**11 for size in sizes]
     before, after = {"f": rows[0], "m": rows[1]}, {"f": rows[2], "m": rows[3] + shift}
     by_hand = p_values_by_hand(before, after)
-    found = np.array([change_test(state(before), state(after), seed=seed).p_value(KEY, 0, 0, 1) for seed in range(12)])
+    found = np.array(
+        [
+            change_test(state(before), state(after), seed=seed).p_value(KEY, 0, 0, 1)
+            for seed in range(12)
+        ]
+    )
     assert np.log(found).mean() == pytest.approx(
         np.log(by_hand).mean(), abs=5 * np.log(by_hand).std() / np.sqrt(12) + 0.02
     )
@@ -66,9 +93,14 @@ def test_the_p_value_is_that_of_randomly_paired_rows(sizes: tuple[int, ...], shi
 
 
 def test_the_baseline_is_all_of_its_looks_and_groups_are_told_apart() -> None:
-    """Exchanging the looks of a baseline changes nothing; a look that equals it in all rows has no change."""
+    """Exchanging the looks of a baseline changes nothing; a look that equals it in all rows has
+    no change.
+    """
     generator = np.random.default_rng(5)
-    looks = [state({"f": generator.random(60), "m": generator.random(50), "x": generator.random(40)}) for _ in range(3)]
+    looks = [
+        state({"f": generator.random(60), "m": generator.random(50), "x": generator.random(40)})
+        for _ in range(3)
+    ]
     same = looks[0].merge(looks[1])
     pooled = change_test(*looks, same)
     for pair in combinations("fmx", 2):
@@ -83,7 +115,9 @@ def test_the_baseline_is_all_of_its_looks_and_groups_are_told_apart() -> None:
 
 HARD = {
     "rare decisions": lambda generator, rows: (generator.random(rows) < 0.03).astype(float),
-    "mostly zeros": lambda generator, rows: np.where(generator.random(rows) < 0.8, 0.0, generator.random(rows)),
+    "mostly zeros": lambda generator, rows: np.where(
+        generator.random(rows) < 0.8, 0.0, generator.random(rows)
+    ),
     "skewed": lambda generator, rows: generator.random(rows) ** 8,
 }
 
@@ -96,7 +130,9 @@ def test_the_level_is_kept_in_unchanged_streams_and_changes_are_found(kind: str)
     below = found = 0
     for number in range(streams):
         generator = np.random.default_rng([number, len(kind)])
-        looks = [state({"f": draw(generator, 40), "m": draw(generator, 60) / 2 + 0.3}) for _ in range(2)]
+        looks = [
+            state({"f": draw(generator, 40), "m": draw(generator, 60) / 2 + 0.3}) for _ in range(2)
+        ]
         p_value = change_test(*looks, seed=number).p_value(KEY, 0, 0, 1)
         assert p_value is not None
         below += p_value <= level
@@ -111,7 +147,9 @@ class Fixed:
     """A test whose p-values are known."""
 
     p_values: Sequence[float]
-    compared: set[object] = field(default_factory=lambda: {("race", "statistical_parity", (), frozenset("ab"))})
+    compared: set[object] = field(
+        default_factory=lambda: {("race", "statistical_parity", (), frozenset("ab"))}
+    )
 
     def p_value(self, key: object, first: int, last: int, look: int) -> float | None:
         assert (first, last) == (0, 0)
@@ -129,7 +167,10 @@ def test_an_alarm_needs_both_p_values_at_a_level_that_distances_of_two_groups_sh
         tests = exact + (3 - exact) * len(METRICS)
         plain = series_record(audits, confidence=1 - ALPHA, min_group_size=30)
         for look, approximate in zip(found.series, plain.series, strict=True):
-            number, is_exact = int(look.look.split()[1]), frozenset(look.group_values) in pairs[:exact]
+            number, is_exact = (
+                int(look.look.split()[1]),
+                frozenset(look.group_values) in pairs[:exact],
+            )
             if number == 0:
                 assert (look.level, look.exact) == (None, False)
                 continue
@@ -139,7 +180,11 @@ def test_an_alarm_needs_both_p_values_at_a_level_that_distances_of_two_groups_sh
             p_value = max(approximate.p_value or 0.0, p_values[number] if is_exact else 0.0)
             assert look.p_value == pytest.approx(p_value)
             assert look.alarm == ("worse" if p_value <= look.level else "not_distinguishable")
-        assert {look.alarm for look in found.series} == {"not_tested", "not_distinguishable", "worse"}
+        assert {look.alarm for look in found.series} == {
+            "not_tested",
+            "not_distinguishable",
+            "worse",
+        }
 
 
 def exact(series: AuditSeries) -> set[bool]:
@@ -162,13 +207,21 @@ def test_only_counts_of_rows_without_weights_have_an_exact_test(tmp_path: Path) 
     assert exact(monitor([*audits[:2], files[2]])) == {False}
     assert "approximately" in " ".join(monitor(files).summary)
     assert change_test(*weighted).compared == set()
-    wider = AuditState(score_range=(0.0, 2.0)).add(None, looks[0]["f"], sensitive_features={"sex": ["f", "m"] * 30})
+    wider = AuditState(score_range=(0.0, 2.0)).add(
+        None, looks[0]["f"], sensitive_features={"sex": ["f", "m"] * 30}
+    )
     assert change_test(states[0], wider).compared == set()
 
 
-@pytest.mark.parametrize(("rows", "exact"), [(1_000, True), (6_000, False)], ids=["scores", "few bins"])
-def test_scores_in_a_small_part_of_the_range_are_tested_by_themselves_or_not_at_all(rows: int, *, exact: bool) -> None:
-    """Bins of a range that is far too wide hide a change: few distinct scores need none, and many are not tested."""
+@pytest.mark.parametrize(
+    ("rows", "exact"), [(1_000, True), (6_000, False)], ids=["scores", "few bins"]
+)
+def test_scores_in_a_small_part_of_the_range_are_tested_by_themselves_or_not_at_all(
+    rows: int, *, exact: bool
+) -> None:
+    """Bins of a range that is far too wide hide a change: few distinct scores need none, and
+    many are not tested.
+    """
     generator = np.random.default_rng(1)
     groups = np.repeat(["f", "m"], rows)
 

@@ -1,4 +1,6 @@
-"""Audits that spell the same groups differently: 1, 1.0 and "1" match, each figure with one other, and rows pair."""
+"""Audits that spell the same groups differently: 1, 1.0 and "1" match, each figure with one
+other, and rows pair.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
-from metrifair.auditing.compare import change, compared_figures
-from metrifair.auditing.paired import correlations
+from metrifair.auditing.changes.differences import change, compared_figures
+from metrifair.auditing.changes.paired import correlations
 from metrifair.auditing.records import ComparedFigure
 from metrifair.figures.intervals import Interval
 from tests.flat_options import flat, flat_audit
@@ -41,7 +43,10 @@ def test_pairs_are_the_same_however_groups_are_spelled(kind: type, weighted: boo
     weight = np.random.default_rng(1).uniform(0.5, 1.5, len(group)) if weighted else None
 
     def one(score: Any, spell: type) -> Audit:
-        given: dict[str, Any] = {"sensitive_features": group.astype(spell), "control_features": strata.astype(spell)}
+        given: dict[str, Any] = {
+            "sensitive_features": group.astype(spell),
+            "control_features": strata.astype(spell),
+        }
         return audit(label, score, sample_weight=weight, **flat(**given, **QUICK))
 
     before, same, other = one(scores[0], int), one(scores[1], int), one(scores[1], kind)
@@ -55,7 +60,9 @@ def test_pairs_are_the_same_however_groups_are_spelled(kind: type, weighted: boo
         if mine.metric in ("kolmogorov", "auc", "log_loss"):
             assert mine.interval is not None
             assert theirs.interval is not None
-            assert mine.interval.high - mine.interval.low < 0.7 * (theirs.interval.high - theirs.interval.low), mine
+            assert mine.interval.high - mine.interval.low < 0.7 * (
+                theirs.interval.high - theirs.interval.low
+            ), mine
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -64,7 +71,10 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
     weight = np.random.default_rng(1).uniform(0.5, 1.5, 600) if weighted else None
     options: dict[str, Any] = {"sample_weight": weight, **QUICK}
     before = audit(label, scores[0], sensitive_features=group, **flat(**options))
-    audits = [audit(label, scores[1], sensitive_features=group.astype(kind), **flat(**options)) for kind in (int, str)]
+    audits = [
+        audit(label, scores[1], sensitive_features=group.astype(kind), **flat(**options))
+        for kind in (int, str)
+    ]
     figures = compared_figures(before.record)
     matches = []
     for one in audits:
@@ -72,7 +82,9 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
         assert others.keys() == figures.keys()
         matches.append([(figure, others[key]) for key, figure in figures.items()])
     assert {one.groups for one in audits[1].findings} >= {("10", "2")}
-    by_names = [correlations(before, one, pairs) for one, pairs in zip(audits, matches, strict=True)]
+    by_names = [
+        correlations(before, one, pairs) for one, pairs in zip(audits, matches, strict=True)
+    ]
     assert by_names[0] is not None
     assert len(by_names[0]) == len(figures)
     assert by_names[1] == pytest.approx(by_names[0], abs=1e-9)
@@ -80,7 +92,11 @@ def test_the_same_rows_are_pairs_where_text_sorts_otherwise_than_numbers(weighte
     assert (found.record.pairing, found.record.unmatched) == ("rows", 0)
     elsewhere = np.where(np.arange(600) == 7, group[group != group[7]][0], group).astype(str)
     with pytest.raises(DataError, match="the same ones in the same order"):
-        compare(before, audit(label, scores[1], sensitive_features=elsewhere, **flat(**options)), paired=True)
+        compare(
+            before,
+            audit(label, scores[1], sensitive_features=elsewhere, **flat(**options)),
+            paired=True,
+        )
 
 
 def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> None:
@@ -95,8 +111,12 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
     assert found.record.unmatched == 0
     assert {each.difference for each in found.differences} == {0.0}
     # "1.0" could be "1" or "True", so that only "2" and "2.0" match, which nothing else means.
-    several = flat_audit(generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options)
-    single = flat_audit(generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options)
+    several = flat_audit(
+        generator.random(800), sensitive_features=np.where(group == "1.0", "1", group), **options
+    )
+    single = flat_audit(
+        generator.random(800), sensitive_features=np.where(group == "2", "2.0", "1.0"), **options
+    )
     found = compare(several, single)
     assert {each.groups for each in found.differences if each.criterion == "by_group"} == {("2.0",)}
     assert {each.criterion for each in found.differences} == {"by_group"}  # no ratio: groups differ
@@ -105,7 +125,9 @@ def test_groups_whose_names_mean_the_same_are_compared_each_with_itself() -> Non
 
 
 def test_intervals_have_no_negative_zero() -> None:
-    figure = ComparedFigure("sex", "decisions", "everyone", (), "selection_ratio", 1.0, Interval(1.0, 1.0), True)
+    figure = ComparedFigure(
+        "sex", "decisions", "everyone", (), "selection_ratio", 1.0, Interval(1.0, 1.0), True
+    )
     interval = change(figure, figure, 0.0, 0.95).interval
     assert interval is not None
     assert [str(interval.low), str(interval.high)] == ["0.0", "0.0"]
@@ -117,7 +139,9 @@ def test_a_series_goes_on_where_a_look_spells_groups_as_text() -> None:
         str(kind): AuditState().add(None, scores[0].round(2), sensitive_features=group.astype(kind))
         for kind in (int, str)
     }
-    found = monitor(looks, metrics=["energy"], random_state=0, options=AuditOptions(resamples=30)).record.series
+    found = monitor(
+        looks, metrics=["energy"], random_state=0, options=AuditOptions(resamples=30)
+    ).record.series
     first, second = ([one for one in found if one.look == str(kind)] for kind in (int, str))
     assert [(one.groups, one.sizes, one.value) for one in first] == [
         (one.groups, one.sizes, pytest.approx(one.value)) for one in second

@@ -1,4 +1,6 @@
-"""Tables by the address of their database; no password reaches a message, a traceback, a report or a log."""
+"""Tables by the address of their database; no password reaches a message, a traceback, a report
+or a log.
+"""
 
 import logging
 import sqlite3
@@ -13,12 +15,19 @@ import pytest
 from test_audit_file import table
 
 from metrifair import DataError, audit_table
-from metrifair.auditing.connections import DatabaseTable, open_table
+from metrifair.auditing.sources.connections import DatabaseTable, open_table
 from metrifair.errors import MissingExtra
 from tests.flat_options import flat
 
 PASSWORD = "p@ss/w?rd"
-ASK = {"score": "p", "group": "sex", "label": "y", "random_state": 0, "resamples": 0, "permutations": 0}
+ASK = {
+    "score": "p",
+    "group": "sex",
+    "label": "y",
+    "random_state": 0,
+    "resamples": 0,
+    "permutations": 0,
+}
 
 
 @pytest.fixture
@@ -36,19 +45,29 @@ def database(tmp_path):
 def test_a_table_of_a_duckdb_file(database):
     found = audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK))
     assert found.record == audit_table(table(300), **flat(**ASK)).record
-    assert audit_table(open_table(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
+    assert (
+        audit_table(open_table(f"duckdb:{database}", "other.more"), **flat(**ASK)).record.rows < 300
+    )
 
 
 def test_a_database_is_read_beside_other_readers(database):
     """DuckDB lets a process that writes have no others beside it."""
     with duckdb.connect(str(database), read_only=True):
-        assert audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK)).record.rows == 300
+        assert (
+            audit_table(open_table(f"duckdb:{database}", "scores"), **flat(**ASK)).record.rows
+            == 300
+        )
 
 
 def test_a_table_and_a_query_exclude_each_other(database):
-    with pytest.raises(DataError, match=r"^table and query exclude each other; leave one of them out$"):
+    with pytest.raises(
+        DataError, match=r"^table and query exclude each other; leave one of them out$"
+    ):
         open_table(f"duckdb:{database}", "scores", "SELECT * FROM scores")
-    assert open_table(f"duckdb:{database}", None, "SELECT * FROM scores").name == f"the query of {database}"
+    assert (
+        open_table(f"duckdb:{database}", None, "SELECT * FROM scores").name
+        == f"the query of {database}"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*infer_string")
@@ -56,21 +75,37 @@ def test_an_address_of_ibis(tmp_path):
     frame = table(300)
     with sqlite3.connect(tmp_path / "scores.sqlite") as connection:
         connection.execute("CREATE TABLE scores (p REAL, sex TEXT, y INTEGER)")
-        connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", frame.select("p", "sex", "y").rows())
+        connection.executemany(
+            "INSERT INTO scores VALUES (?, ?, ?)", frame.select("p", "sex", "y").rows()
+        )
     connection.close()
     place = open_table(f"sqlite://{tmp_path / 'scores.sqlite'}", "scores")
     for how in ({}, {"in_memory_rows": 10}):
         found = audit_table(place, **flat(**ASK, **how))
         direct = audit_table(frame, **flat(**ASK, **how))
-        assert [one.value for one in found.findings] == pytest.approx([one.value for one in direct.findings], abs=1e-12)
+        assert [one.value for one in found.findings] == pytest.approx(
+            [one.value for one in direct.findings], abs=1e-12
+        )
 
 
 def test_what_is_not_there_is_named(database, tmp_path):
     for address, name, match in (
-        (f"duckdb:{database}", None, "is a database; pass table=...; its tables are 'scores', 'other.more'"),
-        (f"duckdb:{database}", "score", "has no table 'score'; its tables are 'scores', 'other.more'"),
+        (
+            f"duckdb:{database}",
+            None,
+            "is a database; pass table=...; its tables are 'scores', 'other.more'",
+        ),
+        (
+            f"duckdb:{database}",
+            "score",
+            "has no table 'score'; its tables are 'scores', 'other.more'",
+        ),
         (f"duckdb:{tmp_path / 'no.db'}", "scores", "^there is no file .*no.db$"),
-        ("duckdb:///no/such/folder/x.db", "scores", "^the duckdb database cannot be read: IOException: "),
+        (
+            "duckdb:///no/such/folder/x.db",
+            "scores",
+            "^the duckdb database cannot be read: IOException: ",
+        ),
     ):
         with pytest.raises(DataError, match=match):
             open_table(address, name)
@@ -80,7 +115,8 @@ def test_what_is_not_installed_is_named(database, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ibis, "connect", lambda address: (_ for _ in ()).throw(ImportError(address)))
         with pytest.raises(
-            MissingExtra, match=r'the postgresql database needs its driver: .*"ibis-framework\[postgres\]"'
+            MissingExtra,
+            match=r'the postgresql database needs its driver: .*"ibis-framework\[postgres\]"',
         ):
             open_table("postgresql://me:secret@host/db", "scores")
     for module, address in (("duckdb", f"duckdb:{database}"), ("ibis", "postgres://host/db")):
@@ -107,7 +143,9 @@ class Talkative:
 
     def list_tables(self):
         logging.getLogger("metrifair").debug("listing")
-        raise RuntimeError(f"cannot log in with {self.address}, password {PASSWORD!r} or 'p%40ss%2Fw%3Frd'")
+        raise RuntimeError(
+            f"cannot log in with {self.address}, password {PASSWORD!r} or 'p%40ss%2Fw%3Frd'"
+        )
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -1,4 +1,6 @@
-"""Differences of two figures: intervals and p-values written from their definition, correlations by enumeration."""
+"""Differences of two figures: intervals and p-values written from their definition,
+correlations by enumeration.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from metrifair.auditing.compare import change
-from metrifair.auditing.paired import _correlation, _Influences, _share_below
+from metrifair.auditing.changes.differences import change
+from metrifair.auditing.changes.paired import _correlation, _Influences, _share_below
 from metrifair.auditing.records import ComparedFigure
 from metrifair.figures.intervals import Interval
 
@@ -21,11 +23,15 @@ MAXIMA = ("kolmogorov", "total_variation")
 
 
 def figure(metric: str, value: float, below: float, above: float) -> ComparedFigure:
-    return ComparedFigure("sex", "", "everyone", ("f", "m"), metric, value, Interval(value - below, value + above))
+    return ComparedFigure(
+        "sex", "", "everyone", ("f", "m"), metric, value, Interval(value - below, value + above)
+    )
 
 
 def half_width(metric: str, below: float, above: float) -> float:
-    """Half an interval; of a maximum, less a quarter of its bias, by which its interval is wider than its error."""
+    """Half an interval; of a maximum, less a quarter of its bias, by which its interval is
+    wider than its error.
+    """
     bias = max(0.0, (below - above) / 2)
     return (below + above) / 2 - (0.24 * bias if metric in MAXIMA else 0.0)
 
@@ -52,11 +58,12 @@ def test_distances_away_from_zero_differ_as_correlated_normals(
 
 
 def test_the_bias_of_a_maximum_cancels_between_two_samples_of_one_size() -> None:
-    """Kolmogorov's distance of small samples: the difference of two spreads less than their intervals say.
+    """Kolmogorov's distance of small samples: the difference of two spreads less than their
+    intervals say.
 
-    Intervals of a maximum that is biased by ``bias`` have, in four simulated settings, half widths of 1.96 standard
-    errors and a quarter of the bias. With the standard errors of a simulation, half widths of differences are
-    1.96 x sqrt(2) standard errors.
+    Intervals of a maximum that is biased by ``bias`` have, in four simulated settings, half widths
+    of 1.96 standard errors and a quarter of the bias. With the standard errors of a simulation,
+    half widths of differences are 1.96 x sqrt(2) standard errors.
     """
     generator, size, repeats = np.random.default_rng(0), 60, 4000
     scores = (
@@ -80,13 +87,16 @@ def test_the_bias_of_a_maximum_cancels_between_two_samples_of_one_size() -> None
 
 @pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
-def test_squared_distances_differ_from_the_middle_of_their_roots(metric: str, correlation: float) -> None:
+def test_squared_distances_differ_from_the_middle_of_their_roots(
+    metric: str, correlation: float
+) -> None:
     old, new = (
         ComparedFigure("", "", "", (), metric, ((low + high) / 2) ** 2, Interval(low**2, high**2))
         for low, high in ((0.2, 0.4), (0.5, 0.7))
     )
     found = change(old, new, correlation, CONFIDENCE)
-    half = sqrt(0.06**2 + 0.12**2 - 2 * correlation * 0.06 * 0.12)  # halves of 0.04 to 0.16, and of 0.25 to 0.49
+    # halves of 0.04 to 0.16, and of 0.25 to 0.49
+    half = sqrt(0.06**2 + 0.12**2 - 2 * correlation * 0.06 * 0.12)
     assert found.difference == pytest.approx(0.6**2 - 0.3**2)
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((0.27 - half, 0.27 + half))
@@ -95,7 +105,9 @@ def test_squared_distances_differ_from_the_middle_of_their_roots(metric: str, co
 @pytest.mark.parametrize("metric", ["kolmogorov", "energy", "wasserstein"])
 @pytest.mark.parametrize("places", [(0,), (1,), (0, 1)])
 def test_errors_near_zero_do_not_cancel(metric: str, places: tuple[int, ...]) -> None:
-    """A value whose interval begins at 0 may be noise alone: a positive correlation makes nothing narrower."""
+    """A value whose interval begins at 0 may be noise alone: a positive correlation makes
+    nothing narrower.
+    """
     ends = [Interval(0.0, 0.25) if place in places else Interval(0.1, 0.3) for place in (0, 1)]
     old, new = (
         ComparedFigure("", "", "", (), metric, value, interval)
@@ -115,7 +127,9 @@ def test_errors_near_zero_do_not_cancel(metric: str, places: tuple[int, ...]) ->
     scores=st.lists(st.integers(0, 4), min_size=1, max_size=9),
     others=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=9),
 )
-def test_the_share_below_a_score_is_that_of_all_pairs(scores: list[int], others: list[tuple[int, int]]) -> None:
+def test_the_share_below_a_score_is_that_of_all_pairs(
+    scores: list[int], others: list[tuple[int, int]]
+) -> None:
     """Ties count half, with weights."""
     values, weights = (np.array(part, dtype=float) for part in zip(*others, strict=True))
     expected = [
@@ -131,7 +145,9 @@ def test_the_share_below_a_score_is_that_of_all_pairs(scores: list[int], others:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_correlation_of_two_aucs_is_that_of_delong(weighted: bool) -> None:
-    """Two models of the same rows, with many ties: placements of every row, by enumeration of pairs."""
+    """Two models of the same rows, with many ties: placements of every row, by enumeration of
+    pairs.
+    """
     generator = np.random.default_rng(2)
     label = np.arange(40) % 3 == 0
     weight = generator.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
@@ -139,8 +155,13 @@ def test_the_correlation_of_two_aucs_is_that_of_delong(weighted: bool) -> None:
     models = [np.round(hidden + generator.normal(size=40), 0) for _ in "ab"]
 
     def placements(score: np.ndarray) -> list[np.ndarray]:
-        order = (score[label][:, None] > score[~label]) + 0.5 * (score[label][:, None] == score[~label])
-        return [order @ weight[~label] / weight[~label].sum(), weight[label] @ order / weight[label].sum()]
+        order = (score[label][:, None] > score[~label]) + 0.5 * (
+            score[label][:, None] == score[~label]
+        )
+        return [
+            order @ weight[~label] / weight[~label].sum(),
+            weight[label] @ order / weight[label].sum(),
+        ]
 
     sides, moments = [placements(score) for score in models], np.zeros((2, 2))
     for place, own in enumerate((label, ~label)):

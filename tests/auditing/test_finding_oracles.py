@@ -1,4 +1,6 @@
-"""What a finding says beside its distance, against loops over the rows: three groups, ties, weights, a threshold."""
+"""What a finding says beside its distance, against loops over the rows: three groups, ties,
+weights, a threshold.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ import numpy as np
 import pytest
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing.distribution import LargestGap, TwoSamples
-from metrifair.auditing.sample import _split_at
+from metrifair.auditing.measure.measured_pairs import _split_at
+from metrifair.auditing.measure.plug_in import LargestGap
+from metrifair.auditing.measure.two_samples import TwoSamples
 
 
 def rows(weighted: bool) -> dict[str, Any]:
@@ -40,21 +43,28 @@ def audited(data: dict[str, Any], weighted: bool, **options: Any) -> Any:
 def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None:
     data = rows(weighted)
     findings = audited(data, weighted, contrast=contrast).findings
-    assert [one.groups[0] for one in findings] == {"pairs": ["a", "a", "b"], "rest": ["a", "b", "c"]}[contrast]
+    assert [one.groups[0] for one in findings] == {
+        "pairs": ["a", "a", "b"],
+        "rest": ["a", "b", "c"],
+    }[contrast]
     for one in findings:
         left = data["group"] == one.groups[0]
         own = [left, ~left if contrast == "rest" else data["group"] == one.groups[1]]
         scores, weights = ([data[name][side] for side in own] for name in ("score", "weight"))
 
         def upto(at: float, scores: Any = scores, weights: Any = weights) -> tuple[float, ...]:
-            return tuple(float(w[s <= at].sum() / w.sum()) for s, w in zip(scores, weights, strict=True))
+            return tuple(
+                float(w[s <= at].sum() / w.sum()) for s, w in zip(scores, weights, strict=True)
+            )
 
         gaps = {at: abs(np.subtract(*upto(at))) for at in np.unique(np.concatenate(scores))}
         assert one.value == pytest.approx(max(gaps.values()))
         assert one.at is not None
         assert gaps[one.at] == pytest.approx(one.value)
         assert one.shares == pytest.approx(upto(one.at))
-        assert one.means == pytest.approx([np.average(s, weights=w) for s, w in zip(scores, weights, strict=True)])
+        assert one.means == pytest.approx(
+            [np.average(s, weights=w) for s, w in zip(scores, weights, strict=True)]
+        )
         assert one.span == pytest.approx(np.ptp(np.concatenate(scores)))
         assert one.sizes == tuple(len(s) for s in scores)
         assert one.enough == (min(one.sizes) >= 50)
@@ -62,7 +72,10 @@ def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_decisions_differ_by_the_largest_less_the_smallest_rate(weighted: bool) -> None:
-    """Scores of 0.5 are selected. The third group is below the minimum group size, and in no difference."""
+    """Scores of 0.5 are selected.
+
+    The third group is below the minimum group size, and in no difference.
+    """
     data = rows(weighted)
     (table,) = audited(data, weighted).decisions
     selected = np.round(10 * data["score"]) >= 5
@@ -92,28 +105,39 @@ def test_equal_weights_are_no_weights_in_any_interval() -> None:
     )
     for one, other in zip(plain.findings, weighted.findings, strict=True):
         assert astuple(other.interval) == pytest.approx(astuple(one.interval))
-    ratios = [table.selection_ratio_interval for record in (plain, weighted) for table in record.decisions]
+    ratios = [
+        table.selection_ratio_interval for record in (plain, weighted) for table in record.decisions
+    ]
     assert astuple(ratios[0]) == pytest.approx(astuple(ratios[1]))
     assert ratios[0].low < ratios[0].high
 
 
 def test_three_labels_have_selection_rates_and_none_by_label() -> None:
     data = rows(weighted=False)
-    (table,) = audited(data | {"label": np.arange(180) % 3}, weighted=False, min_group_size=20).decisions
+    (table,) = audited(
+        data | {"label": np.arange(180) % 3}, weighted=False, min_group_size=20
+    ).decisions
     for rate in table.rates:
         own = data["score"][data["group"] == rate.group]
         assert rate.selection_rate == pytest.approx(np.mean(np.round(10 * own) >= 5))
-        assert (rate.true_positive_rate, rate.false_positive_rate, rate.accuracy) == (None, None, None)
+        assert (rate.true_positive_rate, rate.false_positive_rate, rate.accuracy) == (
+            None,
+            None,
+            None,
+        )
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_bin_is_cut_where_the_gap_lies_and_no_empty_part_is_left(whole: bool) -> None:
-    bins = TwoSamples(np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 3.0]), np.array([1.0, 5.0, 4.0]))
+    bins = TwoSamples(
+        np.array([1.0, 2.0, 3.0]), np.array([4.0, 3.0, 3.0]), np.array([1.0, 5.0, 4.0])
+    )
     found = _split_at(bins, LargestGap(1.75, (0.56, 0.36)), counts=whole)
     first = np.array([[4.0, 2.0, 1.0, 3.0], [1.0, 3.0, 2.0, 4.0]])
     if not whole:
         first += [[0.0, -0.4, 0.4, 0.0], [0.0, -0.4, 0.4, 0.0]]
     assert found.values.tolist() == [1.0, 1.75, 2.0, 3.0]
     np.testing.assert_allclose([found.left, found.right], first)
-    before = _split_at(bins, LargestGap(1.75, (0.4, 0.1)), counts=whole)  # no row of the bin lies below the gap
+    # no row of the bin lies below the gap
+    before = _split_at(bins, LargestGap(1.75, (0.4, 0.1)), counts=whole)
     assert [part.tolist() for part in before] == [part.tolist() for part in bins]

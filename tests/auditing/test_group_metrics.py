@@ -1,4 +1,6 @@
-"""Metrics of users by group: as fairlearn's MetricFrame computes them, with intervals that cover, and typed errors."""
+"""Metrics of users by group: as fairlearn's MetricFrame computes them, with intervals that
+cover, and typed errors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from sklearn.metrics import (
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
 from metrifair.api.compare import read_audit
-from metrifair.auditing.group_metrics import _percentiles
+from metrifair.auditing.group_measures import _percentiles
 from metrifair.auditing.records import MeasuresByGroup
 
 QUICK: dict[str, Any] = {"random_state": 0, "metrics": "kolmogorov"}
@@ -49,7 +51,9 @@ WEIGHT = RANDOM.uniform(0.1, 7.0, ROWS)
 BOTH = pd.DataFrame({"sex": SEX, "race": RACE})
 
 
-def audited(y_pred: Any = SCORE, y_true: Any = LABEL, groups: Any = BOTH, resamples: int = 0, **others: Any) -> Audit:
+def audited(
+    y_pred: Any = SCORE, y_true: Any = LABEL, groups: Any = BOTH, resamples: int = 0, **others: Any
+) -> Audit:
     options = AuditOptions(resamples=resamples, permutations=0)
     return audit(y_true, y_pred, sensitive_features=groups, options=options, **QUICK, **others)
 
@@ -59,7 +63,9 @@ def values(table: MeasuresByGroup, metric: str) -> dict[str, float | None]:
     return {group: None if one is None else one.value for group, one in measures.items()}
 
 
-def frame(metrics: Any, y_true: Any, y_pred: Any, groups: Any, weight: Any = None, control: Any = None) -> Any:
+def frame(
+    metrics: Any, y_true: Any, y_pred: Any, groups: Any, weight: Any = None, control: Any = None
+) -> Any:
     given = None if weight is None else {name: {"sample_weight": weight} for name in metrics}
     return theirs.MetricFrame(
         metrics=metrics,
@@ -74,11 +80,17 @@ def frame(metrics: Any, y_true: Any, y_pred: Any, groups: Any, weight: Any = Non
 def assert_as_fairlearn(table: MeasuresByGroup, peer: Any, stratum: str | None = None) -> None:
     by_group, differences, ratios = peer.by_group, peer.difference(), peer.ratio()
     if stratum is not None:
-        by_group, differences, ratios = by_group.loc[stratum], differences.loc[stratum], ratios.loc[stratum]
+        by_group, differences, ratios = (
+            by_group.loc[stratum],
+            differences.loc[stratum],
+            ratios.loc[stratum],
+        )
     for metric in table.differences:
         expected = {name: by_group[metric][name] for name in by_group.index}
         found = values(table, metric)
-        assert list(found) == [name if isinstance(name, str) else " x ".join(name) for name in expected]
+        assert list(found) == [
+            name if isinstance(name, str) else " x ".join(name) for name in expected
+        ]
         assert list(found.values()) == pytest.approx(list(expected.values()), abs=1e-12, rel=1e-12)
         assert table.differences[metric] == pytest.approx(differences[metric], abs=1e-12, rel=1e-12)
         assert table.ratios[metric] == pytest.approx(ratios[metric], abs=1e-12, rel=1e-12)
@@ -87,16 +99,28 @@ def assert_as_fairlearn(table: MeasuresByGroup, peer: Any, stratum: str | None =
 @pytest.mark.parametrize("kind", ["decisions", "scores"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("controlled", [False, pytest.param(True, marks=pytest.mark.extended)])
-def test_values_differences_and_ratios_are_those_of_fairlearn(kind: Any, weighted: bool, controlled: bool) -> None:
+def test_values_differences_and_ratios_are_those_of_fairlearn(
+    kind: Any, weighted: bool, controlled: bool
+) -> None:
     weight, control = WEIGHT if weighted else None, {"region": REGION} if controlled else None
-    metrics, y_pred = (DECIDED, (SCORE >= 0.4).astype(int)) if kind == "decisions" else (SCORED, SCORE)
-    result = audited(sample_weight=weight, control_features=control, threshold=0.4).by_group(metrics, y_pred=kind)
+    metrics, y_pred = (
+        (DECIDED, (SCORE >= 0.4).astype(int)) if kind == "decisions" else (SCORED, SCORE)
+    )
+    result = audited(sample_weight=weight, control_features=control, threshold=0.4).by_group(
+        metrics, y_pred=kind
+    )
     assert len(result.record) == (4 if controlled else 2)
     for table in result.record:
-        peer = frame(metrics, LABEL, y_pred, BOTH[[table.attribute]], weight, REGION if controlled else None)
-        assert_as_fairlearn(table, peer, table.within.removeprefix("region=") if controlled else None)
+        peer = frame(
+            metrics, LABEL, y_pred, BOTH[[table.attribute]], weight, REGION if controlled else None
+        )
+        assert_as_fairlearn(
+            table, peer, table.within.removeprefix("region=") if controlled else None
+        )
         rows = sum(one.size for one in table.groups)
-        assert rows == (np.sum(table.within.removeprefix("region=") == REGION) if controlled else ROWS)
+        assert rows == (
+            np.sum(table.within.removeprefix("region=") == REGION) if controlled else ROWS
+        )
 
 
 def test_intersections_are_those_of_fairlearn() -> None:
@@ -120,9 +144,13 @@ def test_metrics_of_three_labels_receive_labels_or_all_probabilities() -> None:
     y_true, probabilities = names[RANDOM.integers(3, size=ROWS)], RANDOM.dirichlet([1, 1, 1], ROWS)
     result = audited(probabilities, y_true)
     table = result.by_group({"accuracy": accuracy_score}).record[0]
-    assert_as_fairlearn(table, frame({"accuracy": accuracy_score}, y_true, names[probabilities.argmax(1)], SEX))
+    assert_as_fairlearn(
+        table, frame({"accuracy": accuracy_score}, y_true, names[probabilities.argmax(1)], SEX)
+    )
     table = result.by_group({"loss": log_loss}, y_pred="scores").record[0]
-    assert values(table, "loss")["f"] == pytest.approx(log_loss(y_true[SEX == "f"], probabilities[SEX == "f"]))
+    assert values(table, "loss")["f"] == pytest.approx(
+        log_loss(y_true[SEX == "f"], probabilities[SEX == "f"])
+    )
 
 
 @pytest.mark.parametrize("favorable", ["high", "low"])
@@ -135,7 +163,9 @@ def test_one_is_the_positive_label_and_the_favorable_decision(favorable: Any) ->
     # The order of scores and labels agrees in either case.
     table = result.by_group({"auc": roc_auc_score}, y_pred="scores").record[0]
     assert_as_fairlearn(table, frame({"auc": roc_auc_score}, LABEL, SCORE, SEX))
-    kinds = result.by_group({"integers": lambda y, p: y.dtype.kind + p.dtype.kind == "ii"}).record[0]
+    kinds = result.by_group({"integers": lambda y, p: y.dtype.kind + p.dtype.kind == "ii"}).record[
+        0
+    ]
     assert values(kinds, "integers") == {"f": 1.0, "m": 1.0}
 
 
@@ -144,7 +174,9 @@ def test_metrics_receive_the_weights_as_passed() -> None:
         return float(sample_weight.sum())
 
     for factor in (1.0, 1e300, 1e-300):
-        found = values(audited(sample_weight=factor * WEIGHT).by_group({"total": total}).record[0], "total")
+        found = values(
+            audited(sample_weight=factor * WEIGHT).by_group({"total": total}).record[0], "total"
+        )
         assert found["f"] == pytest.approx(factor * WEIGHT[SEX == "f"].sum(), rel=1e-12)
 
 
@@ -154,7 +186,9 @@ def test_rows_with_a_missing_group_are_counted_and_left_out() -> None:
     result = audited(groups={"sex": groups, "race": RACE}).by_group(DECIDED)
     first, second = result.record
     assert (first.missing, second.missing) == (40, 0)
-    assert_as_fairlearn(first, frame(DECIDED, LABEL[40:], (SCORE[40:] >= 0.5).astype(int), SEX[40:]))
+    assert_as_fairlearn(
+        first, frame(DECIDED, LABEL[40:], (SCORE[40:] >= 0.5).astype(int), SEX[40:])
+    )
     assert "40 rows with a missing group are left out." in result._repr_html_()
 
 
@@ -190,16 +224,34 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: audited().by_group({"odd": raises}),
         "'odd' raised ValueError for the group 'f' of 'sex': no such",
     ),
-    "no number": (lambda: audited().by_group({"odd": lambda y, p: "a b"}), "'odd' raised ValueError for the group 'f'"),
-    "no scalar": (lambda: audited().by_group({"odd": lambda y, p: y}), "'odd' raised TypeError for the group 'f'"),
+    "no number": (
+        lambda: audited().by_group({"odd": lambda y, p: "a b"}),
+        "'odd' raised ValueError for the group 'f'",
+    ),
+    "no scalar": (
+        lambda: audited().by_group({"odd": lambda y, p: y}),
+        "'odd' raised TypeError for the group 'f'",
+    ),
     "weights": (
         lambda: audited(sample_weight=WEIGHT).by_group({"odd": lambda y, p: 0.0}),
         "'odd' has no argument sample_weight, and this audit has weights",
     ),
-    "a function": (lambda: audited().by_group(f1_score), "metrics must be a dict that maps names to functions"),
-    "no metrics": (lambda: audited().by_group({}), "metrics must be a dict that maps names to functions"),
-    "a name": (lambda: audited().by_group({"f1": "f1"}), "metrics must be a dict that maps names to functions"),
-    "a number": (lambda: audited().by_group({1: f1_score}), "metrics must be a dict that maps names to functions"),
+    "a function": (
+        lambda: audited().by_group(f1_score),
+        "metrics must be a dict that maps names to functions",
+    ),
+    "no metrics": (
+        lambda: audited().by_group({}),
+        "metrics must be a dict that maps names to functions",
+    ),
+    "a name": (
+        lambda: audited().by_group({"f1": "f1"}),
+        "metrics must be a dict that maps names to functions",
+    ),
+    "a number": (
+        lambda: audited().by_group({1: f1_score}),
+        "metrics must be a dict that maps names to functions",
+    ),
     "a kind": (lambda: audited().by_group(DECIDED, y_pred="labels"), "y_pred must be one of"),
     "no labels": (lambda: audited(y_true=None).by_group(DECIDED), "y_true is missing"),
     "no decisions": (
@@ -211,7 +263,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         "y_pred 'decisions' needs an audit with",
     ),
     "a state": (
-        lambda: AuditState().add(LABEL, SCORE, sensitive_features={"sex": SEX}).audit(random_state=0).by_group(DECIDED),
+        lambda: (
+            AuditState()
+            .add(LABEL, SCORE, sensitive_features={"sex": SEX})
+            .audit(random_state=0)
+            .by_group(DECIDED)
+        ),
         "need rows in memory",
     ),
 }
@@ -231,13 +288,18 @@ def test_files_have_metrics_only_while_their_rows_are_in_memory(tmp_path: Path) 
     named: dict[str, Any] = {"score": "p", "group": "sex", "label": "y"} | QUICK
     quick = AuditOptions(resamples=0, permutations=0)
     here = audit_file(tmp_path / "scores.parquet", **named, options=quick)
-    assert_as_fairlearn(here.by_group(DECIDED).record[0], frame(DECIDED, LABEL, (SCORE >= 0.5).astype(int), SEX))
+    assert_as_fairlearn(
+        here.by_group(DECIDED).record[0], frame(DECIDED, LABEL, (SCORE >= 0.5).astype(int), SEX)
+    )
     here.to_json(tmp_path / "audit.json")
-    streamed = audit_file(tmp_path / "scores.parquet", **named, options=replace(quick, in_memory_rows=0))
+    streamed = audit_file(
+        tmp_path / "scores.parquet", **named, options=replace(quick, in_memory_rows=0)
+    )
     for result in (streamed, read_audit(tmp_path / "audit.json")):
         with pytest.raises(DataError, match="need rows in memory"):
             result.by_group(DECIDED)
-        assert result.by_group().to_frame("pandas")["metric"].nunique() > 5  # those of every audit need no rows
+        # those of every audit need no rows
+        assert result.by_group().to_frame("pandas")["metric"].nunique() > 5
 
 
 def test_without_metrics_the_figures_of_the_audit_come_back() -> None:
@@ -264,7 +326,9 @@ def share_right(y_true: Any, y_pred: Any) -> float:
 
 @pytest.mark.extended
 def test_intervals_cover_the_value_of_each_group() -> None:
-    """Resampling the rows of all groups, or too many of them, lowers the coverage below 70% in the smaller group."""
+    """Resampling the rows of all groups, or too many of them, lowers the coverage below 70% in
+    the smaller group.
+    """
     sizes, rates, runs = (80, 800), (0.8, 0.6), 200
     generator, covered, widths = np.random.default_rng(7), np.zeros((runs, 2)), np.zeros((runs, 2))
     group = np.repeat(["few", "many"], sizes)
@@ -298,7 +362,12 @@ def test_intervals_are_seeded_and_do_not_depend_on_other_metrics() -> None:
     third = result.by_group({"right": share_right, "f1": f1_score}).record[0].groups
     assert [one.measures["f1"] for one in first] == [one.measures["f1"] for one in again]
     assert [one.measures["f1"] for one in first] == [one.measures["f1"] for one in third]
-    wider = audited(groups={"sex": SEX}, resamples=50, confidence=0.99).by_group({"f1": f1_score}).record[0].groups
+    wider = (
+        audited(groups={"sex": SEX}, resamples=50, confidence=0.99)
+        .by_group({"f1": f1_score})
+        .record[0]
+        .groups
+    )
     for narrow, wide in zip(first, wider, strict=True):
         ends = [one.measures["f1"].interval for one in (narrow, wide)]  # type: ignore[union-attr]
         assert ends[1].low < ends[0].low < ends[0].high < ends[1].high  # type: ignore[union-attr]
@@ -308,12 +377,16 @@ def test_intervals_are_seeded_and_do_not_depend_on_other_metrics() -> None:
 def test_an_interval_leaves_out_as_many_values_below_as_above(confidence: float) -> None:
     interval = _percentiles(list(range(101)), confidence)
     assert interval is not None
-    assert (interval.low, interval.high) == pytest.approx((50 - 50 * confidence, 50 + 50 * confidence))
+    assert (interval.low, interval.high) == pytest.approx(
+        (50 - 50 * confidence, 50 + 50 * confidence)
+    )
 
 
 def test_the_lowest_of_values_is_divided_by_the_highest_unless_it_is_negative() -> None:
     group = np.repeat(["a", "b"], 20)
-    metrics = {f"{low}": lambda y, p, low=low: low if p.mean() < 0.5 else 2.0 for low in (-1.0, 0.0, 1.0)}
+    metrics = {
+        f"{low}": lambda y, p, low=low: low if p.mean() < 0.5 else 2.0 for low in (-1.0, 0.0, 1.0)
+    }
     scores = np.where(group == "a", 0.2, 0.7)
     (table,) = audited(scores, np.arange(40) % 2, {"g": group}).by_group(metrics).record
     assert table.ratios == {"-1.0": None, "0.0": 0.0, "1.0": 0.5}
@@ -330,10 +403,17 @@ def test_there_is_no_interval_of_few_rows_or_where_a_metric_is_often_undefined()
             raise RuntimeError("sometimes")
         return float(y_pred.mean())
 
-    metrics = {"mean": lambda y, p: float(p.mean()), "often": often_undefined, "constant": lambda y, p: 1.0}
+    metrics = {
+        "mean": lambda y, p: float(p.mean()),
+        "often": often_undefined,
+        "constant": lambda y, p: 1.0,
+    }
     scores = np.tile([0.1, 0.9], 50)
     (table,) = audited(scores, scores > 0.5, {"g": group}, resamples=100).by_group(metrics).record
-    known = {one.group: {name: one.measures[name].interval is not None for name in metrics} for one in table.groups}  # type: ignore[union-attr]
+    known = {
+        one.group: {name: one.measures[name].interval is not None for name in metrics}
+        for one in table.groups
+    }  # type: ignore[union-attr]
     assert known == {
         "four": {"mean": False, "often": False, "constant": False},
         "five": {"mean": True, "often": False, "constant": False},
@@ -348,7 +428,16 @@ def test_the_frame_the_page_and_the_text_have_all_values(tmp_path: Path) -> None
     rows = found.to_frame()
     assert isinstance(rows, pd.DataFrame)  # as the audited data
     assert rows.columns.tolist() == [
-        *("attribute", "within", "metric", "group", "rows", "value", "interval_low", "interval_high"),
+        *(
+            "attribute",
+            "within",
+            "metric",
+            "group",
+            "rows",
+            "value",
+            "interval_low",
+            "interval_high",
+        ),
         *("difference", "ratio"),
     ]
     assert rows["rows"].tolist() == 2 * [int((SEX == "f").sum()), int((SEX == "m").sum())]
@@ -356,12 +445,16 @@ def test_the_frame_the_page_and_the_text_have_all_values(tmp_path: Path) -> None
     assert found.to_frame("polars")["value"].to_list() == rows["value"].tolist()
     assert repr(found).startswith("<script>f1 by <i>sex, everyone: 0.")
     result.to_html(tmp_path / "with.html", by_group=found)
-    result.to_html(tmp_path / "asked.html", by_group={"<script>f1": f1_score, "recall": recall_score})
+    result.to_html(
+        tmp_path / "asked.html", by_group={"<script>f1": f1_score, "recall": recall_score}
+    )
     page = (tmp_path / "with.html").read_text()
     assert (tmp_path / "asked.html").read_text() == page
     for text in (page, found._repr_html_()):
         assert "Metrics by group" in text
-        assert all(escaped in text for escaped in ("&lt;script&gt;f1", "&lt;b&gt;f", "&lt;i&gt;sex"))
+        assert all(
+            escaped in text for escaped in ("&lt;script&gt;f1", "&lt;b&gt;f", "&lt;i&gt;sex")
+        )
         assert not any(markup in text for markup in ("<script>f1", "<b>f", "<i>sex"))
         assert text.count("Smallest ratio") == 1
     result.to_html(tmp_path / "without.html")

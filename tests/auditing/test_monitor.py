@@ -1,9 +1,12 @@
-"""Distances over time: alarms that hold for repeated looks, planted changes found, states and JSON files alike."""
+"""Distances over time: alarms that hold for repeated looks, planted changes found, states and
+JSON files alike.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditSeries, AuditState, DataError, monitor
+from metrifair.api.monitor import _names
 
 
 def days(shifts: Sequence[float], rows: int = 150, seed: int = 0) -> dict[str, AuditState]:
@@ -33,7 +37,9 @@ def series(shifts: Sequence[float], seed: int = 0, **options: object) -> AuditSe
     )  # type: ignore[arg-type]
 
 
-def test_no_change_gives_no_alarm_over_fifty_looks_and_levels_never_add_up_to_more_than_alpha() -> None:
+def test_no_change_gives_no_alarm_over_fifty_looks_and_levels_never_add_up_to_more_than_alpha() -> (
+    None
+):
     found = series([0.5] * 51, seed=1)
     assert found.alarms == []
     assert "No distance has changed" in found.summary[0]
@@ -44,7 +50,9 @@ def test_no_change_gives_no_alarm_over_fifty_looks_and_levels_never_add_up_to_mo
 
 def test_a_planted_change_is_found_at_the_looks_that_have_it() -> None:
     found = series([0.3] * 6 + [1.6] * 4)
-    assert {(one.look, one.alarm) for one in found.alarms} == {(f"day {number}", "worse") for number in range(6, 10)}
+    assert {(one.look, one.alarm) for one in found.alarms} == {
+        (f"day {number}", "worse") for number in range(6, 10)
+    }
     back = series([1.6] * 3 + [0.3] * 3)
     assert {one.alarm for one in back.alarms} == {"better"}
 
@@ -52,7 +60,8 @@ def test_a_planted_change_is_found_at_the_looks_that_have_it() -> None:
 @pytest.mark.slow
 def test_false_alarms_over_fifty_looks_are_rare() -> None:
     alarmed = sum(bool(series([0.5] * 51, seed=seed).alarms) for seed in range(60))
-    assert alarmed <= 8  # 3 expected at the most: eight or more of 60 happen in 1 of 1,000 such counts
+    # 3 expected at the most: eight or more of 60 happen in 1 of 1,000 such counts
+    assert alarmed <= 8
 
 
 def test_intervals_hold_for_all_looks_and_grow_with_their_number() -> None:
@@ -62,7 +71,8 @@ def test_intervals_hold_for_all_looks_and_grow_with_their_number() -> None:
         assert one.interval is not None
         assert one.interval.low <= one.value <= one.interval.high
         widths.append(one.interval.high - one.interval.low)
-    assert np.mean(widths[-3:]) > 1.15 * widths[0]  # 3.4 standard errors to 2.2, and rows of its own each
+    # 3.4 standard errors to 2.2, and rows of its own each
+    assert np.mean(widths[-3:]) > 1.15 * widths[0]
 
 
 def test_a_series_is_written_as_table_json_and_page(tmp_path: Path) -> None:
@@ -77,7 +87,9 @@ def test_a_series_is_written_as_table_json_and_page(tmp_path: Path) -> None:
     files = []
     for name, state in states.items():
         files.append(tmp_path / f"{name}.json")
-        state.audit(random_state=0, options=AuditOptions(resamples=60, permutations=0)).to_json(files[-1])
+        state.audit(random_state=0, options=AuditOptions(resamples=60, permutations=0)).to_json(
+            files[-1]
+        )
     again = monitor(files)
     assert {one.alarm for one in again.alarms} == {one.alarm for one in found.alarms} == {"worse"}
 
@@ -88,10 +100,15 @@ def test_what_cannot_be_monitored_is_refused() -> None:
         monitor([states["day 0"]])
     with pytest.raises(DataError, match=r"made with confidence=0\.9"):
         monitor(
-            {name: one.audit(options=AuditOptions(resamples=20, permutations=0)) for name, one in states.items()},
+            {
+                name: one.audit(options=AuditOptions(resamples=20, permutations=0))
+                for name, one in states.items()
+            },
             confidence=0.9,
         )
-    other = AuditState().add(None, [0.1, 0.9] * 20, sensitive_features={"age": ["old", "young"] * 20})
+    other = AuditState().add(
+        None, [0.1, 0.9] * 20, sensitive_features={"age": ["old", "young"] * 20}
+    )
     with pytest.raises(DataError, match="no distance in common"):
         monitor(
             [
@@ -109,11 +126,17 @@ def groups(sizes: dict[str, int], seed: int, shift: float = 0.0) -> AuditState:
 
 
 def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> None:
-    looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 10, 20, 200))}
+    looks = {
+        f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 10, 20, 200))
+    }
     looks["day 4"] = groups({"f": 200, "m": 200}, 4, shift=2.0)
     found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     (baseline,) = found.record.baselines
-    assert (baseline.looks, baseline.sizes, baseline.enough) == (["day 0", "day 1", "day 2"], (600, 35), True)
+    assert (baseline.looks, baseline.sizes, baseline.enough) == (
+        ["day 0", "day 1", "day 2"],
+        (600, 35),
+        True,
+    )
     assert [(one.look, one.alarm) for one in found.record.series] == [
         ("day 2", "not_tested"),
         ("day 3", "not_distinguishable"),
@@ -130,13 +153,17 @@ def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> No
 
 
 def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> None:
-    looks = {f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 200, 10, 200))}
+    looks = {
+        f"day {k}": groups({"f": 200, "m": size}, k) for k, size in enumerate((5, 200, 10, 200))
+    }
     audits = {
         name: one.audit(random_state=0, options=AuditOptions(resamples=60, permutations=0))
         for name, one in looks.items()
     }
     found = monitor(audits)
-    assert {(tuple(one.looks), tuple(one.untested)) for one in found.record.baselines} == {(("day 1",), ("day 2",))}
+    assert {(tuple(one.looks), tuple(one.untested)) for one in found.record.baselines} == {
+        (("day 1",), ("day 2",))
+    }
     assert {one.look for one in found.record.series} == {"day 1", "day 3"}
     assert any("are not tested at “day 2”" in text for text in found.summary)
 
@@ -152,7 +179,12 @@ def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() 
 
 def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> None:
     both, three = {"f": 200, "m": 200}, {"f": 200, "m": 200, "x": 200}
-    looks = {"May": groups(both, 0), "June": groups(three, 1), "July": groups(three, 2), "August": groups(both, 3)}
+    looks = {
+        "May": groups(both, 0),
+        "June": groups(three, 1),
+        "July": groups(three, 2),
+        "August": groups(both, 3),
+    }
     found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     baselines = {tuple(one.groups): one for one in found.record.baselines}
     assert {key: list(one.looks) for key, one in baselines.items()} == {
@@ -167,7 +199,10 @@ def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> N
     assert levels["June", ("f", "x")] is None
     total = sum(level for level in levels.values() if level is not None)
     assert total <= 0.05
-    assert any("begins after the first look" in text and "“x”" in text and "“June”" in text for text in found.summary)
+    assert any(
+        "begins after the first look" in text and "“x”" in text and "“June”" in text
+        for text in found.summary
+    )
 
 
 def test_looks_match_groups_by_value() -> None:
@@ -180,3 +215,37 @@ def test_looks_match_groups_by_value() -> None:
     found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     assert [one.difference for one in found.record.series] == [0.0, 0.0]
     assert len(found.record.baselines) == 1
+
+
+def named_look(name: str, rows: int, shift: float) -> AuditState:
+    group = np.repeat(["f", "m"], rows)
+    scores = np.tile(np.linspace(0.1, 0.6, rows), 2) + shift * (group == "m")
+    return AuditState(name=name).add(None, scores.round(3), sensitive_features=group)
+
+
+NAMES = ["", "look 1", "look 2", "look 3", "look 2 2"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("", "look 1", ""), ("look 2", "", ""), ("look 3", "look 2", ""), ("a", "a", "a look 2")],
+)
+def test_no_name_of_a_state_takes_the_place_of_another_look(names: tuple[str, ...]) -> None:
+    """The baseline has a gap of 0, all later looks one of 0.3."""
+    states = [named_look(name, 200 + place, 0.3 * bool(place)) for place, name in enumerate(names)]
+    result = monitor(states, metrics=["kolmogorov"], random_state=0)
+    assert result.record.rows == [400, 402, 404]
+    assert len(set(result.record.looks)) == 3
+    assert {one.alarm for one in result.alarms} == {"worse"}
+    (baseline,) = result.record.baselines
+    assert baseline.looks == [result.record.looks[0]]
+
+
+def test_all_looks_have_distinct_names_and_states_keep_theirs(tmp_path: Path) -> None:
+    for names in product(NAMES, repeat=3):
+        states: list[AuditState | str] = [AuditState(name=name) for name in names]
+        found = _names([*states, str(tmp_path / "look 2.json"), str(tmp_path / "look 4.json")])
+        assert len({*found}) == 5
+        for place, name in enumerate(names):
+            if name and name not in names[:place]:
+                assert found[place] == name

@@ -1,4 +1,6 @@
-"""A series of audits against levels, intervals and minimum sizes that are computed by hand from made-up findings."""
+"""A series of audits against levels, intervals and minimum sizes that are computed by hand from
+made-up findings.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from itertools import combinations
 import pytest
 from scipy.stats import norm
 
-from metrifair.auditing.monitor import series_record
+from metrifair.auditing.changes.series import series_record
 from metrifair.auditing.records import AuditRecord, Finding, SeriesRecord
 from metrifair.figures.intervals import Interval
 
@@ -16,7 +18,9 @@ METRICS = ("wasserstein", "energy")
 
 
 def record(sizes: dict[str, int], value: float = 0.2) -> AuditRecord:
-    """An audit of so many rows of each group: two distances of every pair, each with one interval."""
+    """An audit of so many rows of each group: two distances of every pair, each with one
+    interval.
+    """
     findings = [
         Finding(
             "race",
@@ -36,7 +40,10 @@ def record(sizes: dict[str, int], value: float = 0.2) -> AuditRecord:
 
 
 def watched(*looks: dict[str, int], values: tuple[float, ...] = ()) -> SeriesRecord:
-    audits = {f"look {k}": record(sizes, value) for k, (sizes, value) in enumerate(zip(looks, values, strict=True))}
+    audits = {
+        f"look {k}": record(sizes, value)
+        for k, (sizes, value) in enumerate(zip(looks, values, strict=True))
+    }
     return series_record(audits, confidence=1 - ALPHA, min_group_size=30)
 
 
@@ -48,7 +55,9 @@ def test_levels_are_shared_by_looks_and_distances_and_add_up_to_less_than_alpha(
     distances = 3 * len(METRICS)
     for look in found.series:
         number = int(look.look.split()[1])
-        assert look.level == (None if number == 0 else pytest.approx(ALPHA / (number * (number + 1)) / distances))
+        assert look.level == (
+            None if number == 0 else pytest.approx(ALPHA / (number * (number + 1)) / distances)
+        )
     total = sum(look.level for look in found.series if look.level is not None)
     assert total == pytest.approx(ALPHA * (1 - 1 / 9))
 
@@ -70,7 +79,9 @@ def test_intervals_hold_for_all_looks_and_distances_together() -> None:
 
 
 def test_an_alarm_is_a_p_value_up_to_the_level_of_its_look() -> None:
-    """The p-value is that of two normal estimates with the errors of both intervals, below and above."""
+    """The p-value is that of two normal estimates with the errors of both intervals, below and
+    above.
+    """
     values = (0.3, 0.3, 0.3 + 0.35, 0.3 + 0.4)
     found = watched(*[{"a": 100, "b": 100}] * 4, values=values)
     z = norm.isf(0.025)
@@ -91,9 +102,13 @@ def test_the_smaller_group_decides_whether_a_look_is_tested(small: int) -> None:
         later = watched({"a": 60, "b": 60}, sizes, {"a": 60, "b": 60}, values=(0.2, 0.2, 0.2))
         tested = {look.look for look in later.series if look.level is not None}
         assert tested == ({"look 1", "look 2"} if small == 30 else {"look 2"})
-        assert [list(one.untested) for one in later.baselines] == [[] if small == 30 else ["look 1"]] * len(METRICS)
+        assert [list(one.untested) for one in later.baselines] == [
+            [] if small == 30 else ["look 1"]
+        ] * len(METRICS)
         first = watched(sizes, {"a": 60, "b": 60}, {"a": 60, "b": 60}, values=(0.2, 0.2, 0.2))
-        assert {tuple(one.looks) for one in first.baselines} == {("look 0" if small == 30 else "look 1",)}
+        assert {tuple(one.looks) for one in first.baselines} == {
+            ("look 0" if small == 30 else "look 1",)
+        }
 
 
 @pytest.mark.parametrize("small", [29, 30])

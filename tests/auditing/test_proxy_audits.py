@@ -11,11 +11,21 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from metrifair import AuditOptions, DataError, GroupProbabilities, audit, audit_file, audit_table, unfairness
-from metrifair.auditing.compare import compared_figures
-from metrifair.auditing.paired import correlations
-from metrifair.auditing.resampling import bootstrap
-from metrifair.auditing.sample import group_pairs, measure_pairs, parts_for
+from metrifair import (
+    AuditOptions,
+    DataError,
+    GroupProbabilities,
+    audit,
+    audit_file,
+    audit_table,
+    unfairness,
+)
+from metrifair.auditing.changes.differences import compared_figures
+from metrifair.auditing.changes.paired import correlations
+from metrifair.auditing.measure.group_pairs import group_pairs
+from metrifair.auditing.measure.measured_pairs import measure_pairs
+from metrifair.auditing.measure.parts import parts_for
+from metrifair.auditing.measure.resampling import bootstrap
 from metrifair.support.arrays import Floats
 
 QUICK = AuditOptions(resamples=100, permutations=99)
@@ -26,17 +36,23 @@ def logistic(x: Any) -> Any:
 
 
 class Simulated:
-    """A score that depends on the input of the probabilities only, and a group that has these probabilities."""
+    """A score that depends on the input of the probabilities only, and a group that has these
+    probabilities.
+    """
 
     def __init__(self, rows: int, strength: float, seed: int = 0) -> None:
         random = np.random.default_rng(seed)
         self.input = random.normal(size=rows)
         self.share = logistic(strength * self.input)
         self.group = np.where(random.uniform(size=rows) < self.share, "v", "u")
-        self.score = stats.norm.cdf(0.588 * self.input + np.sqrt(1 - 0.588**2) * random.normal(size=rows))
+        self.score = stats.norm.cdf(
+            0.588 * self.input + np.sqrt(1 - 0.588**2) * random.normal(size=rows)
+        )
 
     def race(self, **further: Any) -> GroupProbabilities:
-        return GroupProbabilities({"u": 1 - self.share, "v": self.share}, attribute="race", **further)
+        return GroupProbabilities(
+            {"u": 1 - self.share, "v": self.share}, attribute="race", **further
+        )
 
 
 @pytest.mark.parametrize(("strength", "true"), [(0.814, 0.169), (1.730, 0.276), (3.537, 0.353)])
@@ -52,7 +68,9 @@ def test_weights_show_the_true_gap_and_thresholds_do_not(strength: float, true: 
 
 
 def test_strata_that_probabilities_know_nothing_of_are_named_in_the_headline() -> None:
-    """Score and group are independent given the input, and within a stratum that depends on both they are not."""
+    """Score and group are independent given the input, and within a stratum that depends on
+    both they are not.
+    """
     random = np.random.default_rng(0)
     place = random.integers(0, 2, 20_000)
     share = 0.3 + 0.4 * place
@@ -61,13 +79,24 @@ def test_strata_that_probabilities_know_nothing_of_are_named_in_the_headline() -
     stratum = random.uniform(size=20_000) < np.where(group == place, 0.9, 0.2)
     race = GroupProbabilities({"0": 1 - share, "1": share}, attribute="race")
     figures = [
-        [unfairness(None, score, sensitive_features=one, control_features=given) for one in (group, race)]
+        [
+            unfairness(None, score, sensitive_features=one, control_features=given)
+            for one in (group, race)
+        ]
         for given in (None, stratum)
     ]
     assert figures[0][1] == pytest.approx(figures[0][0], abs=0.02)
-    assert figures[1][1] < 0.45 < 0.8 < figures[1][0]  # the figure is wrong although the assumption holds
+    # the figure is wrong although the assumption holds
+    assert figures[1][1] < 0.45 < 0.8 < figures[1][0]
     for given in (None, stratum):
-        found = audit(None, score, sensitive_features=race, control_features=given, options=QUICK, random_state=0)
+        found = audit(
+            None,
+            score,
+            sensitive_features=race,
+            control_features=given,
+            options=QUICK,
+            random_state=0,
+        )
         assert ("Strata must be among these inputs" in found.summary[1]) == (given is not None)
 
 
@@ -100,14 +129,21 @@ def noise(scores: Floats, left: Floats, right: Floats) -> float:
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])
 def test_every_estimate_is_that_of_its_definition(weight: Floats | None) -> None:
     race = SMALL.race(known_groups=KNOWN, cells=CELLS)
-    found = audit(None, SMALL.score, sensitive_features=race, sample_weight=weight, options=QUICK).record.proxy
+    found = audit(
+        None, SMALL.score, sensitive_features=race, sample_weight=weight, options=QUICK
+    ).record.proxy
     assert found is not None
     w, selected = np.ones(400) if weight is None else weight, (SMALL.score >= 0.5).astype(float)
     share = {"u": w * (1 - SMALL.share), "v": w * SMALL.share}
     inside = np.array([one is not None for one in KNOWN])
     true = {name: (w * (name == KNOWN))[inside] for name in "uv"}
     by_name = {(one.figure, one.groups): one for one in found.estimates}
-    assert (found.known, found.cells, found.corrected_by, found.assumption) == (100, 4, "known_groups", "scores")
+    assert (found.known, found.cells, found.corrected_by, found.assumption) == (
+        100,
+        4,
+        "known_groups",
+        "scores",
+    )
     rates = {}
     for name in "uv":
         one = by_name["selection_rate", (name,)]
@@ -120,7 +156,9 @@ def test_every_estimate_is_that_of_its_definition(weight: Floats | None) -> None
     assert ratio.corrected is not None
     assert ratio.corrected.value == pytest.approx(rates["u"] / rates["v"], abs=1e-12)
     distance = by_name["energy", ("u", "v")]
-    assert distance.weighted.value == pytest.approx(energy(SMALL.score, share["u"], share["v"]), abs=1e-12)
+    assert distance.weighted.value == pytest.approx(
+        energy(SMALL.score, share["u"], share["v"]), abs=1e-12
+    )
     parts = SMALL.score[inside], true["u"], true["v"]
     guessed = SMALL.score[inside], share["u"][inside], share["v"][inside]
     change = energy(*parts) - noise(*parts) - energy(*guessed) + noise(*guessed)
@@ -132,7 +170,9 @@ def test_misclassified_groups_are_corrected_by_solving_for_the_true_ones() -> No
     matrix = np.array([[0.8, 0.2], [0.1, 0.9]])
     random = np.random.default_rng(1)
     observed = np.where(random.uniform(size=400) < np.where(SMALL.group == "v", 0.9, 0.2), 1.0, 0.0)
-    race = GroupProbabilities({"u": 1 - observed, "v": observed}, attribute="race", confusion=matrix)
+    race = GroupProbabilities(
+        {"u": 1 - observed, "v": observed}, attribute="race", confusion=matrix
+    )
     found = audit(None, SMALL.score, sensitive_features=race, options=QUICK).record.proxy
     assert found is not None
     assert (found.assumption, found.corrected_by) == ("observed", "confusion")
@@ -141,12 +181,15 @@ def test_misclassified_groups_are_corrected_by_solving_for_the_true_ones() -> No
     people = np.linalg.solve(matrix.T, seen)
     mixture = matrix.T * people / seen[:, None]  # P(true | observed)
     rates = np.linalg.solve(mixture, [selected[observed == code].mean() for code in (0, 1)])
-    corrected = {one.groups: one.corrected for one in found.estimates if one.figure == "selection_rate"}
+    corrected = {
+        one.groups: one.corrected for one in found.estimates if one.figure == "selection_rate"
+    }
     for name, expected in zip("uv", rates, strict=True):
         assert corrected[name,].value == pytest.approx(expected, abs=1e-12)  # type: ignore[union-attr]
     steps = np.sort(SMALL.score)
     curves = np.linalg.solve(
-        mixture, [[(SMALL.score[observed == code] <= step).mean() for step in steps] for code in (0, 1)]
+        mixture,
+        [[(SMALL.score[observed == code] <= step).mean() for step in steps] for code in (0, 1)],
     )
     expected = 2 * float(((curves[0] - curves[1])[:-1] ** 2) @ np.diff(steps))
     energies = [one.corrected for one in found.estimates if one.figure == "energy"]
@@ -154,7 +197,9 @@ def test_misclassified_groups_are_corrected_by_solving_for_the_true_ones() -> No
 
 
 def test_reliability_is_the_share_of_known_groups() -> None:
-    found = audit(None, SMALL.score, sensitive_features=SMALL.race(known_groups=KNOWN), options=QUICK).record.proxy
+    found = audit(
+        None, SMALL.score, sensitive_features=SMALL.race(known_groups=KNOWN), options=QUICK
+    ).record.proxy
     assert found is not None
     inside = np.array([one is not None for one in KNOWN])
     for name, share in (("u", 1 - SMALL.share), ("v", SMALL.share)):
@@ -167,25 +212,37 @@ def test_reliability_is_the_share_of_known_groups() -> None:
 
 
 def measured(found: Simulated) -> Any:
-    result = audit(None, found.score, sensitive_features=found.race(), options=QUICK, random_state=0)
+    result = audit(
+        None, found.score, sensitive_features=found.race(), options=QUICK, random_state=0
+    )
     assert result.rows is not None
     sample, request = result.rows.sample, result.rows.request
     part = next(parts_for(sample, request.named_criteria(), None))
-    pairs, _ = measure_pairs(sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"], 2048)
+    pairs = measure_pairs(
+        sample, group_pairs(sample, part, "pairs"), ["wasserstein", "kolmogorov"], 2048
+    )
     return next(pairs)
 
 
 def test_intervals_have_the_error_of_resampled_rows() -> None:
-    """A row keeps its probabilities: what both sides have in common makes the interval narrower than of two samples."""
+    """A row keeps its probabilities: what both sides have in common makes the interval narrower
+    than of two samples.
+    """
     found = Simulated(1500, 2.0, seed=4)
     pair = measured(found)
     random, values = np.random.default_rng(0), []
     for _ in range(300):
         rows = random.integers(0, 1500, 1500)
-        again = GroupProbabilities({"u": 1 - found.share[rows], "v": found.share[rows]}, attribute="race")
-        values.append(unfairness(None, found.score[rows], sensitive_features=again, metric="wasserstein"))
+        again = GroupProbabilities(
+            {"u": 1 - found.share[rows], "v": found.share[rows]}, attribute="race"
+        )
+        values.append(
+            unfairness(None, found.score[rows], sensitive_features=again, metric="wasserstein")
+        )
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
-    interval = bootstrap(pair.pair, ["wasserstein"], generator=random, rows=pair.rows, **options).alone["wasserstein"]
+    interval = bootstrap(
+        pair.pair, ["wasserstein"], generator=random, rows=pair.rows, **options
+    ).alone["wasserstein"]
     assert (interval.high - interval.low) / (2 * 1.96) == pytest.approx(np.std(values), rel=0.12)
     apart = bootstrap(pair.pair, ["wasserstein"], generator=random, **options).alone["wasserstein"]
     assert apart.high - apart.low > 1.3 * (interval.high - interval.low)
@@ -198,11 +255,20 @@ def test_p_values_are_about_uniform_without_a_gap_and_small_with_one() -> None:
         share = random.beta(0.5, 0.5, 150)
         race = GroupProbabilities({"u": 1 - share, "v": share}, attribute="race")
         scores = random.uniform(size=150)
-        found = audit(None, scores, sensitive_features=race, options=QUICK, metrics="kolmogorov", random_state=seed)
+        found = audit(
+            None,
+            scores,
+            sensitive_features=race,
+            options=QUICK,
+            metrics="kolmogorov",
+            random_state=seed,
+        )
         p_values.append(found.findings[0].p_value)
     assert 0.35 < np.mean(p_values) < 0.65
     assert np.mean(np.array(p_values) <= 0.05) <= 0.12
-    strong = audit(None, SMALL.score, sensitive_features=SMALL.race(), options=QUICK, random_state=0)
+    strong = audit(
+        None, SMALL.score, sensitive_features=SMALL.race(), options=QUICK, random_state=0
+    )
     assert all(one.p_value == 1 / 101 for one in strong.findings)
 
 
@@ -213,7 +279,14 @@ def test_two_models_are_paired_by_rows_that_count_for_both_groups() -> None:
     """The correlation of two distances is that of their derivatives by the weights of rows."""
     other = np.clip(WEAK.score + np.random.default_rng(3).normal(0, 0.3, 100), 0, 1)
     models = {"old": WEAK.score, "new": other}
-    found = audit(None, models, sensitive_features=WEAK.race(), options=QUICK, metrics="wasserstein", random_state=0)
+    found = audit(
+        None,
+        models,
+        sensitive_features=WEAK.race(),
+        options=QUICK,
+        metrics="wasserstein",
+        random_state=0,
+    )
     audits = list(found.audits.values())
     figures = [
         next(one for key, one in compared.items() if key[-1] == "wasserstein")
@@ -225,7 +298,13 @@ def test_two_models_are_paired_by_rows_that_count_for_both_groups() -> None:
         """By how much the distance changes with the weight of a row."""
         step = 1e-4 * (np.arange(len(score)) == row)
         ends = [
-            unfairness(None, score, sensitive_features=WEAK.race(), sample_weight=1 + sign * step, metric="wasserstein")
+            unfairness(
+                None,
+                score,
+                sensitive_features=WEAK.race(),
+                sample_weight=1 + sign * step,
+                metric="wasserstein",
+            )
             for sign in (1, -1)
         ]
         return ends[0] - ends[1]
@@ -266,7 +345,10 @@ LABEL = (SMALL.score + np.random.default_rng(9).normal(0, 0.3, 400) > 0.5).astyp
         (
             "independent",
             "scores_and_labels",
-            "only if score and label together are independent of the group given the inputs of P(race)",
+            (
+                "only if score and label together are independent of the group given the inputs of "
+                "P(race)"
+            ),
         ),
         (
             "included",
@@ -275,12 +357,16 @@ LABEL = (SMALL.score + np.random.default_rng(9).normal(0, 0.3, 400) > 0.5).astyp
         ),
     ],
 )
-def test_the_assumption_is_in_every_headline(tmp_path: Path, given: Any, assumption: str, words: str) -> None:
+def test_the_assumption_is_in_every_headline(
+    tmp_path: Path, given: Any, assumption: str, words: str
+) -> None:
     race = SMALL.race(with_labels=given, source="BISG")
     found = audit(LABEL, SMALL.score, sensitive_features=race, options=QUICK, random_state=0)
     assert found.record.proxy is not None
     assert found.record.proxy.assumption == assumption
-    sentence = f"The figures weight each row by P(race) (BISG). They are valid for the true groups {words}"
+    sentence = (
+        f"The figures weight each row by P(race) (BISG). They are valid for the true groups {words}"
+    )
     assert found.summary[1].startswith(sentence)
     found.to_html(tmp_path / "page.html")
     head = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -306,12 +392,20 @@ def test_the_page_shows_estimates_corrections_bounds_and_reliability(tmp_path: P
         "Share of known groups",
     ):
         assert text in page
-    assert "Corrected with 100 rows of known group, the impact ratio of “u” to “v” is" in " ".join(found.summary)
+    assert "Corrected with 100 rows of known group, the impact ratio of “u” to “v” is" in " ".join(
+        found.summary
+    )
 
 
 def test_few_known_groups_correct_nothing_and_a_note_says_so() -> None:
     few = np.where(np.arange(400) < 4, SMALL.group, None)
-    found = audit(None, SMALL.score, sensitive_features=SMALL.race(known_groups=few), options=QUICK, random_state=0)
+    found = audit(
+        None,
+        SMALL.score,
+        sensitive_features=SMALL.race(known_groups=few),
+        options=QUICK,
+        random_state=0,
+    )
     assert found.record.proxy is not None
     assert all(one.corrected is None for one in found.record.proxy.estimates)
     assert "few_known_rows" in {note.kind for note in found.notes}
@@ -328,7 +422,9 @@ def test_rules_that_ask_for_reported_groups_refuse_probabilities() -> None:
 
 def test_dependence_on_the_group_is_refused() -> None:
     options = AuditOptions(contrast="independence")
-    with pytest.raises(DataError, match="'independence' is not computed from probabilities of groups"):
+    with pytest.raises(
+        DataError, match="'independence' is not computed from probabilities of groups"
+    ):
         audit(None, SMALL.score, sensitive_features=SMALL.race(), options=options)
 
 
@@ -336,24 +432,36 @@ def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None
     frame = pl.DataFrame({"p": SMALL.score, "u": 1 - SMALL.share, "v": SMALL.share})
     frame.write_parquet(tmp_path / "scores.parquet")
     race = GroupProbabilities(["u", "v"], attribute="race")
-    shared: dict[str, Any] = {"score": "p", "group": race, "options": AuditOptions(in_memory_rows=100)}
-    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
+    shared: dict[str, Any] = {
+        "score": "p",
+        "group": race,
+        "options": AuditOptions(in_memory_rows=100),
+    }
+    with pytest.raises(
+        DataError, match="more than 100 rows, and group probabilities are audited in memory"
+    ):
         audit_file(tmp_path / "scores.parquet", **shared)
-    with pytest.raises(DataError, match="more than 100 rows, and group probabilities are audited in memory"):
+    with pytest.raises(
+        DataError, match="more than 100 rows, and group probabilities are audited in memory"
+    ):
         audit_table(frame, **shared)
     with pytest.raises(DataError, match="group must name columns of the file or table"):
         audit_file(tmp_path / "scores.parquet", score="p", group=SMALL.race())
 
 
 def test_corrected_rates_and_distances_are_possible_ones() -> None:
-    """Few known groups of which nearly all, or none, are selected: their errors reach beyond 0 and 1."""
+    """Few known groups of which nearly all, or none, are selected: their errors reach beyond 0
+    and 1.
+    """
     random = np.random.default_rng(3)
     reached = set()
     for seed in range(8):
         found = Simulated(400, 1.0, seed)
         selected = np.where(found.group == "v", 0.97, 0.03) > random.uniform(size=400)
         race = found.race(known_groups=np.where(random.uniform(size=400) < 0.1, found.group, None))
-        estimates = audit(None, selected * 1.0, sensitive_features=race, options=QUICK, random_state=0).record.proxy
+        estimates = audit(
+            None, selected * 1.0, sensitive_features=race, options=QUICK, random_state=0
+        ).record.proxy
         for one in estimates.estimates:
             measure, most = one.corrected, 1.0 if one.figure == "selection_rate" else np.inf
             assert 0 <= measure.interval.low <= measure.value <= measure.interval.high <= most

@@ -1,4 +1,6 @@
-"""States of group probabilities: they add up, and their audit is that of all rows, with its intervals."""
+"""States of group probabilities: they add up, and their audit is that of all rows, with its
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.proxies import SETTINGS, count_coverage
-from metrifair import AuditOptions, AuditState, DataError, GroupProbabilities, audit, audit_file, compare, load, monitor
-from metrifair.auditing import bins, state_file
-from metrifair.auditing.columns import Roles
-from metrifair.auditing.connections import DatabaseTable
-from metrifair.auditing.state_rows import count_file, count_table
+from metrifair import (
+    AuditOptions,
+    AuditState,
+    DataError,
+    GroupProbabilities,
+    audit,
+    audit_file,
+    compare,
+    load,
+    monitor,
+)
+from metrifair.auditing.sources import state_counts, state_file
+from metrifair.auditing.sources.column_roles import Roles
+from metrifair.auditing.sources.connections import DatabaseTable
+from metrifair.auditing.sources.state_rows import count_file, count_table
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import from_bytes, to_bytes
 
@@ -47,7 +59,9 @@ def race(rows: Any = slice(None), **further: Any) -> GroupProbabilities:
     return GroupProbabilities(table, **{"attribute": "race", "with_labels": "included"} | further)
 
 
-def added(state: AuditState, rows: Any = slice(None), *, score: Any = SCORE, **further: Any) -> AuditState:
+def added(
+    state: AuditState, rows: Any = slice(None), *, score: Any = SCORE, **further: Any
+) -> AuditState:
     given = {name: value[rows] for name, value in further.items()}
     return state.add(LABEL[rows], score[rows], sensitive_features=race(rows), **given)
 
@@ -67,28 +81,53 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 @pytest.mark.parametrize("case", CASES)
 def test_the_audit_of_a_state_is_that_of_its_rows(case: str, contrast: Any, digits: int) -> None:
-    """Figures are equal. So are intervals and p-values by the same draws, but for the skewness within ties."""
+    """Figures are equal.
+
+    So are intervals and p-values by the same draws, but for the skewness within ties.
+    """
     score, further = SCORE.round(digits), CASES[case]
     options = AuditOptions(resamples=200, permutations=1, min_group_size=5, contrast=contrast)
-    exact = audit(LABEL, score, sensitive_features=race(), options=options, random_state=0, **further)
+    exact = audit(
+        LABEL, score, sensitive_features=race(), options=options, random_state=0, **further
+    )
     found = added(AuditState(), score=score, **further).audit(options=options, random_state=0)
-    assert (found.record.rows, found.record.left_out) == (exact.record.rows, exact.record.left_out) == (570, 30)
+    assert (
+        (found.record.rows, found.record.left_out)
+        == (exact.record.rows, exact.record.left_out)
+        == (570, 30)
+    )
     for ours, theirs in zip(found.findings, exact.findings, strict=True):
-        named = ("attribute", "criterion", "within", "groups", "sizes", "metric", "unbiased", "certified")
+        named = (
+            "attribute",
+            "criterion",
+            "within",
+            "groups",
+            "sizes",
+            "metric",
+            "unbiased",
+            "certified",
+        )
         assert [getattr(ours, name) for name in named] == [getattr(theirs, name) for name in named]
         assert ours.value == pytest.approx(theirs.value, abs=CLOSE)
         assert ours.p_value == pytest.approx(theirs.p_value, abs=0.02)
-        for mine, other in ((ours.interval, theirs.interval), (ours.joint_interval, theirs.joint_interval)):
+        for mine, other in (
+            (ours.interval, theirs.interval),
+            (ours.joint_interval, theirs.joint_interval),
+        ):
             near = 0.2 * (other.high - other.low)
             assert [mine.low, mine.high] == pytest.approx([other.low, other.high], abs=near)
     assert found.record.proxy is not None
     for mine, other in zip(found.record.proxy.estimates, exact.record.proxy.estimates, strict=True):
         assert (mine.figure, mine.groups) == (other.figure, other.groups)
-        values = ([one.value, *vars(one.interval).values()] for one in (mine.weighted, other.weighted))
+        values = (
+            [one.value, *vars(one.interval).values()] for one in (mine.weighted, other.weighted)
+        )
         assert next(values) == pytest.approx(next(values), abs=1e-9)
     for mine, other in zip(found.record.by_group, exact.record.by_group, strict=True):
         for a, b in zip(mine.groups, other.groups, strict=True):
-            assert [a.auc.value, a.auc.interval.low] == pytest.approx([b.auc.value, b.auc.interval.low], abs=1e-9)
+            assert [a.auc.value, a.auc.interval.low] == pytest.approx(
+                [b.auc.value, b.auc.interval.low], abs=1e-9
+            )
     assert found.summary[1] == exact.summary[1]
     assert found.summary[1].startswith("The figures weight each row by P(race). They are valid")
 
@@ -107,7 +146,10 @@ def test_planted_fault_independent_groups_give_other_intervals() -> None:
 @pytest.mark.extended
 @pytest.mark.parametrize("name", ["strong, weights", "strong, few rows (200)"])
 def test_intervals_of_counts_cover_about_as_often_as_they_say(name: str) -> None:
-    """Three standard errors of 150 data sets are 5 %. With half of the products, 83 % would be covered."""
+    """Three standard errors of 150 data sets are 5 %.
+
+    With half of the products, 83 % would be covered.
+    """
     for figure, share in count_coverage(SETTINGS[name], 150, counted=True).items():
         assert share >= 0.9, figure
 
@@ -117,7 +159,10 @@ def test_products_are_sums_over_the_rows_of_a_bin(weighted: bool) -> None:
     """By a loop over rows, which shares no code with the counts."""
     score, weight = SCORE.round(1), WEIGHT if weighted else np.ones(ROWS)
     state = AuditState().add(
-        None, score, sensitive_features=race(with_labels=None), sample_weight=WEIGHT if weighted else None
+        None,
+        score,
+        sensitive_features=race(with_labels=None),
+        sample_weight=WEIGHT if weighted else None,
     )
     expected: dict[tuple[float, str, str], float] = {}
     for value, shares, amount in zip(score, SHARES, weight, strict=True):
@@ -137,10 +182,12 @@ def test_products_are_sums_over_the_rows_of_a_bin(weighted: bool) -> None:
 
 @given(st.data(), st.sampled_from([2**12, 50]), st.booleans())
 @settings(max_examples=10, deadline=None)
-def test_merging_in_any_order_gives_the_state_of_all_rows(data: st.DataObject, atoms: int, weighted: bool) -> None:
+def test_merging_in_any_order_gives_the_state_of_all_rows(
+    data: st.DataObject, atoms: int, weighted: bool
+) -> None:
     further = {"sample_weight": WEIGHT} if weighted else {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bins, "MOST_ATOMS", atoms)
+        patch.setattr(state_counts, "MOST_ATOMS", atoms)
         whole = added(AuditState(), **further)
         number = np.random.default_rng(data.draw(st.integers(0, 2**32))).permutation(ROWS) % 4
         parts = [added(AuditState(), number == one, **further) for one in range(4)]
@@ -150,15 +197,21 @@ def test_merging_in_any_order_gives_the_state_of_all_rows(data: st.DataObject, a
         for found in (step_by_step, parts[0].merge(*parts[1:])):
             assert (found.cells, found.rows, found.shape) == (whole.cells, ROWS, whole.shape)
             for name in COUNTED:
-                np.testing.assert_array_equal(getattr(found.counts, name), getattr(whole.counts, name))
+                np.testing.assert_array_equal(
+                    getattr(found.counts, name), getattr(whole.counts, name)
+                )
             for name in SUMS:
-                np.testing.assert_allclose(getattr(found.counts, name), getattr(whole.counts, name), rtol=CLOSE)
+                np.testing.assert_allclose(
+                    getattr(found.counts, name), getattr(whole.counts, name), rtol=CLOSE
+                )
             np.testing.assert_allclose(found.selected, whole.selected, rtol=CLOSE)
 
 
-def test_bins_of_several_scores_bracket_the_figures_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_of_several_scores_bracket_the_figures_of_the_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Few, wide bins: values lie in their brackets, and intervals are those of the same bins."""
-    monkeypatch.setattr(bins, "MOST_ATOMS", 50)
+    monkeypatch.setattr(state_counts, "MOST_ATOMS", 50)
     exact = audit(LABEL, SCORE, sensitive_features=race(), options=OPTIONS, random_state=0)
     state = added(AuditState(score_range=(-1000, 1000)))
     found = state.audit(options=OPTIONS, random_state=0)
@@ -205,7 +258,9 @@ def test_probabilities_of_0_and_1_are_the_counts_of_groups(case: str) -> None:
 
 def test_no_cell_of_probabilities_is_withheld(tmp_path: Path) -> None:
     """The probabilities of the other groups would show it."""
-    state = AuditState().add(None, SCORE, sensitive_features=hard(np.array(["a", "b"])[np.arange(ROWS) % 2]))
+    state = AuditState().add(
+        None, SCORE, sensitive_features=hard(np.array(["a", "b"])[np.arange(ROWS) % 2])
+    )
     with pytest.raises(DataError, match="cannot withhold a group that has probabilities"):
         state.save(tmp_path / "a.state", min_group_size=5)
     assert not (tmp_path / "a.state").exists()
@@ -228,11 +283,21 @@ def test_files_and_tables_are_counted_as_they_are_audited(tmp_path: Path) -> Non
     """Also where scores, weights and probabilities are missing."""
     missing = np.arange(ROWS)
     table = {f"p_{name}": share for name, share in zip("abc", SHARES.T, strict=True)}
-    frame = pl.DataFrame({"p": SCORE, "y": LABEL, "w": np.where(missing % 9 == 0, 0.0, WEIGHT), "r": REGION, **table})
+    frame = pl.DataFrame(
+        {"p": SCORE, "y": LABEL, "w": np.where(missing % 9 == 0, 0.0, WEIGHT), "r": REGION, **table}
+    )
     frame = frame.with_columns(pl.col(f"p_{name}").fill_nan(None) for name in "abc")
     frame = frame.with_columns(p=pl.when(missing % 50 == 7).then(None).otherwise("p"))
-    named = GroupProbabilities({name: f"p_{name}" for name in "abc"}, attribute="race", with_labels="independent")
-    columns: dict[str, Any] = {"score": "p", "group": named, "label": "y", "control": "r", "weight": "w"}
+    named = GroupProbabilities(
+        {name: f"p_{name}" for name in "abc"}, attribute="race", with_labels="independent"
+    )
+    columns: dict[str, Any] = {
+        "score": "p",
+        "group": named,
+        "label": "y",
+        "control": "r",
+        "weight": "w",
+    }
     shared: dict[str, Any] = {"options": OPTIONS, "random_state": 0}
     states = []
     for ending in ("csv", "parquet"):
@@ -241,13 +306,24 @@ def test_files_and_tables_are_counted_as_they_are_audited(tmp_path: Path) -> Non
         states.append(AuditState())
         count_file(states[-1], path, Roles.from_names(**columns))
     states.append(AuditState())
-    count_table(states[-1], DatabaseTable("scores", duckdb.sql("select * from frame")), Roles.from_names(**columns))
+    count_table(
+        states[-1],
+        DatabaseTable("scores", duckdb.sql("select * from frame")),
+        Roles.from_names(**columns),
+    )
     exact = audit_file(tmp_path / "scores.csv", **columns, **shared)
     for state in states:
         found = state.audit(**shared)
-        assert (found.record.rows, found.record.left_out) == (exact.record.rows, exact.record.left_out)
+        assert (found.record.rows, found.record.left_out) == (
+            exact.record.rows,
+            exact.record.left_out,
+        )
         for ours, theirs in zip(found.findings, exact.findings, strict=True):
-            assert (ours.groups, ours.within, ours.metric) == (theirs.groups, theirs.within, theirs.metric)
+            assert (ours.groups, ours.within, ours.metric) == (
+                theirs.groups,
+                theirs.within,
+                theirs.metric,
+            )
             assert ours.value == pytest.approx(theirs.value, abs=CLOSE)
 
 
@@ -269,7 +345,11 @@ def test_states_are_compared_and_monitored() -> None:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "known groups": (
         lambda: AuditState().add(None, SCORE, sensitive_features=race(known_groups=[None] * ROWS)),
-        "known_groups needs rows in memory, and a state stores none; leave known_groups out, or audit",
+        (
+            "known_groups needs rows in memory, and a state stores none; leave known_groups out, "
+            "or "
+            "audit"
+        ),
     ),
     "cells": (
         lambda: AuditState().add(None, SCORE, sensitive_features=race(cells=REGION)),
@@ -287,26 +367,44 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "groups and probabilities": (
         lambda: added(AuditState()).add(LABEL, SCORE, sensitive_features={"P(race)": REGION}),
-        r"different columns do not add up: attribute 'race', groups \('a', 'b', 'c'\), with_labels 'included'",
+        (
+            r"different columns do not add up: attribute 'race', groups \('a', 'b', 'c'\), "
+            r"with_labels "
+            r"'included'"
+        ),
     ),
     "other probabilities": (
         lambda: added(AuditState()).add(LABEL, SCORE, sensitive_features=race(source="BISG")),
         "do not add up: .*source 'BISG'",
     ),
     "a long source": (
-        lambda: AuditState().add(None, SCORE, sensitive_features=race(source="x" * 10_001)).save("x"),
+        lambda: (
+            AuditState().add(None, SCORE, sensitive_features=race(source="x" * 10_001)).save("x")
+        ),
         "names and values of a state have at most 10,000 characters",
     ),
     "a control of the same name": (
-        lambda: AuditState().add(None, SCORE, sensitive_features=race(), control_features={"P(race)": REGION}),
+        lambda: AuditState().add(
+            None, SCORE, sensitive_features=race(), control_features={"P(race)": REGION}
+        ),
         r"must name different columns, got \['P\(race\)', 'P\(race\)'\]",
     ),
     "huge weights": (
-        lambda: AuditState().add(None, SCORE, sensitive_features=race(), sample_weight=np.full(ROWS, 1e200)),
-        "sample_weight has squares beyond the range of floating-point numbers; divide all weights by a constant",
+        lambda: AuditState().add(
+            None, SCORE, sensitive_features=race(), sample_weight=np.full(ROWS, 1e200)
+        ),
+        (
+            "sample_weight has squares beyond the range of floating-point numbers; divide all "
+            "weights "
+            "by a constant"
+        ),
     ),
     "criteria by label": (
-        lambda: AuditState("equal_opportunity").add(LABEL, SCORE, sensitive_features=race(with_labels=None)).audit(),
+        lambda: (
+            AuditState("equal_opportunity")
+            .add(LABEL, SCORE, sensitive_features=race(with_labels=None))
+            .audit()
+        ),
         r"equal_opportunity uses labels, which needs a further assumption about P\(race\)",
     ),
     "evidence of counts": (
@@ -344,7 +442,9 @@ def test_tiny_probabilities_are_counted_and_never_certain(tiny: float, tmp_path:
     state = AuditState().add(
         None,
         SCORE[:40],
-        sensitive_features=GroupProbabilities({"a": shares[:, 0], "b": shares[:, 1]}, attribute="race"),
+        sensitive_features=GroupProbabilities(
+            {"a": shares[:, 0], "b": shares[:, 1]}, attribute="race"
+        ),
     )
     state.save(tmp_path / "a.state")
     found = AuditState.load(tmp_path / "a.state").audit(options=OPTIONS, random_state=0)
@@ -360,7 +460,10 @@ HONEST = from_bytes(bytes_of(added(AuditState(name="a"), slice(90), sample_weigh
 
 
 def test_a_state_survives_its_file(tmp_path: Path) -> None:
-    for state in (added(AuditState()), added(AuditState(name="a"), sample_weight=WEIGHT, control_features=REGION)):
+    for state in (
+        added(AuditState()),
+        added(AuditState(name="a"), sample_weight=WEIGHT, control_features=REGION),
+    ):
         state.save(tmp_path / "a.state")
         for found in (AuditState.load(tmp_path / "a.state"), load(tmp_path / "a.state")):
             assert bytes_of(found) == bytes_of(state)
@@ -373,7 +476,10 @@ FORGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "negative products": ("products", lambda products: -products),
     "too large products": ("products", lambda products: products * 100),
     "too small products": ("products", lambda products: products / 100),
-    "products of one order": ("products", lambda products: products * np.tri(3)[:1] + products * [1, 0, 1]),
+    "products of one order": (
+        "products",
+        lambda products: products * np.tri(3)[:1] + products * [1, 0, 1],
+    ),
     "products of other groups": ("products", lambda products: products[:, ::-1].copy()),
     "fewer groups": ("products", lambda products: products[:, :2].copy()),
     "weights of nobody": ("weight", lambda weight: weight * 1e-9),
@@ -411,7 +517,9 @@ def test_groups_that_no_state_has_are_refused(case: str, tmp_path: Path) -> None
 @pytest.mark.filterwarnings("ignore:two of the states have the same counts")
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_hostile_files_are_refused_or_audited(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_hostile_files_are_refused_or_audited(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = tmp_path_factory.getbasetemp() / "hostile.state"
     path.write_bytes(data.draw(hostile(HONEST)))
     if (state := load_hostile(path)) is None:

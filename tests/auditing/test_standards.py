@@ -1,4 +1,6 @@
-"""The tables that rules ask for, by hand; one question of direction; the same table at every entry point."""
+"""The tables that rules ask for, by hand; one question of direction; the same table at every
+entry point.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,15 @@ from metrifair.api.audit_result import Audit, RateTable
 from metrifair.figures.selection_rates import STANDARDS
 from tests.flat_options import flat, flat_audit
 
-QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "metrics": "kolmogorov",
+    "resamples": 0,
+    "permutations": 0,
+    "random_state": 0,
+}
 ALL: dict[str, Any] = {**QUICK, "min_group_share": 0, "min_group_size": 1}
-# Ten scores with ties: 1 2 2 2 2 | 4 5 5 6 7, of which the last two have no known sex; the median is 3.
+# Ten scores with ties: 1 2 2 2 2 | 4 5 5 6 7, of which the last two have no known sex; the median
+# is 3.
 SCORES = [1, 2, 2, 5, 2, 4, 5, 6, 2, 7]
 SEX = ["f"] * 4 + ["m"] * 4 + [None] * 2
 RACE = ["a", "a", "b", "b", "a", "a", "b", "b", "a", "b"]
@@ -53,24 +61,44 @@ def test_ll144_by_hand(intersectional: bool) -> None:
         "sex": ([("f", 4, 1, 1 / 3), ("m", 4, 3, 1.0)], "m", (2, 1)),
         "race": ([("a", 5, 1, 0.25), ("b", 5, 4, 1.0)], "b", None),
         "sex x race": (
-            [("f x a", 2, 0, 0.0), ("f x b", 2, 1, 0.5), ("m x a", 2, 1, 0.5), ("m x b", 2, 2, 1.0)],
+            [
+                ("f x a", 2, 0, 0.0),
+                ("f x b", 2, 1, 0.5),
+                ("m x a", 2, 1, 0.5),
+                ("m x b", 2, 2, 1.0),
+            ],
             "m x b",
             (2, 1),
         ),
     }
-    assert {(one.threshold, one.selected_by, one.standard) for one in found.decisions} == {(3.0, "median", "ll144")}
+    assert {(one.threshold, one.selected_by, one.standard) for one in found.decisions} == {
+        (3.0, "median", "ll144")
+    }
     assert len({one.attribute for one in found.findings}) == (1 if intersectional else 2)
     assert not any("four fifths" in text for text in found.summary)
 
 
 @pytest.mark.parametrize("intersectional", [False, True])
 @pytest.mark.parametrize("standard", STANDARDS)
-def test_a_standard_has_the_tables_that_its_rule_asks_for(standard: str, intersectional: bool) -> None:
-    """Local Law 144 asks for every attribute and their intersection; other tables are those of the audit's groups."""
+def test_a_standard_has_the_tables_that_its_rule_asks_for(
+    standard: str, intersectional: bool
+) -> None:
+    """Local Law 144 asks for every attribute and their intersection; other tables are those of
+    the audit's groups.
+    """
     named = {"reference": "m x b" if intersectional else "m"} if standard == "credit" else {}
     rule = {"standard": standard, **named} if standard else {}
-    features = {"sex": SEX, "race": RACE} if standard != "credit" or intersectional else {"sex": SEX}
-    found = flat_audit(SCORES, sensitive_features=features, intersectional=intersectional, threshold=3, **rule, **ALL)
+    features = (
+        {"sex": SEX, "race": RACE} if standard != "credit" or intersectional else {"sex": SEX}
+    )
+    found = flat_audit(
+        SCORES,
+        sensitive_features=features,
+        intersectional=intersectional,
+        threshold=3,
+        **rule,
+        **ALL,
+    )
     plain = ["sex x race"] if intersectional else list(features)
     every = ["sex", "race", "sex x race"] if standard == "ll144" else plain
     assert sorted(one.attribute for one in found.decisions) == sorted(every)
@@ -78,7 +106,9 @@ def test_a_standard_has_the_tables_that_its_rule_asks_for(standard: str, interse
 
 def test_scores_at_the_median_are_not_above_it_and_not_below() -> None:
     scores = [1, 2, 2, 2, 2, 9, 2, 3, 1, 2]
-    high = flat_audit(scores, sensitive_features=list("aaaaabbbbb"), threshold="median", **ALL).decisions[0]
+    high = flat_audit(
+        scores, sensitive_features=list("aaaaabbbbb"), threshold="median", **ALL
+    ).decisions[0]
     low = flat_audit(
         scores, sensitive_features=list("aaaaabbbbb"), threshold="median", favorable="low", **ALL
     ).decisions[0]
@@ -88,9 +118,13 @@ def test_scores_at_the_median_are_not_above_it_and_not_below() -> None:
 
 
 def test_ll144_takes_decisions_and_a_threshold_where_they_are_given() -> None:
-    decided = flat_audit([0, 1, 1, 1], sensitive_features=list("aabb"), standard="ll144", **ALL).decisions[0]
+    decided = flat_audit(
+        [0, 1, 1, 1], sensitive_features=list("aabb"), standard="ll144", **ALL
+    ).decisions[0]
     assert (decided.selected_by, decided.selection_ratio) == ("decisions", 0.5)
-    cut = flat_audit(SCORES, sensitive_features=SEX, standard="ll144", threshold=5, **ALL).decisions[0]
+    cut = flat_audit(
+        SCORES, sensitive_features=SEX, standard="ll144", threshold=5, **ALL
+    ).decisions[0]
     assert (cut.selected_by, [rate.selected for rate in cut.rates]) == ("threshold", [1, 2])
 
 
@@ -108,22 +142,37 @@ def test_weights_move_the_median() -> None:
 
 
 def test_each_standard_has_the_facts_of_its_rule() -> None:
-    """Bias audits of LL 144 take no imputed groups and name no four fifths; credit alone compares scores."""
+    """Bias audits of LL 144 take no imputed groups and name no four fifths; credit alone
+    compares scores.
+    """
     with_scores = set()
     for name in STANDARDS:
-        asked = {"standard": name, "reference": "m"} if name == "credit" else {"standard": name or None}
+        asked = (
+            {"standard": name, "reference": "m"} if name == "credit" else {"standard": name or None}
+        )
         found = flat_audit(SCORES, sensitive_features=SEX, threshold=3, **asked, **ALL).decisions[0]
-        with_scores |= {name for rate in found.rates if rate.mean_difference is not None or rate.decile_ratios}
-    assert with_scores == {name for name, standard in STANDARDS.items() if standard.scores} == {"credit"}
+        with_scores |= {
+            name for rate in found.rates if rate.mean_difference is not None or rate.decile_ratios
+        }
+    assert (
+        with_scores
+        == {name for name, standard in STANDARDS.items() if standard.scores}
+        == {"credit"}
+    )
     assert {name for name, standard in STANDARDS.items() if not standard.imputed} == {"ll144"}
-    assert {name for name, standard in STANDARDS.items() if standard.four_fifths} == {"", "four-fifths"}
+    assert {name for name, standard in STANDARDS.items() if standard.four_fifths} == {
+        "",
+        "four-fifths",
+    }
 
 
 def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     """Of 200 rows 3 are 1.5 %, all of them selected; 7 are unknown."""
     group = ["few"] * 3 + ["a"] * 100 + ["b"] * 90 + [None] * 7
     score = [1] * 3 + [1] * 40 + [0] * 60 + [1] * 45 + [0] * 45 + [1] * 7
-    found = flat_audit(score, sensitive_features=group, standard="four-fifths", **QUICK).decisions[0]
+    found = flat_audit(score, sensitive_features=group, standard="four-fifths", **QUICK).decisions[
+        0
+    ]
     rates = {rate.group: rate for rate in found.rates}
     assert (found.reference, found.selection_ratio) == ("b", 0.8)
     assert (rates["few"].selection_rate, rates["few"].ratio, rates["few"].few) == (1.0, None, True)
@@ -147,7 +196,9 @@ def test_credit_by_hand() -> None:
     assert other.decile_ratios == pytest.approx([8 / 9, 6 / 8, 6 / 8, 4 / 7, 2 / 6, 2 / 6, 0, 0, 0])
     assert reference.decile_ratios == pytest.approx([1.0] * 9)
     assert reference.mean_difference == 0
-    low, _ = flat_audit(scores, sensitive_features=group, **options, favorable="low").decisions[0].rates
+    low, _ = (
+        flat_audit(scores, sensitive_features=group, **options, favorable="low").decisions[0].rates
+    )
     assert low.selected == 8
     assert low.decile_ratios[0] is None  # nobody of the reference is below 1
     assert low.decile_ratios[1:] == pytest.approx([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 10 / 6, 10 / 8])
@@ -172,8 +223,12 @@ def test_the_fifth_decile_is_the_median() -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([0.305, 0.505, "median"]))
-def test_low_scores_that_are_favorable_are_high_ones_turned_round(seed: int, threshold: Any) -> None:
-    """Every figure follows: decisions, rates by label, sentences, findings among the favorable label."""
+def test_low_scores_that_are_favorable_are_high_ones_turned_round(
+    seed: int, threshold: Any
+) -> None:
+    """Every figure follows: decisions, rates by label, sentences, findings among the favorable
+    label.
+    """
     generator = np.random.default_rng(seed)
     score, group = generator.integers(0, 101, 80) / 100, generator.choice(["a", "b", "c"], 80)
     label = (generator.random(80) < score).astype(int)
@@ -184,9 +239,14 @@ def test_low_scores_that_are_favorable_are_high_ones_turned_round(seed: int, thr
     assert [one.rates for one in low.decisions] == [one.rates for one in high.decisions]
     assert low.decisions[0].selection_ratio == high.decisions[0].selection_ratio
     assert [one.within for one in low.findings] == [one.within for one in high.findings]
-    assert [one.value for one in low.findings] == pytest.approx([one.value for one in high.findings])
-    both = np.stack([1 - score, score], axis=1)  # of two columns, the score is that of the other label
-    assert flat_audit(both, favorable="low", threshold=threshold, **given).decisions == low.decisions
+    assert [one.value for one in low.findings] == pytest.approx(
+        [one.value for one in high.findings]
+    )
+    # of two columns, the score is that of the other label
+    both = np.stack([1 - score, score], axis=1)
+    assert (
+        flat_audit(both, favorable="low", threshold=threshold, **given).decisions == low.decisions
+    )
 
 
 def test_it_is_said_which_label_low_scores_are_of() -> None:
@@ -196,12 +256,17 @@ def test_it_is_said_which_label_low_scores_are_of() -> None:
     label = (generator.random(400) < score).astype(int)
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
     low = flat_audit(score, favorable="low", **options)
-    assert "Positive label: 0 (the first of 0, 1). Pass pos_label=... to change it." in low.note_texts()
+    assert (
+        "Positive label: 0 (the first of 0, 1). Pass pos_label=... to change it."
+        in low.note_texts()
+    )
     assert not any("(AUC" in text for text in low.note_texts())
     wrong = flat_audit(score, favorable="low", pos_label=1, **options)
     assert any("ranks the positive label higher" in text for text in wrong.note_texts())
     risks = [
-        flat_audit(score, favorable=one, criteria="risk_parity", loss="log_loss", **options).worst().value
+        flat_audit(score, favorable=one, criteria="risk_parity", loss="log_loss", **options)
+        .worst()
+        .value
         for one in ("high", "low")
     ]
     assert risks[0] == risks[1]
@@ -222,9 +287,13 @@ def rows() -> pl.DataFrame:
 
 ENTRIES: dict[str, Callable[[pl.DataFrame, Path, dict[str, Any]], Audit]] = {
     "a file": lambda rows, path, asked: flat_audit(path, audit_file, **asked),
-    "a file that is counted": lambda rows, path, asked: flat_audit(path, audit_file, in_memory_rows=10, **asked),
+    "a file that is counted": lambda rows, path, asked: flat_audit(
+        path, audit_file, in_memory_rows=10, **asked
+    ),
     "a table": lambda rows, path, asked: flat_audit(rows, audit_table, **asked),
-    "a table that is counted": lambda rows, path, asked: flat_audit(rows, audit_table, in_memory_rows=0, **asked),
+    "a table that is counted": lambda rows, path, asked: flat_audit(
+        rows, audit_table, in_memory_rows=0, **asked
+    ),
 }
 
 
@@ -237,22 +306,31 @@ def test_every_entry_point_makes_the_same_tables(
     asked: dict[str, Any] = {"standard": "ll144", "favorable": favorable, **QUICK}
     features = {name: rows[name].to_numpy() for name in ("sex", "race")}
     expected = flat_audit(rows["p"].to_numpy(), sensitive_features=features, **asked)
-    found = ENTRIES[entry](rows, tmp_path / "rows.parquet", {"score": "p", "group": ["sex", "race"], **asked})
+    found = ENTRIES[entry](
+        rows, tmp_path / "rows.parquet", {"score": "p", "group": ["sex", "race"], **asked}
+    )
     assert told(found) == told(expected)
     assert found.decisions[0].threshold == expected.decisions[0].threshold
-    assert (found.record.rows, found.record.left_out) == (expected.record.rows, expected.record.left_out)
+    assert (found.record.rows, found.record.left_out) == (
+        expected.record.rows,
+        expected.record.left_out,
+    )
     assert list(told(found)) == ["sex", "race", "sex x race"]
     assert found.decisions[0].unknown is not None
 
 
 def test_a_state_knows_the_median_up_to_a_bin(rows: pl.DataFrame) -> None:
     score = rows["p"].to_numpy()
-    state = AuditState(score_range=(0, 2)).add(None, score, sensitive_features=rows["sex"].to_numpy())
+    state = AuditState(score_range=(0, 2)).add(
+        None, score, sensitive_features=rows["sex"].to_numpy()
+    )
     found = state.audit(**flat(**QUICK)).rates("ll144").audit
     assert not state.exact
     table = found.decisions[0]
     assert table.threshold == pytest.approx(np.median(score), abs=2 * 2 / 2**16)
-    expected = flat_audit(score, sensitive_features=rows["sex"].to_numpy(), standard="ll144", **QUICK).decisions[0]
+    expected = flat_audit(
+        score, sensitive_features=rows["sex"].to_numpy(), standard="ll144", **QUICK
+    ).decisions[0]
     for ours, theirs in zip(table.rates, expected.rates, strict=True):
         assert ours.selection_rate == pytest.approx(theirs.selection_rate, abs=2e-3)
     few = flat_audit(
@@ -261,13 +339,21 @@ def test_a_state_knows_the_median_up_to_a_bin(rows: pl.DataFrame) -> None:
         standard="ll144",
         **ALL,
     )
-    assert (few.decisions[0].threshold, [rate.selected for rate in few.decisions[0].rates]) == (0.25, [1, 1])
+    assert (few.decisions[0].threshold, [rate.selected for rate in few.decisions[0].rates]) == (
+        0.25,
+        [1, 1],
+    )
     assert not any("median" in text for text in few.note_texts())
 
 
 def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path) -> None:
     found = flat_audit(
-        SCORES, sensitive_features=RACE, control_features=list("xxxxxyyyyy"), standard="ll144", threshold=3, **ALL
+        SCORES,
+        sensitive_features=RACE,
+        control_features=list("xxxxxyyyyy"),
+        standard="ll144",
+        threshold=3,
+        **ALL,
     )
     assert [(one.within, one.standard) for one in found.decisions] == [
         ("everyone", "ll144"),
@@ -282,7 +368,10 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
         threshold=0.5,
         **ALL,
     )
-    assert any("(within control_features=x)" in line and "impact ratio 0.50." in line for line in apart.summary)
+    assert any(
+        "(within control_features=x)" in line and "impact ratio 0.50." in line
+        for line in apart.summary
+    )
     apart.to_html(tmp_path / "r.html")
     page = re.sub("(?s)<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "four fifths" not in " ".join(apart.summary) + page
@@ -315,7 +404,11 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
         f"ratio_at_{10 * k}" for k in range(1, 10)
     ]
     content = json.loads(found.to_json())["decisions"][0]
-    assert (content["standard"], content["reference"], content["unknown"]["size"]) == ("credit", "b", 1)
+    assert (content["standard"], content["reference"], content["unknown"]["size"]) == (
+        "credit",
+        "b",
+        1,
+    )
     assert content["rates"][0]["interval"].keys() == {"low", "high"}
     assert len(content["rates"][0]["decile_ratios"]) == 9
 
@@ -323,29 +416,53 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"standard": "gdpr"}, "standard must be one of 'll144', 'four-fifths', 'credit', got 'gdpr'"),
+        (
+            {"standard": "gdpr"},
+            "standard must be one of 'll144', 'four-fifths', 'credit', got 'gdpr'",
+        ),
         ({"standard": ""}, "standard must be one of 'll144', 'four-fifths', 'credit', got ''"),
         (
             {"standard": "credit", "threshold": 3},
-            "standard compares with a reference group, got 'credit'; pass reference=..., one of the groups",
+            (
+                "standard compares with a reference group, got 'credit'; pass reference=..., one "
+                "of "
+                "the groups"
+            ),
         ),
         (
             {"standard": "ll144", "reference": "m"},
-            "reference does not go with the standard 'll144', which divides by the highest rate, got 'm'; leave",
+            (
+                "reference does not go with the standard 'll144', which divides by the highest "
+                "rate, "
+                "got 'm'; leave"
+            ),
         ),
         (
             {"standard": "four-fifths"},
-            "these scores are not probabilities, got 'four-fifths'; pass threshold=..., the lowest score",
+            (
+                "these scores are not probabilities, got 'four-fifths'; pass threshold=..., the "
+                "lowest "
+                "score"
+            ),
         ),
         (
             {"standard": "ll144", "threshold": None},
             "there is no threshold, got 'll144'; pass threshold=..., the lowest score",
         ),
-        ({"reference": "x", "threshold": 3}, "reference must be 'highest' or one of the groups of sex: 'f', 'm'"),
-        ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),
+        (
+            {"reference": "x", "threshold": 3},
+            "reference must be 'highest' or one of the groups of sex: 'f', 'm'",
+        ),
+        (
+            {"reference": {"age": "x"}, "threshold": 3},
+            "reference names 'age', which is none of ['sex']",
+        ),
         ({"favorable": "up"}, "favorable must be one of 'high', 'low', got 'up'"),
         ({"min_group_share": 2}, "min_group_share must be"),
-        ({"threshold": "mean"}, "threshold must be a finite number, 'auto', 'median' or None, got 'mean'"),
+        (
+            {"threshold": "mean"},
+            "threshold must be a finite number, 'auto', 'median' or None, got 'mean'",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> None:

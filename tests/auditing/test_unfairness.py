@@ -64,7 +64,9 @@ def each(
     else:
         opponents = [(group == g, (group >= 0) & (group != g)) for g in known]
     sides = [(left & inside, right & inside) for inside in sets for left, right in opponents]
-    return [distance(score[left], score[right], weight[left], weight[right]) for left, right in sides]
+    return [
+        distance(score[left], score[right], weight[left], weight[right]) for left, right in sides
+    ]
 
 
 EVERYONE = [np.ones(N, dtype=bool)]
@@ -75,9 +77,18 @@ REDUCED = {"max": max, "sum": sum}
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 @pytest.mark.parametrize("metric", DISTANCES)
 @pytest.mark.parametrize("groups", [2, 3, 4])
-def test_values_are_those_of_scipy(groups: int, metric: str, weight: np.ndarray | None, reduce: str) -> None:
+def test_values_are_those_of_scipy(
+    groups: int, metric: str, weight: np.ndarray | None, reduce: str
+) -> None:
     group = GROUP % groups
-    found = unfairness(None, PREDICTION, sensitive_features=group, metric=metric, sample_weight=weight, reduce=reduce)
+    found = unfairness(
+        None,
+        PREDICTION,
+        sensitive_features=group,
+        metric=metric,
+        sample_weight=weight,
+        reduce=reduce,
+    )
     expected = REDUCED[reduce](each(DISTANCES[metric], PREDICTION, group, EVERYONE, weight))
     assert isinstance(found, float)
     assert found == pytest.approx(expected, rel=1e-9)
@@ -91,8 +102,15 @@ SETS = {
 }
 CONTROLS = {
     "a column": (REGION, [REGION == "north", REGION == "south"]),
-    "a mask": (REGION == "north", [REGION == "north"]),
-    "overlapping masks": (np.stack([REGION == "north", KIND > 0], 1), [REGION == "north", KIND > 0]),
+    "booleans": (REGION == "north", [REGION == "north", REGION != "north"]),
+    "two columns of booleans": (
+        np.stack([REGION == "north", KIND > 0], 1),
+        [
+            (north == (REGION == "north")) & (some == (KIND > 0))
+            for north in (False, True)
+            for some in (False, True)
+        ],
+    ),
     "two columns": (
         {"region": REGION, "kind": KIND},
         [(r == REGION) & (k == KIND) for r in ("north", "south") for k in range(3)],
@@ -105,19 +123,31 @@ CONTROLS = {
 @pytest.mark.parametrize("criterion", SETS)
 def test_criteria_compare_within_their_sets(criterion: str, reduce: str, contrast: str) -> None:
     group = GROUP % 3
-    options = {"criterion": criterion, "reduce": reduce, "contrast": contrast, "metric": "wasserstein"}
+    options = {
+        "criterion": criterion,
+        "reduce": reduce,
+        "contrast": contrast,
+        "metric": "wasserstein",
+    }
     found = unfairness(LABEL, PREDICTION, sensitive_features=group, **options)
     expected = each(DISTANCES["wasserstein"], PREDICTION, group, SETS[criterion], contrast=contrast)
     assert found == pytest.approx(REDUCED[reduce](expected))
 
 
-@pytest.mark.parametrize("criterion", ["conditional_statistical_parity", "statistical_parity", "equalized_odds"])
+@pytest.mark.parametrize(
+    "criterion", ["conditional_statistical_parity", "statistical_parity", "equalized_odds"]
+)
 @pytest.mark.parametrize("control", CONTROLS)
 def test_control_features_cut_the_sets(control: str, criterion: str) -> None:
     given, strata = CONTROLS[control]
     group = GROUP % 2
     sets = [first & second for first in SETS.get(criterion, EVERYONE) for second in strata]
-    options = {"criterion": criterion, "control_features": given, "metric": "energy", "reduce": "sum"}
+    options = {
+        "criterion": criterion,
+        "control_features": given,
+        "metric": "energy",
+        "reduce": "sum",
+    }
     found = unfairness(LABEL, PREDICTION, sensitive_features=group, sample_weight=WEIGHT, **options)
     assert found == pytest.approx(sum(each(DISTANCES["energy"], PREDICTION, group, sets, WEIGHT)))
 
@@ -130,33 +160,54 @@ def test_samples_without_group_or_stratum_count_nowhere() -> None:
     assert unfairness(None, PREDICTION, sensitive_features=named) == pytest.approx(
         max(each(kolmogorov, PREDICTION, group, EVERYONE))
     )
-    found = unfairness(None, PREDICTION, sensitive_features=named, control_features=region, reduce="sum")
+    found = unfairness(
+        None, PREDICTION, sensitive_features=named, control_features=region, reduce="sum"
+    )
     strata = [known & (REGION == "north"), known & (REGION == "south")]
     assert found == pytest.approx(sum(each(kolmogorov, PREDICTION, group, strata)))
 
 
 def test_several_attributes_are_compared_each_or_crossed() -> None:
     table = {"first": GROUP % 2, "second": KIND}
-    apart = each(kolmogorov, PREDICTION, GROUP % 2, EVERYONE) + each(kolmogorov, PREDICTION, KIND, EVERYONE)
+    apart = each(kolmogorov, PREDICTION, GROUP % 2, EVERYONE) + each(
+        kolmogorov, PREDICTION, KIND, EVERYONE
+    )
     crossed = each(kolmogorov, PREDICTION, 3 * (GROUP % 2) + KIND, EVERYONE)
     for reduce, function in REDUCED.items():
-        assert unfairness(None, PREDICTION, sensitive_features=table, reduce=reduce) == pytest.approx(function(apart))
-        found = unfairness(None, PREDICTION, sensitive_features=table, reduce=reduce, intersectional=True)
+        assert unfairness(
+            None, PREDICTION, sensitive_features=table, reduce=reduce
+        ) == pytest.approx(function(apart))
+        found = unfairness(
+            None, PREDICTION, sensitive_features=table, reduce=reduce, intersectional=True
+        )
         assert found == pytest.approx(function(crossed))
 
 
 @pytest.mark.parametrize("positive", ["no", "yes"])
-@pytest.mark.parametrize(("criterion", "same"), [("equal_opportunity", True), ("predictive_equality", False)])
-def test_labels_may_be_strings_and_the_positive_one_is_chosen(criterion: str, same: bool, positive: str) -> None:
+@pytest.mark.parametrize(
+    ("criterion", "same"), [("equal_opportunity", True), ("predictive_equality", False)]
+)
+def test_labels_may_be_strings_and_the_positive_one_is_chosen(
+    criterion: str, same: bool, positive: str
+) -> None:
     label = np.where(LABEL == 1, "yes", "no")
     found = unfairness(
-        label, PREDICTION, sensitive_features=GROUP, criterion=criterion, pos_label=positive, metric="wasserstein"
+        label,
+        PREDICTION,
+        sensitive_features=GROUP,
+        criterion=criterion,
+        pos_label=positive,
+        metric="wasserstein",
     )
     expected = each(DISTANCES["wasserstein"], PREDICTION, GROUP, [(label == positive) == same])
     assert found == pytest.approx(max(expected))
     if positive == "yes":  # the later one is the default
         default = unfairness(
-            list(label), PREDICTION, sensitive_features=GROUP, criterion=criterion, metric="wasserstein"
+            list(label),
+            PREDICTION,
+            sensitive_features=GROUP,
+            criterion=criterion,
+            metric="wasserstein",
         )
         assert default == found
 
@@ -165,7 +216,9 @@ def test_labels_may_be_many() -> None:
     options = {"sensitive_features": GROUP % 2, "metric": "wasserstein", "reduce": "sum"}
     distance = DISTANCES["wasserstein"]
     found = unfairness(KIND, PREDICTION, criterion="equalized_odds", **options)
-    assert found == pytest.approx(sum(each(distance, PREDICTION, GROUP % 2, [k == KIND for k in range(3)])))
+    assert found == pytest.approx(
+        sum(each(distance, PREDICTION, GROUP % 2, [k == KIND for k in range(3)]))
+    )
     found = unfairness(KIND, PREDICTION, criterion="predictive_equality", pos_label=2, **options)
     assert found == pytest.approx(sum(each(distance, PREDICTION, GROUP % 2, [KIND != 2])))
 
@@ -182,14 +235,20 @@ def test_class_probabilities_are_compared_as_vectors_or_class_by_class(criterion
     for weight in (None, WEIGHT):
         found = unfairness(KIND, SHARES, metric="energy", sample_weight=weight, **options)
         assert found == pytest.approx(max(each(energy, SHARES, GROUP % 2, sets, weight)))
-        apart = [value for k in range(3) for value in each(kolmogorov, SHARES[:, k], GROUP % 2, sets, weight)]
+        apart = [
+            value
+            for k in range(3)
+            for value in each(kolmogorov, SHARES[:, k], GROUP % 2, sets, weight)
+        ]
         for reduce, function in REDUCED.items():
             found = unfairness(KIND, SHARES, sample_weight=weight, reduce=reduce, **options)
             assert found == pytest.approx(function(apart))
 
 
 BINS = Criterion("binned", labels="every", bins=(-0.5, 0.5))
-OVERLAP = Criterion("overlap", sets=lambda y: np.stack([y > -0.5, y < 0.5], 1), set_names=("high", "low"))
+OVERLAP = Criterion(
+    "overlap", sets=lambda y: np.stack([y > -0.5, y < 0.5], 1), set_names=("high", "low")
+)
 TARGET = RANDOM.normal(size=N)
 
 
@@ -201,7 +260,9 @@ TARGET = RANDOM.normal(size=N)
     ],
 )
 def test_sets_of_a_regression_target(criterion: Criterion, sets: list[np.ndarray]) -> None:
-    found = unfairness(TARGET, PREDICTION, sensitive_features=GROUP % 2, criterion=criterion, reduce="sum")
+    found = unfairness(
+        TARGET, PREDICTION, sensitive_features=GROUP % 2, criterion=criterion, reduce="sum"
+    )
     assert found == pytest.approx(sum(each(kolmogorov, PREDICTION, GROUP % 2, sets)))
 
 
@@ -230,22 +291,36 @@ def test_risk_parity_of_class_probabilities() -> None:
 
 def test_scores_may_be_functions_and_logarithms() -> None:
     logs = Criterion("logs", score="log_prediction")
-    found = unfairness(None, PREDICTION, sensitive_features=GROUP, criterion=logs, metric="wasserstein")
-    assert found == pytest.approx(max(each(DISTANCES["wasserstein"], np.log(PREDICTION), GROUP, EVERYONE)))
+    found = unfairness(
+        None, PREDICTION, sensitive_features=GROUP, criterion=logs, metric="wasserstein"
+    )
+    assert found == pytest.approx(
+        max(each(DISTANCES["wasserstein"], np.log(PREDICTION), GROUP, EVERYONE))
+    )
     squares = Criterion("squares", score=lambda prediction, y: prediction**2, labels="every")
-    found = unfairness(LABEL, PREDICTION, sensitive_features=GROUP, criterion=squares, metric="wasserstein")
+    found = unfairness(
+        LABEL, PREDICTION, sensitive_features=GROUP, criterion=squares, metric="wasserstein"
+    )
     sets = [LABEL == 0, LABEL == 1]
     assert found == pytest.approx(max(each(DISTANCES["wasserstein"], PREDICTION**2, GROUP, sets)))
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_a_metric_may_be_a_function(weight: np.ndarray | None) -> None:
-    def gap(u: torch.Tensor, v: torch.Tensor, u_weights: object = None, v_weights: object = None) -> torch.Tensor:
+    def gap(
+        u: torch.Tensor, v: torch.Tensor, u_weights: object = None, v_weights: object = None
+    ) -> torch.Tensor:
         a, b = (torch.ones_like(s) if w is None else w for s, w in ((u, u_weights), (v, v_weights)))
         return ((u * a).sum() / a.sum() - (v * b).sum() / b.sum()).abs()
 
     found = unfairness(None, PREDICTION, sensitive_features=GROUP, metric=gap, sample_weight=weight)
-    expected = each(lambda u, v, a, b: abs(a @ u / a.sum() - b @ v / b.sum()), PREDICTION, GROUP, EVERYONE, weight)
+    expected = each(
+        lambda u, v, a, b: abs(a @ u / a.sum() - b @ v / b.sum()),
+        PREDICTION,
+        GROUP,
+        EVERYONE,
+        weight,
+    )
     assert found == pytest.approx(max(expected))
 
 
@@ -296,7 +371,9 @@ def torch_warns_every_time() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("torch_warns_every_time")
-@pytest.mark.parametrize("maker", ["lists", "arrays", pytest.param("pandas"), pytest.param("polars")])
+@pytest.mark.parametrize(
+    "maker", ["lists", "arrays", pytest.param("pandas"), pytest.param("polars")]
+)
 def test_the_make_of_the_weights_does_not_matter(maker: str) -> None:
     weight = MAKERS[maker](WEIGHT.tolist())
     found = unfairness(None, PREDICTION, sensitive_features=GROUP, sample_weight=weight)
@@ -308,7 +385,9 @@ def test_whole_weights_count_like_repetitions_and_zeros_like_absence() -> None:
     times = rng.integers(0, 4, N)
     repeated = [np.repeat(values, times) for values in (LABEL, PREDICTION, GROUP)]
     options = {"criterion": "equalized_odds", "metric": "energy"}
-    assert unfairness(LABEL, PREDICTION, sensitive_features=GROUP, sample_weight=times, **options) == pytest.approx(
+    assert unfairness(
+        LABEL, PREDICTION, sensitive_features=GROUP, sample_weight=times, **options
+    ) == pytest.approx(
         unfairness(repeated[0], repeated[1], sensitive_features=repeated[2], **options)
     )
 
@@ -321,7 +400,9 @@ def test_it_is_a_metric_for_scikit_learn(response: str) -> None:
     prediction = model.predict(X) if response == "predict" else model.predict_proba(X)[:, 1]
     for criterion in ("statistical_parity", "equalized_odds"):
         options = {"sensitive_features": group, "criterion": criterion}
-        scorer = make_scorer(unfairness, response_method=response, greater_is_better=False, **options)
+        scorer = make_scorer(
+            unfairness, response_method=response, greater_is_better=False, **options
+        )
         assert scorer(model, X, y) == -unfairness(y, prediction, **options) < 0
 
 
@@ -334,7 +415,8 @@ GOOD = {
 }
 ODDS = {"criterion": "equalized_odds"}
 CRITERION_NAMES = (
-    "'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', 'risk_parity', "
+    "'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', "
+    "'risk_parity', "
     "'conditional_statistical_parity'"
 )
 METRIC_NAMES = "'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation'"
@@ -350,18 +432,32 @@ MANY = [
     (
         {"sensitive_features": ["a", "b"], "control_features": [1] * 5, "sample_weight": [1] * 4},
         (
-            "arguments must have one length, got y_pred 6, y_true 6, sensitive_features 2, control_features 5, "
+            "arguments must have one length, got y_pred 6, y_true 6, sensitive_features 2, "
+            "control_features 5, "
             "sample_weight 4"
         ),
     ),
-    ({"y_pred": []}, "arguments must have one length, got y_pred 0, y_true 6, sensitive_features 6"),
-    ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
-    ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
-    ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred contains NaN or infinite values; remove or replace them"),
+    (
+        {"y_pred": []},
+        "arguments must have one length, got y_pred 0, y_true 6, sensitive_features 6",
+    ),
+    (
+        {"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]},
+        "y_pred contains NaN or infinite values; remove or replace them",
+    ),
+    (
+        {"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]},
+        "y_pred contains NaN or infinite values; remove or replace them",
+    ),
+    (
+        {"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]},
+        "y_pred contains NaN or infinite values; remove or replace them",
+    ),
     (
         {"y_pred": list("yesyes")},
         (
-            "y_pred must contain numbers; its values are 'y' (2), 'e' (2), 's' (2); write the favorable decision as 1 "
+            "y_pred must contain numbers; its values are 'y' (2), 'e' (2), 's' (2); write the "
+            "favorable decision as 1 "
             "and others as 0, or pass favorable_decision=... to audit"
         ),
     ),
@@ -394,7 +490,10 @@ MANY = [
     ),
     (
         {"metric": "wasserstien"},
-        f"metric must be one of {METRIC_NAMES} or a function, got 'wasserstien'; did you mean 'wasserstein'?",
+        (
+            f"metric must be one of {METRIC_NAMES} or a function, got 'wasserstien'; did you mean "
+            "'wasserstein'?"
+        ),
     ),
     ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', 'independence', got 'all'"),
     (
@@ -407,7 +506,8 @@ MANY = [
     (
         {"criterion": "risk_parity"},
         (
-            "risk_parity compares losses; pass loss=...: 'log_loss' for probabilities, or 'squared_error', "
+            "risk_parity compares losses; pass loss=...: 'log_loss' for probabilities, or "
+            "'squared_error', "
             "'absolute_error', 'huber'"
         ),
     ),
@@ -429,7 +529,8 @@ MANY = [
     (
         {"y_true": ["low"] * 6, "criterion": EQUALIZED_ODDS},
         (
-            "equalized_odds compares groups within labels, and there are 1 classes; for a regression target cut it "
+            "equalized_odds compares groups within labels, and there are 1 classes; for a "
+            "regression target cut it "
             "with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         ),
     ),
@@ -439,7 +540,7 @@ MANY = [
     ),
     (
         {"criterion": "conditional_statistical_parity"},
-        "conditional_statistical_parity needs control_features; pass a column or a boolean mask",
+        "conditional_statistical_parity needs control_features; pass the stratum of each row",
     ),
     (
         {"sample_weight": [0, 0, 1, 1, 1, 0]},  # whoever has no weight is not there
@@ -454,13 +555,17 @@ LACKING = [
     (
         {"control_features": ["n", "s", "n", "n", "n", "n"]},
         (
-            "comparing sensitive_features 'a' against 'b', control_features=s: group 'b' has no sample there; "
+            "comparing sensitive_features 'a' against 'b', control_features=s: group 'b' has no "
+            "sample there; "
             "leave it out"
         ),
     ),
     (
         {"y_true": [1, 1, 0, 1, 0, 1], **ODDS},
-        "comparing sensitive_features 'a' against 'b', label=0: group 'a' has no sample there; leave it out",
+        (
+            "comparing sensitive_features 'a' against 'b', label=0: group 'a' has no sample there; "
+            "leave it out"
+        ),
     ),
 ]
 
@@ -478,7 +583,9 @@ def test_bad_input_says_what_is_wrong(spoilt: dict, message: str) -> None:
 
 
 @pytest.mark.parametrize(("spoilt", "message"), LACKING)
-def test_a_comparison_without_samples_is_named_and_never_skipped(spoilt: dict, message: str) -> None:
+def test_a_comparison_without_samples_is_named_and_never_skipped(
+    spoilt: dict, message: str
+) -> None:
     with pytest.raises(TooFewSamples) as caught:
         unfairness(**{**GOOD, **spoilt})
     assert str(caught.value) == message
@@ -486,8 +593,13 @@ def test_a_comparison_without_samples_is_named_and_never_skipped(spoilt: dict, m
 
 REFUSED = [
     pytest.param({"reduce": "mean"}, id="an unknown reduction is taken for the sum"),
-    pytest.param({"y_true": [0, 1, 0, 1, 0, None], **ODDS}, id="a missing label is taken for the last class"),
-    pytest.param({"y_true": [0, 1, 0, 1, 0, np.nan], "criterion": BINS}, id="a missing target is in the last bin"),
+    pytest.param(
+        {"y_true": [0, 1, 0, 1, 0, None], **ODDS}, id="a missing label is taken for the last class"
+    ),
+    pytest.param(
+        {"y_true": [0, 1, 0, 1, 0, np.nan], "criterion": BINS},
+        id="a missing target is in the last bin",
+    ),
     pytest.param(
         {"y_true": [0, 1, 0, 1, 0, None], "criterion": "risk_parity", "loss": "log_loss"},
         id="a missing label has a loss",
@@ -505,8 +617,12 @@ def test_other_bad_input_is_refused(spoilt: dict) -> None:
 
 def test_a_function_as_score_sees_the_labels() -> None:
     residual = Criterion("residual", score=lambda prediction, y: prediction - y)
-    found = unfairness(LABEL, PREDICTION, sensitive_features=GROUP, criterion=residual, metric="wasserstein")
-    assert found == pytest.approx(max(each(DISTANCES["wasserstein"], PREDICTION - LABEL, GROUP, EVERYONE)))
+    found = unfairness(
+        LABEL, PREDICTION, sensitive_features=GROUP, criterion=residual, metric="wasserstein"
+    )
+    assert found == pytest.approx(
+        max(each(DISTANCES["wasserstein"], PREDICTION - LABEL, GROUP, EVERYONE))
+    )
 
 
 def test_pos_label_does_no_harm_where_labels_do_not_matter() -> None:
@@ -514,9 +630,15 @@ def test_pos_label_does_no_harm_where_labels_do_not_matter() -> None:
 
 
 def test_the_log_loss_is_of_the_positive_label() -> None:
-    label = np.where(LABEL == 1, "good", "poor")  # predictions are those of "good", which comes first
+    # predictions are those of "good", which comes first
+    label = np.where(LABEL == 1, "good", "poor")
     loss = LOSSES["log_loss"][1]
-    options = {"criterion": "risk_parity", "loss": "log_loss", "metric": "wasserstein", "pos_label": "good"}
+    options = {
+        "criterion": "risk_parity",
+        "loss": "log_loss",
+        "metric": "wasserstein",
+        "pos_label": "good",
+    }
     found = unfairness(label, PREDICTION, sensitive_features=GROUP, **options)
     assert found == pytest.approx(max(each(DISTANCES["wasserstein"], loss, GROUP, EVERYONE)))
 
@@ -529,7 +651,9 @@ def test_class_probabilities_may_be_a_frame() -> None:
 def test_log_loss_with_a_class_that_does_not_occur_is_refused() -> None:
     absent = np.where(KIND == 1, 2, KIND)  # 0 and 2 get the codes 0 and 1, and so the wrong columns
     with pytest.raises(DataError):
-        unfairness(absent, SHARES, sensitive_features=GROUP, criterion="risk_parity", loss="log_loss")
+        unfairness(
+            absent, SHARES, sensitive_features=GROUP, criterion="risk_parity", loss="log_loss"
+        )
 
 
 def test_crossing_attributes_is_on_or_off() -> None:
@@ -541,6 +665,11 @@ def test_crossing_attributes_is_on_or_off() -> None:
 def test_scores_may_have_a_gradient() -> None:
     score, sex = torch.linspace(0, 1, 8, requires_grad=True), torch.arange(8) % 2
     plain = score.detach().numpy()
-    assert unfairness(sex, score, sensitive_features=sex) == unfairness(sex, plain, sensitive_features=sex)
+    assert unfairness(sex, score, sensitive_features=sex) == unfairness(
+        sex, plain, sensitive_features=sex
+    )
     quick = {"sensitive_features": sex, "resamples": 0, "permutations": 0, "random_state": 0}
-    assert audit(None, score, **flat(**quick)).worst().value == audit(None, plain, **flat(**quick)).worst().value
+    assert (
+        audit(None, score, **flat(**quick)).worst().value
+        == audit(None, plain, **flat(**quick)).worst().value
+    )

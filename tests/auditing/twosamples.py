@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import TwoSamples
+from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.support.arrays import Floats
 
 
-def two_samples(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> TwoSamples:
+def two_samples(
+    values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None
+) -> TwoSamples:
     """Scores of two samples, those of the left one marked."""
     distinct, place = np.unique(values, return_inverse=True)
     left, right = (
-        np.bincount(place[side], None if weights is None else weights[side], len(distinct)).astype(np.float64)
+        np.bincount(place[side], None if weights is None else weights[side], len(distinct)).astype(
+            np.float64
+        )
         for side in (on_left, ~on_left)
     )
     return TwoSamples(distinct, left, right)

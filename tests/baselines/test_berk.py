@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -20,12 +18,11 @@ from metrifair.baselines import berk
 from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
 from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
+from tests.raw_data import require_raw_data
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])
 A = np.array([0, 0, 1, 1, 1])
-_NAMED = os.environ.get("METRIFAIR_DATA")
-FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"
 PENALTIES = ("individual", "group")
 
 
@@ -33,7 +30,9 @@ def some_rows(seed: int, n: int = 30, d: int = 3, groups: int = 2) -> TrainingDa
     rng = np.random.default_rng(seed)
     group = np.append(np.arange(groups), rng.integers(0, groups, n - groups))
     x = rng.normal(size=(n, d)) + group[:, None] * rng.normal(size=d)
-    return TrainingData(x, x @ rng.normal(size=d) + rng.normal(size=n), group, tuple(range(groups)), np.ones(n))
+    return TrainingData(
+        x, x @ rng.normal(size=d) + rng.normal(size=n), group, tuple(range(groups)), np.ones(n)
+    )
 
 
 def fitted(rows: TrainingData, strength: float, **options: Any) -> BerkRegressor:
@@ -49,7 +48,11 @@ def brute_force(theta: np.ndarray, rows: TrainingData, penalty: str) -> float:
             i, j = np.flatnonzero(rows.group == left), np.flatnonzero(rows.group == right)
             similar = np.exp(-((rows.y[i, None] - rows.y[j]) ** 2)) / (len(i) * len(j))
             gaps = (rows.x[i] @ theta)[:, None] - rows.x[j] @ theta
-            total += (similar * gaps**2).sum() if penalty == "individual" else (similar * gaps).sum() ** 2
+            total += (
+                (similar * gaps**2).sum()
+                if penalty == "individual"
+                else (similar * gaps).sum() ** 2
+            )
     return float(total)
 
 
@@ -72,7 +75,9 @@ def test_the_worked_moments() -> None:
         ("group_balanced", "group", 1, 0.248173, 0.401462),
     ],
 )
-def test_the_worked_solutions(loss: Any, penalty: Any, strength: float, b: float, theta: float) -> None:
+def test_the_worked_solutions(
+    loss: Any, penalty: Any, strength: float, b: float, theta: float
+) -> None:
     model = BerkRegressor(strength, penalty=penalty, loss=loss).fit(X, Y, sensitive_features=A)
     assert [model.intercept_, *model.coef_] == pytest.approx([b, theta], abs=1e-6)
 
@@ -86,17 +91,23 @@ def test_a_conic_solver_agrees(penalty: Any, loss: Any, groups: int, ridge: floa
     b, theta = cp.Variable(), cp.Variable(3)
     counts = np.bincount(rows.group)
     weight = np.full(30, 1 / 30) if loss == "pooled" else 1 / counts[rows.group]
-    objective = weight @ cp.square(rows.y - b - rows.x @ theta) + ridge * (b**2 + cp.sum_squares(theta))
+    objective = weight @ cp.square(rows.y - b - rows.x @ theta) + ridge * (
+        b**2 + cp.sum_squares(theta)
+    )
     for left in range(groups):
         for right in range(left):
             i, j = np.flatnonzero(rows.group == left), np.flatnonzero(rows.group == right)
             i, j = np.repeat(i, len(j)), np.tile(j, len(i))
             similar = np.exp(-((rows.y[i] - rows.y[j]) ** 2)) / len(i)
             gaps = (rows.x[i] - rows.x[j]) @ theta
-            objective += 2.0 * (similar @ cp.square(gaps) if penalty == "individual" else cp.square(similar @ gaps))
+            objective += 2.0 * (
+                similar @ cp.square(gaps) if penalty == "individual" else cp.square(similar @ gaps)
+            )
     cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
     model = fitted(rows, 2.0, penalty=penalty, loss=loss, ridge=ridge)
-    assert [model.intercept_, *model.coef_] == pytest.approx([float(b.value), *theta.value], abs=1e-5)
+    assert [model.intercept_, *model.coef_] == pytest.approx(
+        [float(b.value), *theta.value], abs=1e-5
+    )
 
 
 @given(seed=st.integers(0, 10**6), groups=st.integers(2, 3))
@@ -115,14 +126,18 @@ def test_the_group_penalty_is_at_most_the_individual_one(seed: int) -> None:
     rows = some_rows(seed, n=12)
     theta = np.random.default_rng(seed + 1).normal(size=3)
     similar = pair_moments(rows, 1, 0)[2]
-    individual, group = (((penalty_root(rows, penalty) @ theta) ** 2).sum() for penalty in PENALTIES)
+    individual, group = (
+        ((penalty_root(rows, penalty) @ theta) ** 2).sum() for penalty in PENALTIES
+    )
     assert group <= similar * individual + 1e-12 <= individual + 2e-12
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_more_strength_less_penalty_more_loss(penalty: Any) -> None:
     rows = some_rows(5)
-    models = fit_stack(BerkRegressor(penalty=penalty), rows.x, rows.y, rows.group, strengths=np.logspace(-2, 5, 20))
+    models = fit_stack(
+        BerkRegressor(penalty=penalty), rows.x, rows.y, rows.group, strengths=np.logspace(-2, 5, 20)
+    )
     penalties = [brute_force(model.coef_, rows, penalty) for model in models]
     losses = [((model.predict(rows.x) - rows.y) ** 2).mean() for model in models]
     assert all(later < earlier for earlier, later in pairwise(penalties))
@@ -142,7 +157,9 @@ def test_the_limits_of_strength() -> None:
 
 def test_strength_zero_is_least_squares() -> None:
     rows = some_rows(7)
-    weighted = TrainingData(rows.x, rows.y, rows.group, rows.groups, np.random.default_rng(0).uniform(0.5, 2, 30))
+    weighted = TrainingData(
+        rows.x, rows.y, rows.group, rows.groups, np.random.default_rng(0).uniform(0.5, 2, 30)
+    )
     model = fitted(weighted, 0.0)
     plain = LinearRegression().fit(rows.x, rows.y, sample_weight=weighted.weight)
     np.testing.assert_allclose(model.predict(rows.x), plain.predict(rows.x), rtol=1e-10)
@@ -152,8 +169,12 @@ def test_strength_zero_is_least_squares() -> None:
 def test_names_of_groups_and_the_level_of_y_do_not_matter(penalty: Any) -> None:
     rows = some_rows(8)
     model = fitted(rows, 3.0, penalty=penalty)
-    swapped = BerkRegressor(3.0, penalty=penalty).fit(rows.x, rows.y, sensitive_features=1 - rows.group)
-    shifted = BerkRegressor(3.0, penalty=penalty).fit(rows.x, rows.y + 100, sensitive_features=rows.group)
+    swapped = BerkRegressor(3.0, penalty=penalty).fit(
+        rows.x, rows.y, sensitive_features=1 - rows.group
+    )
+    shifted = BerkRegressor(3.0, penalty=penalty).fit(
+        rows.x, rows.y + 100, sensitive_features=rows.group
+    )
     np.testing.assert_allclose(swapped.coef_, model.coef_, rtol=1e-9)
     np.testing.assert_allclose(shifted.coef_, model.coef_, rtol=1e-9)
     assert shifted.intercept_ == pytest.approx(model.intercept_ + 100)
@@ -167,23 +188,29 @@ def test_weights_are_repetitions(penalty: Any, loss: Any, d: int) -> None:
     times = np.random.default_rng(1).integers(0, 3, 30)
     weighted = TrainingData(rows.x, rows.y, rows.group, rows.groups, times.astype(float))
     repeated = TrainingData(
-        *(np.repeat(part, times, axis=0) for part in (rows.x, rows.y, rows.group)), (0, 1), np.ones(times.sum())
+        *(np.repeat(part, times, axis=0) for part in (rows.x, rows.y, rows.group)),
+        (0, 1),
+        np.ones(times.sum()),
     )
     one, other = (fitted(some, 2.0, penalty=penalty, loss=loss) for some in (weighted, repeated))
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("penalty", "published"), [("individual", 0.357), ("group", 0.502)])
-def test_the_reference_reaches_the_published_areas_on_communities(penalty: Any, published: float) -> None:
-    if not FOLDER.is_dir():
-        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({FOLDER} does not exist)")
-    data = datasets.load("communities", data_home=FOLDER, task="regression", include_protected=False)
+def test_the_reference_reaches_the_published_areas_on_communities(
+    penalty: Any, published: float
+) -> None:
+    data = datasets.load(
+        "communities", data_home=require_raw_data(), task="regression", include_protected=False
+    )
     X, y, a = (part.to_numpy() for part in (data.X, data.y, data.group_codes))
     areas = []
     for seed in range(10):
         train, test = data.split(seed)
         reference = BerkRegressor(penalty=penalty, variant="reference")
-        models = fit_stack(reference, X[train], y[train], a[train], strengths=np.logspace(-2, 5, 50))
+        models = fit_stack(
+            reference, X[train], y[train], a[train], strengths=np.logspace(-2, 5, 50)
+        )
         found = [model.predict(X[test]) for model in models]
         gaps = [float(kolmogorov_distance(p[a[test] == 0], p[a[test] == 1])) for p in found]
         scores = [max(0.0, 1 - ((p - y[test]) ** 2).mean() / y[test].var()) for p in found]
@@ -211,10 +238,14 @@ def test_the_reference_balances_the_groups() -> None:
 
 def test_columns_that_depend_on_each_other_take_the_least_norm() -> None:
     rows = some_rows(12)
-    doubled = TrainingData(np.column_stack([rows.x, rows.x]), rows.y, rows.group, rows.groups, rows.weight)
+    doubled = TrainingData(
+        np.column_stack([rows.x, rows.x]), rows.y, rows.group, rows.groups, rows.weight
+    )
     model = fitted(doubled, 1.0)
     np.testing.assert_allclose(model.coef_[:3], model.coef_[3:], rtol=1e-8)
-    np.testing.assert_allclose(model.predict(doubled.x), fitted(rows, 1.0).predict(rows.x), rtol=1e-8)
+    np.testing.assert_allclose(
+        model.predict(doubled.x), fitted(rows, 1.0).predict(rows.x), rtol=1e-8
+    )
 
 
 def test_targets_too_far_apart_for_any_similarity_are_told() -> None:

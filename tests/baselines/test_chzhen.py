@@ -37,7 +37,9 @@ def column(values: Any) -> np.ndarray:
 
 
 def mapped(values: Any, group: Any, **options: Any) -> ChzhenPostprocessor:
-    return ChzhenPostprocessor(FirstColumn(), prefit=True, **options).fit(column(values), sensitive_features=group)
+    return ChzhenPostprocessor(FirstColumn(), prefit=True, **options).fit(
+        column(values), sensitive_features=group
+    )
 
 
 def test_two_groups_of_one_shape_meet_in_the_middle() -> None:
@@ -74,7 +76,9 @@ def test_order_is_kept_and_groups_agree_up_to_one_row(seed: int, sizes: list[int
 def test_equal_laws_stay_and_a_dominating_group_keeps_its_own() -> None:
     values = np.array([3.0, 1.0, 2.0])
     both, group = np.tile(values, 2), np.repeat([0, 1], 3)
-    np.testing.assert_allclose(mapped(both, group).predict(column(both), sensitive_features=group), both)
+    np.testing.assert_allclose(
+        mapped(both, group).predict(column(both), sensitive_features=group), both
+    )
     many, group = np.append(np.arange(1000.0), [-5.0, 2000.0]), np.repeat([0, 1], [1000, 2])
     found = mapped(many, group).predict(column(many), sensitive_features=group)
     assert np.abs(found[:1000] - many[:1000]).max() < 3
@@ -82,14 +86,18 @@ def test_equal_laws_stay_and_a_dominating_group_keeps_its_own() -> None:
 
 def test_ranks_are_integers_whatever_floating_point_says() -> None:
     values, group = np.tile(np.arange(25.0), 2), np.repeat([0, 1], 25)
-    np.testing.assert_allclose(mapped(values, group).predict(column(values), sensitive_features=group), values)
+    np.testing.assert_allclose(
+        mapped(values, group).predict(column(values), sensitive_features=group), values
+    )
 
 
 def test_the_way_there_is_a_line() -> None:
     values, group = np.array([1.0, 2.0, 3.0, 4.0, 10.0, 20.0]), [0, 0, 0, 0, 1, 1]
     fair = mapped(values, group).predict(column(values), sensitive_features=group)
     for t in (0.0, 0.3, 1.0):
-        found = mapped(values, group, tolerance=1 - t).predict(column(values), sensitive_features=group)
+        found = mapped(values, group, tolerance=1 - t).predict(
+            column(values), sensitive_features=group
+        )
         np.testing.assert_allclose(found, (1 - t) * values + t * fair)
 
 
@@ -107,17 +115,23 @@ def test_a_jitter_breaks_ties() -> None:
         .predict(rows, sensitive_features=group)
         for sigma in (0.0, 1e-6)
     )
-    gaps = [float(kolmogorov_distance(found[group == 0], found[group == 1])) for found in (plain, jittered)]
+    gaps = [
+        float(kolmogorov_distance(found[group == 0], found[group == 1]))
+        for found in (plain, jittered)
+    ]
     assert gaps[0] == pytest.approx(0.0)
     assert len(np.unique(plain)) == 3
     assert len(np.unique(jittered)) >= 100
 
 
 @pytest.mark.parametrize(
-    "frame", [np.asarray, np.ndarray.tolist, pd.DataFrame, lambda rows: pd.DataFrame(rows).assign(name="a")]
+    "frame",
+    [np.asarray, np.ndarray.tolist, pd.DataFrame, lambda rows: pd.DataFrame(rows).assign(name="a")],
 )
 @pytest.mark.parametrize("seed", [0, None])
-def test_a_jittered_prediction_does_not_depend_on_the_other_rows(frame: Any, seed: int | None) -> None:
+def test_a_jittered_prediction_does_not_depend_on_the_other_rows(
+    frame: Any, seed: int | None
+) -> None:
     rows, group = tied_rows()
     model = ChzhenPostprocessor(FirstColumn(), prefit=True, sigma=0.5, random_state=seed)
     model.fit(rows, sensitive_features=group)
@@ -127,7 +141,9 @@ def test_a_jittered_prediction_does_not_depend_on_the_other_rows(frame: Any, see
 
     together, order = predict(slice(None)), np.random.default_rng(0).permutation(len(rows))
     np.testing.assert_array_equal(predict(order), together[order])
-    in_batches = np.concatenate([predict(slice(start, start + 7)) for start in range(0, len(rows), 7)])
+    in_batches = np.concatenate(
+        [predict(slice(start, start + 7)) for start in range(0, len(rows), 7)]
+    )
     np.testing.assert_array_equal(in_batches, together)
 
 
@@ -146,9 +162,15 @@ def test_rows_are_kept_from_the_estimator_in_turn() -> None:
     rng = np.random.default_rng(0)
     x, group = rng.normal(size=(100, 2)), np.repeat([0, 1], [60, 40])
     y = x[:, 0] + group
-    model = ChzhenPostprocessor(LinearRegression(), folds=4, random_state=0).fit(x, y, sensitive_features=group)
+    model = ChzhenPostprocessor(LinearRegression(), folds=4, random_state=0).fit(
+        x, y, sensitive_features=group
+    )
     everything = ChzhenPostprocessor(LinearRegression()).fit(x, y, sensitive_features=group)
-    assert [len(part) for part in model.valued_] == [len(part) for part in everything.valued_] == [60, 40]
+    assert (
+        [len(part) for part in model.valued_]
+        == [len(part) for part in everything.valued_]
+        == [60, 40]
+    )
     assert np.array_equal(model.base_.coef_, everything.base_.coef_)  # which serves new rows
     folds = assign_folds(4, np.zeros_like(group), group, 0)
     apart = np.empty(100)
@@ -176,7 +198,9 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
 def test_groups_may_be_a_dictionary_where_rows_are_kept_apart() -> None:
     x, group = np.arange(12.0)[:, None], np.array(["a", "b"] * 6)
     found = [
-        ChzhenPostprocessor(LinearRegression(), folds=2, random_state=0).fit(x, x[:, 0], sensitive_features=given)
+        ChzhenPostprocessor(LinearRegression(), folds=2, random_state=0).fit(
+            x, x[:, 0], sensitive_features=given
+        )
         for given in (group, {"g": group.tolist()})
     ]
     one, other = (model.predict(x, sensitive_features=group) for model in found)
@@ -187,14 +211,17 @@ def test_the_network_is_the_default_estimator() -> None:
     rng = np.random.default_rng(0)
     x, group = rng.normal(size=(200, 2)), np.repeat([0, 1], 100)
     y = x[:, 0] + 2 * group
-    model = ChzhenPostprocessor(random_state=0).fit(np.column_stack([x, group]), y, sensitive_features=group)
+    model = ChzhenPostprocessor(random_state=0).fit(
+        np.column_stack([x, group]), y, sensitive_features=group
+    )
     found = model.predict(np.column_stack([x, group]), sensitive_features=group)
     assert model.base_.strength == 0.0
     assert float(kolmogorov_distance(found[group == 0], found[group == 1])) < 0.02
 
 
 @pytest.mark.parametrize(
-    "options", [{"tolerance": -0.1}, {"tolerance": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}]
+    "options",
+    [{"tolerance": -0.1}, {"tolerance": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}],
 )
 def test_parameters_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(options))):

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from test_fairkde import gap, simulated
 
 from experiments.stacks import fit_stack
-from metrifair.baselines.fairbatch import FairBatchClassifier, Sampler, batch_counts, cell_losses, cyclic, update_shares
+from metrifair.baselines.fairbatch import (
+    FairBatchClassifier,
+    Sampler,
+    batch_counts,
+    cell_losses,
+    cyclic,
+    update_shares,
+)
 from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
 
@@ -20,7 +27,8 @@ SIZES = np.array([[20.0, 40.0], [30.0, 10.0]])  # (label, group)
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 
 
-# --- counts and moves -----------------------------------------------------------------------------------------------
+# --- counts and moves
+# -----------------------------------------------------------------------------------------------
 
 
 def test_worked_counts() -> None:
@@ -37,14 +45,16 @@ def test_worked_counts() -> None:
 @pytest.mark.parametrize(
     ("criterion", "losses", "moved"),
     [
-        ("equal_opportunity", [[9.0, 0.0], [0.4, 0.1]], [0.0, -0.1]),  # the negative ones never move
+        # the negative ones never move
+        ("equal_opportunity", [[9.0, 0.0], [0.4, 0.1]], [0.0, -0.1]),
         ("equalized_odds", [[0.5, 0.4], [0.2, 0.9]], [0.0, 0.1]),
         ("equalized_odds", [[0.5, 1.4], [0.2, 0.9]], [0.1, 0.0]),
         ("equalized_odds", [[1.4, 0.5], [0.2, 0.9]], [-0.1, 0.0]),
         ("statistical_parity", [[0.5, 0.4], [0.9, 0.2]], [0.0, -0.1]),
         ("statistical_parity", [[0.2, 0.9], [0.5, 0.5]], [-0.1, 0.0]),
         ("statistical_parity", [[0.9, 0.2], [0.5, 0.5]], [0.1, 0.0]),  # against the larger loss
-        ("statistical_parity", [[0.9, 0.2], [0.7, 0.0]], [0.1, 0.0]),  # a tie moves the negative ones
+        # a tie moves the negative ones
+        ("statistical_parity", [[0.9, 0.2], [0.7, 0.0]], [0.1, 0.0]),
     ],
 )
 def test_which_share_moves_where(criterion: str, losses: Any, moved: Any) -> None:
@@ -79,11 +89,16 @@ def test_losses_of_cells_against_loops() -> None:
     rng = np.random.default_rng(0)
     y, a, output = rng.integers(2, size=50), rng.integers(2, size=50), rng.normal(size=(2, 50))
     own = rng.random((2, 50)) < 0.7
-    member = np.array([[[own[s] & (y == k) & (a == g) for g in (0, 1)] for k in (0, 1)] for s in (0, 1)])
+    member = np.array(
+        [[[own[s] & (y == k) & (a == g) for g in (0, 1)] for k in (0, 1)] for s in (0, 1)]
+    )
     score = 1 / (1 + np.exp(-output))
     for criterion in CRITERIA:
         found = cell_losses(
-            torch.as_tensor(output), torch.as_tensor(member, dtype=torch.float64), torch.as_tensor(y), criterion
+            torch.as_tensor(output),
+            torch.as_tensor(member, dtype=torch.float64),
+            torch.as_tensor(y),
+            criterion,
         ).numpy()
         for s in (0, 1):
             for k in (0, 1):
@@ -102,13 +117,16 @@ def test_rows_come_in_shuffled_passes() -> None:
     for start in (0, 7, 14):
         assert sorted(rows[start : start + 7]) == own.tolist()
     assert rows[:7] != rows[7:14]  # shuffled anew
-    wide = cyclic(own, 10, 2, torch.Generator().manual_seed(0))  # more than there are: wraps around in a batch
+    # more than there are: wraps around in a batch
+    wide = cyclic(own, 10, 2, torch.Generator().manual_seed(0))
     assert wide.shape == (2, 10)
     assert set(wide[0].tolist()) == set(own.tolist())
 
 
 def test_the_reference_goes_on_from_the_wrong_row() -> None:
-    """Seven rows in threes: after (6, 0, 1) it should go on from 2, and goes on from 1, the number of leftovers."""
+    """Seven rows in threes: after (6, 0, 1) it should go on from 2, and goes on from 1, the
+    number of leftovers.
+    """
     own = torch.arange(7)
     generator = torch.Generator().manual_seed(0)
     order = torch.randperm(7, generator=torch.Generator().manual_seed(0))
@@ -135,7 +153,9 @@ def test_every_row_of_a_batch_belongs_to_its_cell(criterion: str, reference: boo
         assert drawn.rows.shape == (2, 3, 42)
         counts = batch_counts(sampler.shares, sampler.sizes, 40, half_to_even=reference)
         if not epoch and not reference:
-            np.testing.assert_allclose(sampler.shares, sampler.sizes[..., 1] / sampler.sizes.sum(-1))
+            np.testing.assert_allclose(
+                sampler.shares, sampler.sizes[..., 1] / sampler.sizes.sum(-1)
+            )
         for seed in (0, 1):
             real = drawn.weight[seed, 0] > 0
             assert int(real.sum()) == counts[seed].sum()
@@ -152,9 +172,13 @@ def test_every_row_of_a_batch_belongs_to_its_cell(criterion: str, reference: boo
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_reference_s_batches_are_those_of_the_authors_loop(criterion: str) -> None:
-    """Their sampler, told again row by row: labels -1 and 1, losses of (tanh f + 1) / 2, moved before every epoch."""
+    """Their sampler, told again row by row: labels -1 and 1, losses of (tanh f + 1) / 2, moved
+    before every epoch.
+    """
     rows, size, step, epochs = table(60, 3), 20, 0.07, 8
-    sampler = Sampler(rows, [np.arange(60)], batch_size=size, criterion=criterion, step=step, reference=True)
+    sampler = Sampler(
+        rows, [np.arange(60)], batch_size=size, criterion=criterion, step=step, reference=True
+    )
     # What the network says grows from epoch to epoch, so that shares turn round.
     outputs = [torch.as_tensor(np.linspace(2, -3, 60) * (epoch - 3.2)) for epoch in range(epochs)]
     label, group = 2 * rows.y - 1, rows.group
@@ -178,7 +202,9 @@ def test_the_reference_s_batches_are_those_of_the_authors_loop(criterion: str) -
         share[which] = min(1.0, max(0.0, share[which] + (step if up else -step)))
         moved.add((which, up))
 
-        drawn = sampler.draw([torch.Generator().manual_seed(0)], lambda output=output: 2 * output[None, None])
+        drawn = sampler.draw(
+            [torch.Generator().manual_seed(0)], lambda output=output: 2 * output[None, None]
+        )
         np.testing.assert_allclose(sampler.shares[0], [share[-1], share[1]], atol=1e-12)
         batch = drawn.rows[0, 0][drawn.weight[0, 0] > 0].numpy()
         for (y, a), own in cells.items():
@@ -188,11 +214,14 @@ def test_the_reference_s_batches_are_those_of_the_authors_loop(criterion: str) -
     assert len(moved) > 1
 
 
-# --- training -----------------------------------------------------------------------------------------------------
+# --- training
+# -----------------------------------------------------------------------------------------------------
 
 
 def shifted(n: int = 3000) -> tuple[Any, Any, Any]:
-    """Three features, shifted by 0.8 in group 1, which is a feature, too; labels from a logistic model."""
+    """Three features, shifted by 0.8 in group 1, which is a feature, too; labels from a
+    logistic model.
+    """
     rng = np.random.default_rng(1)
     a = rng.integers(2, size=n)
     x = rng.normal(size=(n, 3)) + 0.8 * a[:, None]
@@ -213,8 +242,14 @@ LOGISTIC: dict[str, Any] = {
 def test_behavior_on_shifted_features() -> None:
     x, y, a = shifted()
     predicted = {
-        name: FairBatchClassifier(criterion=name, step=step, **LOGISTIC).fit(x, y, sensitive_features=a).predict(x)
-        for name, step in [("statistical_parity", 0.005), ("equal_opportunity", 0.005), ("equalized_odds", 0.005)]
+        name: FairBatchClassifier(criterion=name, step=step, **LOGISTIC)
+        .fit(x, y, sensitive_features=a)
+        .predict(x)
+        for name, step in [
+            ("statistical_parity", 0.005),
+            ("equal_opportunity", 0.005),
+            ("equalized_odds", 0.005),
+        ]
     }
     plain = FairBatchClassifier(step=0.0, **LOGISTIC).fit(x, y, sensitive_features=a).predict(x)
     assert gap(plain, a) > 0.5
@@ -225,30 +260,46 @@ def test_behavior_on_shifted_features() -> None:
         assert gap(predicted["equalized_odds"][y == label], a[y == label]) < 0.06
 
 
-QUICK: dict[str, Any] = {"hidden": (4,), "epochs": 6, "batch_size": 40, "step": 0.05, "device": "cpu"}
+QUICK: dict[str, Any] = {
+    "hidden": (4,),
+    "epochs": 6,
+    "batch_size": 40,
+    "step": 0.05,
+    "device": "cpu",
+}
 
 
 @pytest.mark.parametrize("variant", ["method", "reference"])
 def test_a_stack_equals_its_members(variant: Any) -> None:
     x, y, a = simulated(200)
     rows = [np.arange(0, 160), np.arange(40, 200)]
-    stack = fit_stack(FairBatchClassifier(variant=variant, **QUICK), x, y, a, seeds=[3, 8], rows=rows)
+    stack = fit_stack(
+        FairBatchClassifier(variant=variant, **QUICK), x, y, a, seeds=[3, 8], rows=rows
+    )
     for model, own in zip(stack, rows, strict=True):
         assert model is not None
-        alone = FairBatchClassifier(**model.get_params()).fit(x[own], y[own], sensitive_features=a[own])
-        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4)
+        alone = FairBatchClassifier(**model.get_params()).fit(
+            x[own], y[own], sensitive_features=a[own]
+        )
+        np.testing.assert_allclose(
+            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
+        )
         np.testing.assert_allclose(model.shares_, alone.shares_)
 
 
 def test_the_reference_counts_the_output_twice() -> None:
-    """One step from the same start: the loss of twice the output has other slopes, and its score is steeper."""
+    """One step from the same start: the loss of twice the output has other slopes, and its
+    score is steeper.
+    """
     x, y, a = simulated(80)
     options = {**QUICK, "epochs": 1, "learning_rate": 1e-12, "random_state": 0, "batch_size": 80}
     method, reference = (
         FairBatchClassifier(variant=variant, **options).fit(x, y, sensitive_features=a)
         for variant in ("method", "reference")
     )
-    np.testing.assert_allclose(reference.decision_function(x), 2 * method.decision_function(x), atol=1e-6)
+    np.testing.assert_allclose(
+        reference.decision_function(x), 2 * method.decision_function(x), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,7 +318,9 @@ def test_fit_refuses(options: dict[str, Any], named: str) -> None:
         FairBatchClassifier(**{**QUICK, **options}).fit(x, y, sensitive_features=a)
 
 
-@pytest.mark.parametrize(("criterion", "label"), [("statistical_parity", 0), ("equal_opportunity", 1)])
+@pytest.mark.parametrize(
+    ("criterion", "label"), [("statistical_parity", 0), ("equal_opportunity", 1)]
+)
 def test_an_empty_cell_is_named(criterion: str, label: int) -> None:
     x, y, a = simulated(40)
     y[a == 1] = 1 - label
@@ -278,5 +331,7 @@ def test_an_empty_cell_is_named(criterion: str, label: int) -> None:
 def test_equal_opportunity_needs_positive_cells_only() -> None:
     x, y, a = simulated(40)
     y[a == 1] = 1
-    model = FairBatchClassifier(criterion="equal_opportunity", **QUICK).fit(x, y, sensitive_features=a)
+    model = FairBatchClassifier(criterion="equal_opportunity", **QUICK).fit(
+        x, y, sensitive_features=a
+    )
     assert np.isfinite(model.decision_function(x)).all()

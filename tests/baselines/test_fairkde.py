@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.stacks import fit_stack
-from metrifair.baselines.fairkde import FairKDEClassifier, SmoothedRates, compared_cells, members, smoothed_acceptance
+from metrifair.baselines.fairkde import (
+    FairKDEClassifier,
+    SmoothedRates,
+    compared_cells,
+    members,
+    smoothed_acceptance,
+)
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.training.models import Network
@@ -58,15 +64,21 @@ def kde_penalty(
         cell=torch.as_tensor(cells.of(np.asarray(a)[:, None], labels=y)),
         member=members(cells, len(np.unique(a)), groups=groups),
     )
-    return objective.cost(score[None, None], rows[None], torch.ones(1, 1, len(score)).double())[0, 0]
+    return objective.cost(score[None, None], rows[None], torch.ones(1, 1, len(score)).double())[
+        0, 0
+    ]
 
 
-# --- the penalty --------------------------------------------------------------------------------------------------
+# --- the penalty
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("tail", "expected"),
-    [("exact", (0.001350, 0.158655, 0.841345, 0.999968)), ("approx", (0.0015286, 0.1394569, 0.8605431, 0.9999634))],
+    [
+        ("exact", (0.001350, 0.158655, 0.841345, 0.999968)),
+        ("approx", (0.0015286, 0.1394569, 0.8605431, 0.9999634)),
+    ],
 )
 def test_smoothed_acceptance_of_the_worked_example(tail: str, expected: tuple[float, ...]) -> None:
     found = smoothed_acceptance(torch.tensor(SCORES, dtype=torch.float64), tail=tail)
@@ -82,8 +94,11 @@ def test_penalty_and_gradient_of_the_worked_example() -> None:
     value.backward()
     assert value.item() == pytest.approx(0.0883374, abs=1e-7)
     assert score.grad is not None
-    assert score.grad.numpy() == pytest.approx((-0.0046571, -0.2542671, 0.2542671, 0.0001406), abs=1e-7)
-    assert float(kde_penalty(SCORES, GROUPS)) == pytest.approx(2 * 0.0883374, abs=2e-7)  # groups of one size
+    assert score.grad.numpy() == pytest.approx(
+        (-0.0046571, -0.2542671, 0.2542671, 0.0001406), abs=1e-7
+    )
+    # groups of one size
+    assert float(kde_penalty(SCORES, GROUPS)) == pytest.approx(2 * 0.0883374, abs=2e-7)
 
 
 def test_the_approximate_tail_enters_the_value_but_not_the_slope() -> None:
@@ -94,16 +109,23 @@ def test_the_approximate_tail_enters_the_value_but_not_the_slope() -> None:
     accepted.sum().backward()
     assert score.grad is not None
     normal = torch.distributions.Normal(0.5, 0.1).log_prob(score.detach()).exp()
-    torch.testing.assert_close(score.grad, normal.double(), rtol=1e-5, atol=1e-6)  # the law has single precision
+    # the law has single precision
+    torch.testing.assert_close(score.grad, normal.double(), rtol=1e-5, atol=1e-6)
 
 
-def by_hand(score: Any, a: Any, y: Any, criterion: str, delta: float, *, first: bool = False) -> float:
+def by_hand(
+    score: Any, a: Any, y: Any, criterion: str, delta: float, *, first: bool = False
+) -> float:
     """Loops over sets and groups, with hard-coded formulas."""
 
     def rate(rows: Any) -> float:
         return float(torch.special.ndtr((torch.as_tensor(score[rows]) - 0.5) / 0.1).mean())
 
-    sets = {"statistical_parity": [y >= 0], "equal_opportunity": [y == 1], "equalized_odds": [y == 0, y == 1]}
+    sets = {
+        "statistical_parity": [y >= 0],
+        "equal_opportunity": [y == 1],
+        "equalized_odds": [y == 0, y == 1],
+    }
     total = 0.0
     for rows in sets[criterion]:
         for group in [0] if first else np.unique(a):
@@ -122,7 +144,9 @@ def test_penalty_against_loops(criterion: str, groups: int, delta: float) -> Non
     found = kde_penalty(score, a, y=y, criterion=criterion, delta=delta)
     assert float(found) == pytest.approx(by_hand(score, a, y, criterion, delta), rel=1e-9)
     only = kde_penalty(score, a, y=y, criterion=criterion, delta=delta, groups="first")
-    assert float(only) == pytest.approx(by_hand(score, a, y, criterion, delta, first=True), rel=1e-9)
+    assert float(only) == pytest.approx(
+        by_hand(score, a, y, criterion, delta, first=True), rel=1e-9
+    )
     assert torch.autograd.gradcheck(
         lambda s: kde_penalty(s, a, y=y, criterion=criterion, delta=delta),
         torch.tensor(score, requires_grad=True),
@@ -146,15 +170,23 @@ def test_a_narrow_kernel_gives_hard_rates() -> None:
     assert float(kde_penalty(score, a, bandwidth=1e-6)) == pytest.approx(off, abs=1e-12)
 
 
-# --- training -----------------------------------------------------------------------------------------------------
+# --- training
+# -----------------------------------------------------------------------------------------------------
 
-QUICK: dict[str, Any] = {"hidden": (4,), "epochs": 8, "learning_rate": 0.02, "random_state": 3, "device": "cpu"}
+QUICK: dict[str, Any] = {
+    "hidden": (4,),
+    "epochs": 8,
+    "learning_rate": 0.02,
+    "random_state": 3,
+    "device": "cpu",
+}
 
 
 @pytest.mark.parametrize("batch_size", [64, 1000], ids=["batches", "whole"])
 def test_strength_0_is_plain_training_bit_for_bit(batch_size: int) -> None:
     x, y, a = simulated()
-    # Our networks begin near the constant and cool down; without hidden layers, at a given decay, nothing differs.
+    # Our networks begin near the constant and cool down; without hidden layers, at a given decay,
+    # nothing differs.
     same = QUICK | {"hidden": (), "learning_rate_decay": 1.0}
     plain = FairClassifier(0.0, batch_size=batch_size, **same).fit(x, y, sensitive_features=a)
     fair = FairKDEClassifier(0.0, batch_size=batch_size, **same).fit(x, y, sensitive_features=a)
@@ -178,15 +210,25 @@ def plain_loop(x: Any, y: Any, penalty: Callable[[Any], Any], strength: float) -
     return (features @ weight[0] + bias[0, 0]).detach().numpy()
 
 
-LOOP: dict[str, Any] = {"model": "linear", "epochs": 20, "learning_rate": 0.05, "random_state": 1, "device": "cpu"}
+LOOP: dict[str, Any] = {
+    "model": "linear",
+    "epochs": 20,
+    "learning_rate": 0.05,
+    "random_state": 1,
+    "device": "cpu",
+}
 
 
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "equalized_odds"])
 @pytest.mark.parametrize("groups", ["all", "first"])
 def test_full_batches_follow_a_plain_pytorch_loop(criterion: str, groups: Any) -> None:
     x, y, a = simulated(90, groups=3)
-    fitted = FairKDEClassifier(0.7, criterion=criterion, groups=groups, **LOOP).fit(x, y, sensitive_features=a)
-    expected = plain_loop(x, y, lambda score: kde_penalty(score, a, y=y, criterion=criterion, groups=groups), 0.7)
+    fitted = FairKDEClassifier(0.7, criterion=criterion, groups=groups, **LOOP).fit(
+        x, y, sensitive_features=a
+    )
+    expected = plain_loop(
+        x, y, lambda score: kde_penalty(score, a, y=y, criterion=criterion, groups=groups), 0.7
+    )
     np.testing.assert_allclose(fitted.decision_function(x), expected, rtol=1e-7, atol=1e-9)
 
 
@@ -212,14 +254,22 @@ def test_the_reference_has_the_first_group_the_formula_and_the_rate_of_all_rows(
 @pytest.mark.parametrize("variant", ["method", "reference"])
 def test_a_stack_equals_its_members(batch_size: int, variant: str) -> None:
     x, y, a = simulated()
-    template = FairKDEClassifier(criterion="equal_opportunity", variant=variant, batch_size=batch_size, **QUICK)
+    template = FairKDEClassifier(
+        criterion="equal_opportunity", variant=variant, batch_size=batch_size, **QUICK
+    )
     stack = fit_stack(template, x, y, a, strengths=[0.0, 0.5, 1.0], seeds=[3, 5])
-    for model, (seed, strength) in zip(stack, [(s, k) for s in (3, 5) for k in (0.0, 0.5, 1.0)], strict=True):
+    for model, (seed, strength) in zip(
+        stack, [(s, k) for s in (3, 5) for k in (0.0, 0.5, 1.0)], strict=True
+    ):
         assert model is not None
         assert (model.strength, model.random_state) == (strength, seed)
-        alone = FairKDEClassifier(**{**template.get_params(), "strength": strength, "random_state": seed})
+        alone = FairKDEClassifier(
+            **{**template.get_params(), "strength": strength, "random_state": seed}
+        )
         alone.fit(x, y, sensitive_features=a)
-        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
+        )
 
 
 def test_each_seed_of_a_stack_may_have_rows_of_its_own() -> None:
@@ -232,21 +282,30 @@ def test_each_seed_of_a_stack_may_have_rows_of_its_own() -> None:
         (alone,) = fit_stack(template, x, y, a, strengths=[0.5], seeds=[seed], rows=[own])
         assert alone is not None
         difference = np.abs(model.decision_function(x) - alone.decision_function(x)).max()
-        assert difference < 0.3  # layouts are shared, so that batches of unequal seeds differ by a row
+        # layouts are shared, so that batches of unequal seeds differ by a row
+        assert difference < 0.3
     with pytest.raises(DataError, match="rows"):
         fit_stack(template, x, y, a, strengths=[0.5], seeds=[3, 4], rows=rows[:1])
 
 
 def test_a_warm_path_goes_on_where_the_last_strength_ended() -> None:
-    """One strength repeated on a path is one longer training; a cold stack would give the same model each time."""
+    """One strength repeated on a path is one longer training; a cold stack would give the same
+    model each time.
+    """
     x, y, a = simulated()
     path = FairKDEClassifier(warm_start_path=True, batch_size=64, **QUICK)
     twice = fit_stack(path, x, y, a, strengths=[0.4, 0.4, 0.9], seeds=[3])
-    long = FairKDEClassifier(**{**path.get_params(), "strength": 0.4, "epochs": 16}).fit(x, y, sensitive_features=a)
-    once = FairKDEClassifier(**{**path.get_params(), "strength": 0.4}).fit(x, y, sensitive_features=a)
+    long = FairKDEClassifier(**{**path.get_params(), "strength": 0.4, "epochs": 16}).fit(
+        x, y, sensitive_features=a
+    )
+    once = FairKDEClassifier(**{**path.get_params(), "strength": 0.4}).fit(
+        x, y, sensitive_features=a
+    )
     for model, same in zip(twice, (once, long), strict=False):
         assert model is not None
-        np.testing.assert_allclose(model.decision_function(x), same.decision_function(x), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            model.decision_function(x), same.decision_function(x), rtol=1e-4, atol=1e-5
+        )
     assert twice[2] is not None
     assert twice[1] is not None
     assert np.abs(twice[2].decision_function(x) - twice[1].decision_function(x)).max() > 0.01
@@ -255,10 +314,16 @@ def test_a_warm_path_goes_on_where_the_last_strength_ended() -> None:
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "equalized_odds"])
 def test_strength_makes_groups_alike(criterion: str) -> None:
     x, y, a = simulated(600)
-    among = {"statistical_parity": [y >= 0], "equal_opportunity": [y == 1], "equalized_odds": [y == 0, y == 1]}
+    among = {
+        "statistical_parity": [y >= 0],
+        "equal_opportunity": [y == 1],
+        "equalized_odds": [y == 0, y == 1],
+    }
     gaps = []
     for strength in (0.0, 0.95):
-        model = FairKDEClassifier(strength, criterion=criterion, learning_rate=0.02, random_state=0, device="cpu")
+        model = FairKDEClassifier(
+            strength, criterion=criterion, learning_rate=0.02, random_state=0, device="cpu"
+        )
         predicted = model.fit(x, y, sensitive_features=a).predict(x)
         gaps.append(max(gap(predicted[rows], a[rows]) for rows in among[criterion]))
     assert gaps[0] > 0.12
@@ -268,7 +333,9 @@ def test_strength_makes_groups_alike(criterion: str) -> None:
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
 def test_rows_are_accepted_from_the_threshold_upwards(threshold: float) -> None:
     x, y, a = simulated()
-    model = FairKDEClassifier(0.5, threshold=threshold, **QUICK).fit(x, 2 * y - 1, sensitive_features=a)
+    model = FairKDEClassifier(0.5, threshold=threshold, **QUICK).fit(
+        x, 2 * y - 1, sensitive_features=a
+    )
     probability = model.predict_proba(x)[:, 1]
     assert model.predict(x).tolist() == np.where(probability >= threshold, 1, -1).tolist()
     assert (model.predict(x) != np.where(probability >= 0.5, 1, -1)).any() == (threshold != 0.5)
@@ -284,7 +351,9 @@ def test_strengths_above_1_are_for_the_reference_only() -> None:
 
 
 def test_batches_of_the_reference_always_hold_every_group() -> None:
-    """Two positive rows of the first group among 200: almost every batch of 8 lacks them, and is dealt anew."""
+    """Two positive rows of the first group among 200: almost every batch of 8 lacks them, and
+    is dealt anew.
+    """
     x, y, a = simulated(200)
     y[a == 0] = 0
     y[np.flatnonzero(a == 0)[:2]] = 1

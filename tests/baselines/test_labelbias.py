@@ -26,7 +26,9 @@ def test_worked_weights() -> None:
     y, member = np.array([1, 0, 1, 0]), np.array([[True], [True], [False], [False]])
     multipliers = np.full((2, 1), np.log(3) / 2)
     assert tilted_weights(y, member, multipliers).tolist() == pytest.approx([0.75, 0.25, 0.5, 0.5])
-    assert tilted_weights(y, member, 2 * multipliers, scale=1.0).tolist() == pytest.approx([0.75, 0.25, 0.5, 0.5])
+    assert tilted_weights(y, member, 2 * multipliers, scale=1.0).tolist() == pytest.approx(
+        [0.75, 0.25, 0.5, 0.5]
+    )
     assert (tilted_weights(y, member, np.zeros((2, 1))) == 0.5).all()
 
 
@@ -39,7 +41,9 @@ def test_each_label_has_multipliers_of_its_own() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.floats(-1e6, 1e6))
 def test_weights_never_vanish_nor_overflow(multiplier: float) -> None:
-    found = tilted_weights(np.array([1, 0]), np.array([[True], [True]]), np.full((2, 1), multiplier))
+    found = tilted_weights(
+        np.array([1, 0]), np.array([[True], [True]]), np.full((2, 1), multiplier)
+    )
     assert ((found >= 1e-12) & (found <= 1)).all()
 
 
@@ -51,7 +55,8 @@ def test_violations_against_loops() -> None:
     among["equalized_odds"] = (y == 1, y == 0)
     for criterion in CRITERIA:
         expected = [
-            [predicted[rows].mean() - predicted[rows & (a == k)].mean() for k in range(3)] for rows in among[criterion]
+            [predicted[rows].mean() - predicted[rows & (a == k)].mean() for k in range(3)]
+            for rows in among[criterion]
         ]
         np.testing.assert_allclose(violations(predicted, y, member, criterion), expected)
     with pytest.raises(DataError, match="no row"):
@@ -62,13 +67,17 @@ def test_violations_against_loops() -> None:
 @pytest.mark.parametrize("variant", ["method", "reference"])
 def test_rounds_against_a_loop(criterion: str, variant: Any) -> None:
     x, y, a = simulated(300)
-    model = LabelBiasClassifier(LogisticRegression(), criterion=criterion, rounds=5, step=0.7, variant=variant)
+    model = LabelBiasClassifier(
+        LogisticRegression(), criterion=criterion, rounds=5, step=0.7, variant=variant
+    )
     model.fit(x, y, sensitive_features=a)
     positive, negative, weights = np.zeros(2), np.zeros(2), np.ones(300)
     lagging = variant == "reference" and criterion != "statistical_parity"
     rate = lambda rows: learner.predict(x)[rows].mean()  # noqa: E731
     for _ in range(5):
-        now = np.where(y == 1, 1 / (1 + np.exp(-2 * positive[a])), 1 - 1 / (1 + np.exp(-2 * negative[a])))
+        now = np.where(
+            y == 1, 1 / (1 + np.exp(-2 * positive[a])), 1 - 1 / (1 + np.exp(-2 * negative[a]))
+        )
         if not lagging:
             weights = now / now.mean() if variant == "method" else now
         learner = LogisticRegression().fit(x, y, sample_weight=weights)
@@ -79,8 +88,12 @@ def test_rounds_against_a_loop(criterion: str, variant: Any) -> None:
             "equal_opportunity": (y == 1, y == 1),
             "equalized_odds": (y == 1, y == 0),
         }[criterion]
-        positive = positive + 0.7 * np.array([rate(among[0]) - rate(among[0] & (a == k)) for k in (0, 1)])
-        negative = negative + 0.7 * np.array([rate(among[1]) - rate(among[1] & (a == k)) for k in (0, 1)])
+        positive = positive + 0.7 * np.array(
+            [rate(among[0]) - rate(among[0] & (a == k)) for k in (0, 1)]
+        )
+        negative = negative + 0.7 * np.array(
+            [rate(among[1]) - rate(among[1] & (a == k)) for k in (0, 1)]
+        )
     np.testing.assert_allclose(model.predict_proba(x), learner.predict_proba(x), atol=1e-9)
     np.testing.assert_allclose(model.multipliers_[0], used, atol=1e-12)
 
@@ -103,8 +116,12 @@ def test_no_rounds_is_a_plain_fit() -> None:
     x, y, a = simulated(100)
     plain = LogisticRegression().fit(x, y)
     for rounds in (0, 1):
-        model = LabelBiasClassifier(LogisticRegression(), rounds=rounds).fit(x, y, sensitive_features=a)
-        np.testing.assert_allclose(model.decision_function(x), plain.decision_function(x), atol=1e-9)
+        model = LabelBiasClassifier(LogisticRegression(), rounds=rounds).fit(
+            x, y, sensitive_features=a
+        )
+        np.testing.assert_allclose(
+            model.decision_function(x), plain.decision_function(x), atol=1e-9
+        )
 
 
 def test_fair_predictions_move_nothing() -> None:
@@ -113,17 +130,23 @@ def test_fair_predictions_move_nothing() -> None:
     x, y, a = np.tile(x[:, :2], (2, 1)), np.tile(y, 2), np.repeat([0, 1], 60)
     model = LabelBiasClassifier(LogisticRegression(), rounds=4).fit(x, y, sensitive_features=a)
     assert not model.multipliers_.any()
-    np.testing.assert_allclose(model.predict_proba(x), LogisticRegression().fit(x, y).predict_proba(x), atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(x), LogisticRegression().fit(x, y).predict_proba(x), atol=1e-9
+    )
 
 
 def test_the_best_round_is_kept_on_request() -> None:
     x, y, a = simulated(300)
     each = [
-        LabelBiasClassifier(LogisticRegression(), rounds=rounds, step=5.0).fit(x, y, sensitive_features=a)
+        LabelBiasClassifier(LogisticRegression(), rounds=rounds, step=5.0).fit(
+            x, y, sensitive_features=a
+        )
         for rounds in range(1, 8)
     ]
     least = min(each, key=lambda one: (one.violation_, (one.predict(x) != y).mean()))
-    best = LabelBiasClassifier(LogisticRegression(), rounds=7, step=5.0, keep="best").fit(x, y, sensitive_features=a)
+    best = LabelBiasClassifier(LogisticRegression(), rounds=7, step=5.0, keep="best").fit(
+        x, y, sensitive_features=a
+    )
     assert best.violation_ == least.violation_ <= each[-1].violation_
     np.testing.assert_array_equal(best.predict(x), least.predict(x))
 
@@ -137,7 +160,8 @@ def test_the_best_round_is_not_trained_on_by_later_ones(rounds: int) -> None:
     member = a[:, None] == np.arange(2)
     found = violations(model.predict(x), y, member, "statistical_parity")
     assert np.abs(found).max() == pytest.approx(model.violation_, abs=1e-12)
-    assert model.estimator_.t_ < 1 + rounds * 3 * 300  # steps taken: an earlier round is the best here
+    # steps taken: an earlier round is the best here
+    assert model.estimator_.t_ < 1 + rounds * 3 * 300
 
 
 def test_prior_weights_are_repeated_rows() -> None:
@@ -162,12 +186,18 @@ def test_a_stack_of_networks_equals_its_members(own_seed: int | None, warm_start
     network = clone(NETWORK).set_params(random_state=own_seed)
     template = LabelBiasClassifier(network, rounds=3, warm_start=warm_start)
     for model, own in zip(fit_stack(template, x, y, a, seeds=[3, 8], rows=rows), rows, strict=True):
-        alone = LabelBiasClassifier(**model.get_params(deep=False)).fit(x[own], y[own], sensitive_features=a[own])
-        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-3)
+        alone = LabelBiasClassifier(**model.get_params(deep=False)).fit(
+            x[own], y[own], sensitive_features=a[own]
+        )
+        np.testing.assert_allclose(
+            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-3
+        )
 
 
 def test_a_warm_start_goes_on() -> None:
-    """Groups that are alike leave all weights equal, so that two warm rounds are one longer training."""
+    """Groups that are alike leave all weights equal, so that two warm rounds are one longer
+    training.
+    """
     x, y, _ = simulated(60)
     x, y, a = np.tile(x[:, :2], (2, 1)), np.tile(y, 2), np.repeat([0, 1], 60)
     outputs = [
@@ -182,7 +212,10 @@ def test_a_warm_start_goes_on() -> None:
 
 def test_the_default_learner_is_a_network_of_the_seed() -> None:
     x, y, a = simulated(100)
-    models = [LabelBiasClassifier(rounds=2, random_state=seed).fit(x, y, sensitive_features=a) for seed in (0, 0, 1)]
+    models = [
+        LabelBiasClassifier(rounds=2, random_state=seed).fit(x, y, sensitive_features=a)
+        for seed in (0, 0, 1)
+    ]
     assert isinstance(models[0].estimator_, FairClassifier)
     np.testing.assert_array_equal(models[0].predict_proba(x), models[1].predict_proba(x))
     assert np.abs(models[0].predict_proba(x) - models[2].predict_proba(x)).max() > 1e-3
@@ -211,12 +244,18 @@ def test_an_empty_cell_is_named() -> None:
     x, y, a = simulated(40)
     y[a == 1] = 0
     with pytest.raises(DataError, match="group 1"):
-        LabelBiasClassifier(LogisticRegression(), criterion="equalized_odds").fit(x, y, sensitive_features=a)
+        LabelBiasClassifier(LogisticRegression(), criterion="equalized_odds").fit(
+            x, y, sensitive_features=a
+        )
 
 
-@pytest.mark.parametrize("learner", [GaussianNB(), FairClassifier(0.5), make_pipeline(LogisticRegression())])
+@pytest.mark.parametrize(
+    "learner", [GaussianNB(), FairClassifier(0.5), make_pipeline(LogisticRegression())]
+)
 def test_a_learner_that_cannot_go_on_is_refused_before_anything_is_trained(learner: Any) -> None:
     x, y, a = simulated(40)
     model = LabelBiasClassifier(learner, warm_start=True, rounds=1)
-    with pytest.raises(DataError, match=r"warm_start=True continues from the previous round, which .* cannot"):
+    with pytest.raises(
+        DataError, match=r"warm_start=True continues from the previous round, which .* cannot"
+    ):
         model.fit(x, y, sensitive_features=a)

@@ -41,7 +41,9 @@ def test_the_worked_table() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_laws(data: st.DataObject) -> None:
-    """Total kept, the difference at most half a pair's worth, the surest candidates kept, ties by place."""
+    """Total kept, the difference at most half a pair's worth, the surest candidates kept, ties
+    by place.
+    """
     n = data.draw(st.integers(4, 40))
     y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
     deprived = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
@@ -59,12 +61,16 @@ def test_laws(data: st.DataObject) -> None:
             (changes.promoted, np.flatnonzero(deprived & (y == 0)), -1),
             (changes.demoted, np.flatnonzero(~deprived & (y == 1)), 1),
         ):
-            ranked = sorted(candidates.tolist(), key=lambda row, sign=sign: (sign * score[row], row))
+            ranked = sorted(
+                candidates.tolist(), key=lambda row, sign=sign: (sign * score[row], row)
+            )
             assert chosen.tolist() == ranked[: len(chosen)]
 
 
 def test_independent_labels_are_left_alone() -> None:
-    changes = rows_to_relabel(np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0]), np.zeros(6))
+    changes = rows_to_relabel(
+        np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0]), np.zeros(6)
+    )
     assert not len(changes.promoted)
 
 
@@ -85,8 +91,12 @@ def test_other_rankers() -> None:
     ranker = LogisticRegression(C=0.1)
     score = ranker.fit(x, y).predict_proba(x)[:, 1]
     for options in ({"ranker": LogisticRegression(C=0.1)}, {"ranker": "estimator"}):
-        model = MassagingClassifier(LogisticRegression(C=0.1), **options).fit(x, y, sensitive_features=a)
-        np.testing.assert_array_equal(model.changes_.promoted, rows_to_relabel(y, a == 0, score).promoted)
+        model = MassagingClassifier(LogisticRegression(C=0.1), **options).fit(
+            x, y, sensitive_features=a
+        )
+        np.testing.assert_array_equal(
+            model.changes_.promoted, rows_to_relabel(y, a == 0, score).promoted
+        )
 
 
 def test_a_group_that_is_not_deprived_changes_nothing_and_says_so() -> None:
@@ -96,8 +106,12 @@ def test_a_group_that_is_not_deprived_changes_nothing_and_says_so() -> None:
     with pytest.warns(UserWarning, match="not deprived"):
         model.fit(x, y, sensitive_features=named)
     assert not len(model.changes_.promoted)
-    np.testing.assert_allclose(model.predict_proba(x), LogisticRegression().fit(x, y).predict_proba(x), atol=1e-9)
-    given_d = MassagingClassifier(LogisticRegression(), deprived="d").fit(x, y, sensitive_features=named)
+    np.testing.assert_allclose(
+        model.predict_proba(x), LogisticRegression().fit(x, y).predict_proba(x), atol=1e-9
+    )
+    given_d = MassagingClassifier(LogisticRegression(), deprived="d").fit(
+        x, y, sensitive_features=named
+    )
     assert len(given_d.changes_.promoted)
 
 
@@ -112,7 +126,9 @@ def test_only_methods_of_the_learner_are_there() -> None:
 @pytest.mark.parametrize("options", [{"ranker": "estimator"}, {"ranker": LinearSVC()}])
 def test_a_ranker_without_probabilities_is_named(options: dict[str, Any]) -> None:
     x, y, a = simulated(40)
-    with pytest.raises(DataError, match=r"ranker must have predict_proba, which LinearSVC\(\) lacks"):
+    with pytest.raises(
+        DataError, match=r"ranker must have predict_proba, which LinearSVC\(\) lacks"
+    ):
         MassagingClassifier(LinearSVC(), **options).fit(x, y, sensitive_features=a)
 
 
@@ -120,15 +136,25 @@ def test_a_stack_of_networks_equals_its_members() -> None:
     x, y, a = simulated(200)
     rows = [np.arange(0, 160), np.arange(40, 200)]
     network = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu")
-    for model, own in zip(fit_stack(MassagingClassifier(network), x, y, a, seeds=[3, 8], rows=rows), rows, strict=True):
-        alone = MassagingClassifier(**model.get_params(deep=False)).fit(x[own], y[own], sensitive_features=a[own])
+    for model, own in zip(
+        fit_stack(MassagingClassifier(network), x, y, a, seeds=[3, 8], rows=rows), rows, strict=True
+    ):
+        alone = MassagingClassifier(**model.get_params(deep=False)).fit(
+            x[own], y[own], sensitive_features=a[own]
+        )
         np.testing.assert_array_equal(model.changes_.promoted, alone.changes_.promoted)
-        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"deprived": 7}, "deprived"), ({"rounding": "down"}, "rounding"), ({"ranker": "bayes"}, "ranker")],
+    [
+        ({"deprived": 7}, "deprived"),
+        ({"rounding": "down"}, "rounding"),
+        ({"ranker": "bayes"}, "ranker"),
+    ],
 )
 def test_fit_refuses(options: dict[str, Any], named: str) -> None:
     x, y, a = simulated(40)

@@ -1,4 +1,6 @@
-"""What every method refuses, by laws over all of them: tables, labels, groups, parameters, learners."""
+"""What every method refuses, by laws over all of them: tables, labels, groups, parameters,
+learners.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +56,19 @@ FAULTS: dict[str, tuple[Faulty, str]] = {
     "nan in X": (changed(X=holed(np.nan)), "X contains NaN"),
     "infinity in X": (changed(X=holed(np.inf)), "X contains infinity"),
     "nan in y": (changed(y=holed(np.nan)), "y contains NaN"),
-    "no rows": (changed(X=lambda X: X[:0], y=lambda y: y[:0], sensitive_features=lambda a: a[:0]), r"0 sample"),
+    "no rows": (
+        changed(X=lambda X: X[:0], y=lambda y: y[:0], sensitive_features=lambda a: a[:0]),
+        r"0 sample",
+    ),
     "no groups": (changed(sensitive_features=lambda _: None), "sensitive_features"),
     "one group": (changed(sensitive_features=lambda a: 0 * a), "sensitive_features"),
 }
 OF_GROUPS: dict[str, tuple[Faulty, str]] = {
     "a missing group": (changed(sensitive_features=lambda a: [None, *a[1:]]), "sensitive_features"),
-    "two columns of groups": (changed(sensitive_features=lambda a: np.c_[a, a]), "sensitive_features"),
+    "two columns of groups": (
+        changed(sensitive_features=lambda a: np.c_[a, a]),
+        "sensitive_features",
+    ),
 }
 OF_LABELS: dict[str, tuple[Faulty, str]] = {
     "one class": (changed(y=lambda y: 0 * y), "one class|2 classes"),
@@ -72,9 +80,13 @@ OF_TWO_CLASSES: dict[str, tuple[Faulty, str]] = {
     "three classes": (changed(y=lambda y: y + (np.arange(60) < 20) * y), "y contains 3 classes"),
 }
 THREE_GROUPS: dict[str, tuple[Faulty, str]] = {
-    "three groups": (changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a), "two groups"),
+    "three groups": (
+        changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a),
+        "two groups",
+    ),
 }
-OURS = {"BarycenterPostprocessor", "ThresholdPostprocessor"}  # several attributes, unknown groups, any two labels
+# several attributes, unknown groups, any two labels
+OURS = {"BarycenterPostprocessor", "ThresholdPostprocessor"}
 ANY_CLASSES = {"XianPostprocessor", "ReweighingClassifier"}
 ANY_GROUPS = ANY_CLASSES | OURS
 ANY_GROUPS |= {"BerkRegressor", "ChzhenPostprocessor", "FairKDEClassifier", "LabelBiasClassifier"}
@@ -88,7 +100,9 @@ def faults(name: str) -> dict[str, tuple[Faulty, str]]:
     return FAULTS | of_groups | of_labels | ({} if name in ANY_GROUPS else THREE_GROUPS)
 
 
-@pytest.mark.parametrize(("name", "fault"), [(name, fault) for name in METHODS for fault in faults(name)])
+@pytest.mark.parametrize(
+    ("name", "fault"), [(name, fault) for name in METHODS for fault in faults(name)]
+)
 def test_it_refuses_what_it_cannot_use_and_names_it(name: str, fault: str) -> None:
     spoil, message = faults(name)[fault]
     with pytest.raises(ValueError, match=message):
@@ -120,7 +134,9 @@ def test_labels_may_be_signs_or_booleans(name: str, spelling: tuple[Any, Any]) -
         for labels in ((0, 1), spelling)
     )
     asked = {key: given[key] for key in inspect.signature(plain.predict).parameters}
-    np.testing.assert_array_equal(spelt.predict(**asked), np.array(spelling)[plain.predict(**asked)])
+    np.testing.assert_array_equal(
+        spelt.predict(**asked), np.array(spelling)[plain.predict(**asked)]
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -161,9 +177,16 @@ CONDITIONAL = {
 
 @pytest.mark.parametrize(
     ("name", "criterion", "label"),
-    [(name, one, label) for name, criteria in CONDITIONAL.items() for one in criteria for label in CELLS[one]],
+    [
+        (name, one, label)
+        for name, criteria in CONDITIONAL.items()
+        for one in criteria
+        for label in CELLS[one]
+    ],
 )
-def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, criterion: str, label: int) -> None:
+def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(
+    name: str, criterion: str, label: int
+) -> None:
     given = sample(name)
     y, a = given["y"], given["sensitive_features"]
     y[(a == 1) & (y == label)] = 1 - label
@@ -172,7 +195,9 @@ def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, c
         method_class(name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(method_class(name)(), "criterion")])
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if hasattr(method_class(name)(), "criterion")]
+)
 def test_a_criterion_is_taken_by_the_name_of_other_texts(name: str) -> None:
     given = sample(name)
     asked = {key: given[key] for key in inspect.signature(method_class(name)().predict).parameters}
@@ -184,7 +209,9 @@ def test_a_criterion_is_taken_by_the_name_of_other_texts(name: str) -> None:
 
 
 def wrong_values(parameter: inspect.Parameter) -> list[Any]:
-    """What no parameter with such a default takes; where the default says nothing, nothing is known."""
+    """What no parameter with such a default takes; where the default says nothing, nothing is
+    known.
+    """
     default = 1.0 if parameter.name in ("gamma", "tau") else parameter.default
     if isinstance(default, bool):
         return ["yes", 2]
@@ -214,7 +241,11 @@ def test_every_method_fits_with_its_defaults(name: str) -> None:
     """Of the knobs, that is: fewer steps, and a quicker base, do no harm here."""
     knobs = {KNOBS[name][0]} if name in KNOBS else set()
     given = sample(name)
-    quick = {key: value for key, value in METHODS[name].items() if key not in knobs | {"ridge", "penalty"}}
+    quick = {
+        key: value
+        for key, value in METHODS[name].items()
+        if key not in knobs | {"ridge", "penalty"}
+    }
     model = method_class(name)(**quick).fit(**given)
     asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
     assert len(model.predict(**asked)) == len(given["X"])
@@ -244,8 +275,12 @@ def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
     knob, free, fair = KNOBS[name]
     with sklearn.config_context(enable_metadata_routing=True):
         model = method_class(name)(**METHODS[name])
-        model = model.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=True)
-        search = GridSearchCV(model, {knob: [free, fair]}, cv=2, error_score="raise", refit=False).fit(**given)
+        model = model.set_fit_request(sensitive_features=True).set_score_request(
+            sensitive_features=True
+        )
+        search = GridSearchCV(
+            model, {knob: [free, fair]}, cv=2, error_score="raise", refit=False
+        ).fit(**given)
         scores = search.cv_results_["mean_test_score"]
     assert np.isfinite(scores).all()
     assert scores[0] != scores[1]
@@ -257,7 +292,9 @@ def test_groups_reach_the_last_step_of_a_pipeline(routing: bool) -> None:
     with sklearn.config_context(enable_metadata_routing=routing):
         last = metrifair.FairClassifier(model="linear")
         last = last.set_fit_request(sensitive_features=True) if routing else last
-        around = metrifair.BarycenterPostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
+        around = metrifair.BarycenterPostprocessor(make_pipeline(StandardScaler(), last)).fit(
+            **given
+        )
         found = around.predict_proba(given["X"], sensitive_features=given["sensitive_features"])
     assert np.isfinite(found).all()
 
@@ -315,37 +352,51 @@ def test_what_is_no_learner_is_refused(case: str, learner: str) -> None:
     learner_refused(case, NO_LEARNERS[learner])
 
 
-@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycenterPostprocessor"])  # takes either
+# takes either
+@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycenterPostprocessor"])
 def test_a_learner_of_the_other_kind_is_refused(case: str) -> None:
     """Or the predictions of a regressor would be cut to whole numbers and pass for classes."""
-    learner_refused(case, LogisticRegression() if case == "ChzhenPostprocessor" else LinearRegression())
+    learner_refused(
+        case, LogisticRegression() if case == "ChzhenPostprocessor" else LinearRegression()
+    )
 
 
-@pytest.mark.parametrize("case", ["XianPostprocessor", *sorted(OURS), "MassagingClassifier, ranker"])
+@pytest.mark.parametrize(
+    "case", ["XianPostprocessor", *sorted(OURS), "MassagingClassifier, ranker"]
+)
 def test_a_learner_without_probabilities_is_refused_where_they_are_needed(case: str) -> None:
     learner_refused(case, LinearSVC())
 
 
-@pytest.mark.parametrize("name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"])
+@pytest.mark.parametrize(
+    "name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"]
+)
 @pytest.mark.parametrize("learner", [GaussianNB(), LinearSVC(), KNeighborsClassifier(), STACKING])
 def test_any_classifier_serves(name: str, learner: object) -> None:
-    """With weights or without, with probabilities or without, with a method that is there only after fit."""
+    """With weights or without, with probabilities or without, with a method that is there only
+    after fit.
+    """
     given = sample(name)
     fitted = method_class(name)(**METHODS[name] | {"estimator": learner}).fit(**given)
     assert (fitted.predict(given["X"]) == given["y"]).mean() > 0.6
     assert hasattr(fitted, "predict_proba") == hasattr(fitted.estimator_, "predict_proba")
 
 
-@pytest.mark.parametrize("name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"])
+@pytest.mark.parametrize(
+    "name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"]
+)
 @pytest.mark.parametrize("by_weights", [True, False])
 def test_a_learner_that_asks_for_groups_gets_those_of_its_rows(name: str, by_weights: bool) -> None:
     given = sample(name)
     table = np.c_[given["X"], given["sensitive_features"]]
     learner = Asking() if by_weights else AskingForNoWeights()
-    fitted = method_class(name)(**METHODS[name] | {"estimator": learner}).fit(**given | {"X": table})
+    fitted = method_class(name)(**METHODS[name] | {"estimator": learner}).fit(
+        **given | {"X": table}
+    )
     x, groups = fitted.estimator_.seen_
     np.testing.assert_array_equal(groups, x[:, -1])
-    assert (len(np.unique(x, axis=0)) == 60) == (by_weights or name == "MassagingClassifier")  # else rows are drawn
+    # else rows are drawn
+    assert (len(np.unique(x, axis=0)) == 60) == (by_weights or name == "MassagingClassifier")
 
 
 class ReversedClasses(ClassifierMixin, BaseEstimator):
@@ -363,7 +414,13 @@ class ReversedClasses(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(X)[:, ::-1]
 
 
-WRAPPERS = ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier", "XianPostprocessor", *sorted(OURS)]
+WRAPPERS = [
+    "LabelBiasClassifier",
+    "MassagingClassifier",
+    "ReweighingClassifier",
+    "XianPostprocessor",
+    *sorted(OURS),
+]
 
 
 @pytest.mark.parametrize("name", WRAPPERS)

@@ -33,7 +33,9 @@ def population(n: int = 40) -> Samples:
 
 
 class Watching:
-    """Deals the same ten rows in every step, weights them by the epoch, and notes what it is shown of the models."""
+    """Deals the same ten rows in every step, weights them by the epoch, and notes what it is
+    shown of the models.
+    """
 
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
@@ -68,19 +70,34 @@ def test_a_dealer_sees_the_models_between_epochs_and_sets_the_weights() -> None:
             for _ in range(2):
                 adam.zero_grad()
                 output = data.x[:10] @ weight[0] + bias[0, 0]
-                ((epoch + 1) * torch.nn.functional.binary_cross_entropy_with_logits(output, data.y[:10])).backward()
+                (
+                    (epoch + 1)
+                    * torch.nn.functional.binary_cross_entropy_with_logits(output, data.y[:10])
+                ).backward()
                 adam.step()
         torch.testing.assert_close(found.parameters["weight0"][place, 0], weight.detach())
 
 
 def test_a_path_is_one_long_training_whose_strength_and_rate_start_anew() -> None:
-    """Against a stack in which the first part of a path is a member, and against twice the epochs."""
+    """Against a stack in which the first part of a path is a member, and against twice the
+    epochs.
+    """
     data, objective = population(), Objective(BINARY, PAIR)
 
-    def trained(strengths: Sequence[float], epochs: int, decay: float, *, path: bool) -> dict[str, Tensor]:
-        schedule = Schedule(batch_size=20, epochs=epochs, learning_rate=0.05, learning_rate_decay=decay)
+    def trained(
+        strengths: Sequence[float], epochs: int, decay: float, *, path: bool
+    ) -> dict[str, Tensor]:
+        schedule = Schedule(
+            batch_size=20, epochs=epochs, learning_rate=0.05, learning_rate_decay=decay
+        )
         found = train(
-            data, Network(3, (4,)), objective, strengths=strengths, seeds=[1, 2], schedule=schedule, path=path
+            data,
+            Network(3, (4,)),
+            objective,
+            strengths=strengths,
+            seeds=[1, 2],
+            schedule=schedule,
+            path=path,
         )
         assert found.failed.shape == (2, len(strengths))
         return found.parameters
@@ -92,7 +109,8 @@ def test_a_path_is_one_long_training_whose_strength_and_rate_start_anew() -> Non
         torch.testing.assert_close(value[:, :1], first[name])
         torch.testing.assert_close(value[:, 1:2], longer[name])
         assert not torch.allclose(value[:, 2:], longest[name], atol=1e-3)
-    stopped = trained([0.5, 0.5], 4, 1e-9, path=True)  # the rate falls to nothing after an epoch, then is there again
+    # the rate falls to nothing after an epoch, then is there again
+    stopped = trained([0.5, 0.5], 4, 1e-9, path=True)
     for value in stopped.values():
         assert float((value[:, 1] - value[:, 0]).abs().max()) > 0.01
 
@@ -109,7 +127,9 @@ def test_weights_act_in_the_loss_with_the_batch_size_as_denominator() -> None:
         assert epoch.weight.flatten().tolist() == pytest.approx(expected)
     full = weighted_epochs(rows, weights, 7)
     assert full.full_batch
-    assert full.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
+    assert full.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [
+        [[3, 1, 4, 7, 9, 2, 6]]
+    ]
 
 
 def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
@@ -120,5 +140,7 @@ def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
         assert (one.strength, one.random_state) == (0.3, seed)
         alone = FairKDEClassifier(**one.get_params()).fit(x, y, sensitive_features=a)
         np.testing.assert_allclose(one.decision_function(x), alone.decision_function(x), atol=1e-6)
-    with pytest.raises(DataError, match="rows must contain the training rows of each of the 2 seeds, got 1"):
+    with pytest.raises(
+        DataError, match="rows must contain the training rows of each of the 2 seeds, got 1"
+    ):
         fit_stack(model, x, y, a, seeds=[4, 5], rows=[[0]])

@@ -1,4 +1,6 @@
-"""Reweighing: the worked table, independence under the weights, learners with and without weights."""
+"""Reweighing: the worked table, independence under the weights, learners with and without
+weights.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_the_worked_table() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 2**32 - 1), st.booleans())
-def test_label_and_group_are_independent(classes: int, groups: int, seed: int, weighted: bool) -> None:
+def test_label_and_group_are_independent(
+    classes: int, groups: int, seed: int, weighted: bool
+) -> None:
     rng = np.random.default_rng(seed)
     cells = np.array([(k, g) for k in range(classes) for g in range(groups)])
     y, a = np.concatenate([cells, cells[rng.integers(len(cells), size=30)]]).T
@@ -44,7 +48,10 @@ def test_label_and_group_are_independent(classes: int, groups: int, seed: int, w
 
 
 def test_independent_labels_have_weights_1() -> None:
-    assert independence_weights(np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0])).tolist() == [1] * 6
+    assert (
+        independence_weights(np.array([1, 0, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 0])).tolist()
+        == [1] * 6
+    )
 
 
 def test_an_empty_cell_is_an_error() -> None:
@@ -72,8 +79,12 @@ def test_prior_weights_are_repeated_rows() -> None:
     x, y, a = simulated(80)
     weight = np.arange(80) % 3
     times = np.repeat(np.arange(80), weight)
-    model = ReweighingClassifier(LogisticRegression()).fit(x, y, sensitive_features=a, sample_weight=weight)
-    repeated = ReweighingClassifier(LogisticRegression()).fit(x[times], y[times], sensitive_features=a[times])
+    model = ReweighingClassifier(LogisticRegression()).fit(
+        x, y, sensitive_features=a, sample_weight=weight
+    )
+    repeated = ReweighingClassifier(LogisticRegression()).fit(
+        x[times], y[times], sensitive_features=a[times]
+    )
     np.testing.assert_allclose(model.decision_function(x), repeated.decision_function(x), atol=1e-5)
 
 
@@ -105,12 +116,20 @@ def test_a_network_lowers_the_weighted_loss() -> None:
     """Full batches: the same as FairClassifier with those weights."""
     x, y, a = simulated(120)
     # Left to itself ours would cool down towards the end.
-    steps = {"model": "linear", "epochs": 40, "learning_rate_decay": 1.0, "random_state": 0, "device": "cpu"}
+    steps = {
+        "model": "linear",
+        "epochs": 40,
+        "learning_rate_decay": 1.0,
+        "random_state": 0,
+        "device": "cpu",
+    }
     model = ReweighingClassifier(FairClassifier(0.0, **steps)).fit(x, y, sensitive_features=a)
     direct = FairClassifier(0.0, **steps, standardize=False)
     scaled = (x - x.mean(0)) / x.std(0)
     direct.fit(scaled, y, sample_weight=independence_weights(y, a))
-    np.testing.assert_allclose(model.decision_function(x), direct.decision_function(scaled), atol=1e-8)
+    np.testing.assert_allclose(
+        model.decision_function(x), direct.decision_function(scaled), atol=1e-8
+    )
 
 
 def test_a_stack_of_networks_equals_its_members() -> None:
@@ -118,8 +137,14 @@ def test_a_stack_of_networks_equals_its_members() -> None:
     rows = [np.arange(0, 160), np.arange(40, 200)]
     network = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu")
     for model, own in zip(
-        fit_stack(ReweighingClassifier(network), x, y, a, seeds=[3, 8], rows=rows), rows, strict=True
+        fit_stack(ReweighingClassifier(network), x, y, a, seeds=[3, 8], rows=rows),
+        rows,
+        strict=True,
     ):
-        alone = ReweighingClassifier(**model.get_params(deep=False)).fit(x[own], y[own], sensitive_features=a[own])
+        alone = ReweighingClassifier(**model.get_params(deep=False)).fit(
+            x[own], y[own], sensitive_features=a[own]
+        )
         np.testing.assert_allclose(model.weights_, alone.weights_)
-        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
+        )

@@ -25,7 +25,9 @@ QUICK: dict[str, Any] = {"epochs": 8, "hidden": (5,), "random_state": 2, "device
 def descended(x: Any, y: Any, a: Any, strength: float, *, level: str, among: Any) -> Any:
     """Plain gradient descent with POT's plans, through PyTorch's own distances."""
     start = Network(3, (5,)).initial(2)
-    parameters = [start[name].clone().requires_grad_() for name in ("weight0", "bias0", "weight1", "bias1")]
+    parameters = [
+        start[name].clone().requires_grad_() for name in ("weight0", "bias0", "weight1", "bias1")
+    ]
     features = torch.as_tensor((x - x.mean(0)) / x.std(0))
     target = torch.as_tensor(y, dtype=torch.float64)
 
@@ -60,7 +62,9 @@ def test_follows_descent_with_the_plans_of_pot(criterion: str, level: Any) -> No
     among = y == 1 if criterion == "equal_opportunity" else y >= 0
     expected = descended(x, y, a, 2.0, level=level, among=among)
     for options in ({}, {"block": 7}):
-        model = SinkhornClassifier(2.0, criterion=criterion, level=level, epsilon=0.5, **QUICK, **options)
+        model = SinkhornClassifier(
+            2.0, criterion=criterion, level=level, epsilon=0.5, **QUICK, **options
+        )
         found = model.fit(x, y, sensitive_features=a).decision_function(x)
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -77,7 +81,12 @@ def repeated() -> tuple[Any, Any, Any, list[Any]]:
     """Seeds with rows of their own: other numbers of them, and some more than once."""
     x, y, a = simulated(60)
     x[:30] = x[:30].round()
-    return x, y, a, [np.arange(50), np.arange(10, 60), np.concatenate([np.arange(5, 45), np.arange(9)])]
+    return (
+        x,
+        y,
+        a,
+        [np.arange(50), np.arange(10, 60), np.concatenate([np.arange(5, 45), np.arange(9)])],
+    )
 
 
 @cache
@@ -91,7 +100,9 @@ def alone(criterion: str, strength: float, seed: int, member: int) -> SinkhornCl
 @pytest.mark.pairwise
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
 @pytest.mark.parametrize(("models", "stacks"), [(1, 9), (2, 6), (3, 3), (7, 2), (1000, 1)])
-def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_equals_its_members(
+    models: int, stacks: int, criterion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many are trained at once: one, some strengths of a seed, a seed, some seeds, all."""
     x, y, a, rows = repeated()
     among = y == 1 if criterion == "equal_opportunity" else y >= 0
@@ -102,7 +113,9 @@ def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, mo
     descend = sinkhorn._descend
     monkeypatch.setattr(sinkhorn, "_STACKS_SEEDS", ("cpu",))
     monkeypatch.setattr(sinkhorn, "_descend", lambda *given: [seen.append(1), descend(*given)][1])
-    template = SinkhornClassifier(criterion=criterion, memory_limit=models * Sinkhorn().memory(most, 1, 8), **QUICK)
+    template = SinkhornClassifier(
+        criterion=criterion, memory_limit=models * Sinkhorn().memory(most, 1, 8), **QUICK
+    )
     stack = fit_stack(template, x, y, a, strengths=[0.0, 0.3, 3.0], seeds=[2, 7, 8], rows=rows)
     assert len(seen) == stacks
     for place, model in enumerate(stack):
@@ -110,7 +123,9 @@ def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, mo
         seed, strength = (2, 7, 8)[place // 3], (0.0, 0.3, 3.0)[place % 3]
         assert (model.random_state, model.strength) == (seed, strength)
         single = alone(criterion, strength, seed, place // 3)
-        np.testing.assert_allclose(model.decision_function(x), single.decision_function(x), atol=1e-6)
+        np.testing.assert_allclose(
+            model.decision_function(x), single.decision_function(x), atol=1e-6
+        )
         if model.strength:
             assert model.divergence_ == pytest.approx(single.divergence_, abs=1e-6)
 
@@ -129,7 +144,9 @@ def test_strength_makes_groups_alike() -> None:
     x, y, a = simulated(120)
     gaps = []
     for strength in (0.0, 5.0):
-        model = SinkhornClassifier(strength, epochs=120, random_state=0, device="cpu").fit(x, y, sensitive_features=a)
+        model = SinkhornClassifier(strength, epochs=120, random_state=0, device="cpu").fit(
+            x, y, sensitive_features=a
+        )
         gaps.append(gap(model.predict_proba(x)[:, 1], a))
     assert gaps[0] > 0.2
     assert gaps[1] < 0.05
@@ -164,8 +181,10 @@ def test_memory_is_refused_before_it_is_taken() -> None:
     x, y, a = simulated(40)
     with pytest.raises(MemoryError, match="memory_limit"):
         SinkhornClassifier(memory_limit=1000).fit(x, y, sensitive_features=a)
-    SinkhornClassifier(0.0, memory_limit=1000, epochs=1).fit(x, y, sensitive_features=a)  # no transport
-    SinkhornClassifier(memory_limit=1000, epochs=1).fit(np.sign(x), y, sensitive_features=a)  # few distinct points
+    # no transport
+    SinkhornClassifier(0.0, memory_limit=1000, epochs=1).fit(x, y, sensitive_features=a)
+    # few distinct points
+    SinkhornClassifier(memory_limit=1000, epochs=1).fit(np.sign(x), y, sensitive_features=a)
 
 
 def test_descent_that_diverges_is_an_error_and_spares_the_rest_of_its_stack() -> None:
@@ -176,7 +195,9 @@ def test_descent_that_diverges_is_an_error_and_spares_the_rest_of_its_stack() ->
     calm = SinkhornClassifier(**{**QUICK, "epochs": 3, "learning_rate": 20.0})
     stack = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
     assert stack[1] is None
-    alone = SinkhornClassifier(**{**calm.get_params(), "strength": 0.01}).fit(x, y, sensitive_features=a)
+    alone = SinkhornClassifier(**{**calm.get_params(), "strength": 0.01}).fit(
+        x, y, sensitive_features=a
+    )
     assert stack[0] is not None
     np.testing.assert_allclose(stack[0].decision_function(x), alone.decision_function(x), atol=1e-6)
 
@@ -232,12 +253,16 @@ def test_an_empty_cell_is_named() -> None:
 
 def test_a_linear_model_is_penalized_at_its_output() -> None:
     x, y, a = simulated(120)
-    model = SinkhornClassifier(20.0, model="linear", level="output", epochs=100, random_state=0, device="cpu")
+    model = SinkhornClassifier(
+        20.0, model="linear", level="output", epochs=100, random_state=0, device="cpu"
+    )
     assert gap(model.fit(x, y, sensitive_features=a).predict_proba(x)[:, 1], a) < 0.05
 
 
 def test_decay_slows_descent() -> None:
     x, y, a = simulated(40)
-    still = SinkhornClassifier(0.0, learning_rate_decay=1e-9, **QUICK).fit(x, y, sensitive_features=a)
+    still = SinkhornClassifier(0.0, learning_rate_decay=1e-9, **QUICK).fit(
+        x, y, sensitive_features=a
+    )
     once = SinkhornClassifier(0.0, **{**QUICK, "epochs": 1}).fit(x, y, sensitive_features=a)
     np.testing.assert_allclose(still.decision_function(x), once.decision_function(x), atol=1e-6)

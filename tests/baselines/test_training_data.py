@@ -11,7 +11,12 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from metrifair.baselines.stacked import TrainingData, features_at_predict, groups_at_predict, training_data
+from metrifair.baselines.stacked import (
+    TrainingData,
+    features_at_predict,
+    groups_at_predict,
+    training_data,
+)
 from metrifair.errors import DataError
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0], [3.0, 3.0]])
@@ -25,15 +30,23 @@ class Plain(BaseEstimator):
     def fit(self) -> None: ...
 
 
-def rows(x: Any = X, y: Any = Y, a: Any = A, *, two_groups: bool = True, **options: Any) -> TrainingData:
+def rows(
+    x: Any = X, y: Any = Y, a: Any = A, *, two_groups: bool = True, **options: Any
+) -> TrainingData:
     return training_data(Plain(), x, y, a, two_groups=two_groups, **options)
 
 
 @pytest.mark.parametrize(
     ("y", "codes"),
-    [([0, 1, 0, 1], [0, 1, 0, 1]), ([-1, 1, 1, -1], [0, 1, 1, 0]), ([True, False, True, True], [1, 0, 1, 1])],
+    [
+        ([0, 1, 0, 1], [0, 1, 0, 1]),
+        ([-1, 1, 1, -1], [0, 1, 1, 0]),
+        ([True, False, True, True], [1, 0, 1, 1]),
+    ],
 )
-def test_labels_are_zero_and_one_or_minus_one_and_one_or_booleans(y: list[object], codes: list[int]) -> None:
+def test_labels_are_zero_and_one_or_minus_one_and_one_or_booleans(
+    y: list[object], codes: list[int]
+) -> None:
     estimator = Plain()
     found = training_data(estimator, X, y, A, two_groups=True)
     assert found.y.tolist() == codes
@@ -106,7 +119,9 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
 def test_a_missing_group_is_named_by_the_row_that_was_handed_over() -> None:
     with pytest.raises(DataError, match="missing in row 3"):
         rows(a=["f", None, "m", None], sample_weight=[1.0, 0.0, 1.0, 1.0])
-    assert len(rows(y=[0, 1, 1, 0], a=["f", None, "m", "m"], sample_weight=[1.0, 0.0, 1.0, 1.0])) == 3
+    assert (
+        len(rows(y=[0, 1, 1, 0], a=["f", None, "m", "m"], sample_weight=[1.0, 0.0, 1.0, 1.0])) == 3
+    )
 
 
 def test_new_rows_are_checked_against_those_of_fit() -> None:

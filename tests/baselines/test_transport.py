@@ -12,29 +12,49 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.baselines.transport import Divergence, Points, Sinkhorn, TransportProblem, by_coordinate, distinct_points
+from metrifair.baselines.transport import (
+    Divergence,
+    Points,
+    Sinkhorn,
+    TransportProblem,
+    by_coordinate,
+    distinct_points,
+)
 
 
 def clouds(n: int, m: int, d: int, *, scale: float = 1.0, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
-    return np.maximum(scale * rng.normal(size=(n, d)), 0), np.maximum(scale * rng.normal(size=(m, d)) + 0.3, 0)
+    return np.maximum(scale * rng.normal(size=(n, d)), 0), np.maximum(
+        scale * rng.normal(size=(m, d)) + 0.3, 0
+    )
 
 
-def solved(solver: Sinkhorn, u: Any, v: Any, a: Any = None, b: Any = None, **options: Any) -> Divergence:
+def solved(
+    solver: Sinkhorn, u: Any, v: Any, a: Any = None, b: Any = None, **options: Any
+) -> Divergence:
     """The divergence of clouds (..., n, d); equal weights where none are given."""
     weights = [
         cloud.new_ones(cloud.shape[-2]) if weight is None else torch.tensor(weight).to(cloud)
         for cloud, weight in ((u, a), (v, b))
     ]
-    return solver.divergence(u, v, (weights[0] / weights[0].sum(), weights[1] / weights[1].sum()), **options)
+    return solver.divergence(
+        u, v, (weights[0] / weights[0].sum(), weights[1] / weights[1].sum()), **options
+    )
 
 
 def sinkhorn_divergence(
-    u: Any, v: Any, *, u_weights: Any = None, v_weights: Any = None, sharp: bool = False, **options: Any
+    u: Any,
+    v: Any,
+    *,
+    u_weights: Any = None,
+    v_weights: Any = None,
+    sharp: bool = False,
+    **options: Any,
 ) -> Any:
     """Its value, or the sharp one, of arrays, lists of numbers or tensors."""
     first, second = (
-        one if isinstance(one, torch.Tensor) else torch.tensor(np.array(one, dtype=float)) for one in (u, v)
+        one if isinstance(one, torch.Tensor) else torch.tensor(np.array(one, dtype=float))
+        for one in (u, v)
     )
     first, second = (one.unsqueeze(-1) if one.ndim == 1 else one for one in (first, second))
     found = solved(Sinkhorn(**options), first, second, u_weights, v_weights, sharp=sharp)
@@ -83,7 +103,9 @@ def by_pot(x: Any, y: Any, a: Any, b: Any, epsilon: float) -> tuple[float, float
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("n", "m", "d", "epsilon"), [(5, 8, 1, 0.2), (12, 30, 4, 0.4), (25, 10, 16, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "m", "d", "epsilon"), [(5, 8, 1, 0.2), (12, 30, 4, 0.4), (25, 10, 16, 1.0)]
+)
 def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool) -> None:
     u, v = clouds(n, m, d)
     rng = np.random.default_rng(1)
@@ -94,7 +116,8 @@ def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool)
     given = {"u_weights": weights[0], "v_weights": weights[1]} if weighted else {}
     for block in (None, 3):
         value, sharp = (
-            sinkhorn_divergence(u, v, **given, epsilon=epsilon, sharp=kind, block=block) for kind in (False, True)
+            sinkhorn_divergence(u, v, **given, epsilon=epsilon, sharp=kind, block=block)
+            for kind in (False, True)
         )
         assert float(value) == pytest.approx(expected[0], abs=1e-8)
         assert float(sharp) == pytest.approx(expected[1], abs=1e-7)
@@ -102,7 +125,9 @@ def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool)
 
 def measured(u: Any, v: Any, a: Any = None, b: Any = None, **options: Any) -> tuple[Any, ...]:
     """Value, sharp value and the gradients at both clouds."""
-    first, second = (torch.tensor(cloud, dtype=torch.float64, requires_grad=True) for cloud in (u, v))
+    first, second = (
+        torch.tensor(cloud, dtype=torch.float64, requires_grad=True) for cloud in (u, v)
+    )
     options = {"u_weights": a, "v_weights": b, "epsilon": 0.5, "tol": 1e-11, **options}
     value = sinkhorn_divergence(first, second, **options)
     slopes = torch.autograd.grad(value, (first, second))
@@ -150,9 +175,12 @@ def test_weighted_gradients_are_those_of_the_entropic_value() -> None:
 
 @pytest.mark.parametrize("sweeps", [7, 20])
 def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
-    """Copies that share a weight: also before they have converged, Anderson's steps are those of the cloud itself."""
+    """Copies that share a weight: also before they have converged, Anderson's steps are those
+    of the cloud itself.
+    """
     u, v = (
-        Points(cloud, np.arange(1, 1 + len(cloud)) / sum(range(1 + len(cloud)))) for cloud in clouds(9, 12, 3, scale=3)
+        Points(cloud, np.arange(1, 1 + len(cloud)) / sum(range(1 + len(cloud))))
+        for cloud in clouds(9, 12, 3, scale=3)
     )
     solver = Sinkhorn(max_iterations=sweeps, tol=1e-300)
     found = [
@@ -166,7 +194,13 @@ def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
     assert not found[0].converged
     assert float(found[1].value) == pytest.approx(float(found[0].value), abs=1e-10)
     assert (
-        abs(float(sinkhorn_divergence(u.rows, v.rows, u_weights=u.weight, v_weights=v.weight) - found[0].value)) > 1e-7
+        abs(
+            float(
+                sinkhorn_divergence(u.rows, v.rows, u_weights=u.weight, v_weights=v.weight)
+                - found[0].value
+            )
+        )
+        > 1e-7
     )
 
 
@@ -191,19 +225,26 @@ def test_distances_by_coordinate_are_distances() -> None:
     st.floats(-50, 50),
 )
 def test_laws(u: list[float], v: list[float], shift: float) -> None:
-    """Symmetric, not negative, zero between a cloud and itself, and the same wherever the clouds lie."""
+    """Symmetric, not negative, zero between a cloud and itself, and the same wherever the
+    clouds lie.
+    """
     first, second = np.array(u), np.array(v)
     value = float(sinkhorn_divergence(first, second))
     assert value >= -1e-8
     assert float(sinkhorn_divergence(second, first)) == pytest.approx(value, abs=1e-7)
-    assert float(sinkhorn_divergence(first + shift, second + shift)) == pytest.approx(value, abs=1e-7)
+    assert float(sinkhorn_divergence(first + shift, second + shift)) == pytest.approx(
+        value, abs=1e-7
+    )
     assert float(sinkhorn_divergence(first, first[::-1].copy())) == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("block", [None, 1])
 def test_points_far_apart_do_not_underflow(block: int | None) -> None:
     """Distances of 10,000 epsilons: exp(-cost / epsilon) is 0 everywhere."""
-    u, v = torch.tensor([[0.0], [1.0]], dtype=torch.float64), torch.tensor([[1000.0], [1003.0]], dtype=torch.float64)
+    u, v = (
+        torch.tensor([[0.0], [1.0]], dtype=torch.float64),
+        torch.tensor([[1000.0], [1003.0]], dtype=torch.float64),
+    )
     assert float(sinkhorn_divergence(u, v, block=block)) == pytest.approx(1001, abs=0.1)
     value = solved(Sinkhorn(block=block), u.requires_grad_(), v)
     value.value.backward()
@@ -227,20 +268,27 @@ def test_leading_axes_are_models() -> None:
 
 def test_single_precision_is_near_double() -> None:
     u, v = clouds(30, 40, 5)
-    single = sinkhorn_divergence(torch.tensor(u, dtype=torch.float32), torch.tensor(v, dtype=torch.float32))
+    single = sinkhorn_divergence(
+        torch.tensor(u, dtype=torch.float32), torch.tensor(v, dtype=torch.float32)
+    )
     assert float(single) == pytest.approx(float(sinkhorn_divergence(u, v)), abs=1e-4)
 
 
 def test_blocks_give_the_same_sweeps() -> None:
     u, v = (torch.as_tensor(cloud) for cloud in clouds(7, 9, 3, scale=5))
     whole, parts = (
-        TransportProblem(u, v, u.new_full((7,), 1 / 7), v.new_full((9,), 1 / 9), block) for block in (None, 2)
+        TransportProblem(u, v, u.new_full((7,), 1 / 7), v.new_full((9,), 1 / 9), block)
+        for block in (None, 2)
     )
     for one, other in zip(whole.start(), parts.start(), strict=True):
         torch.testing.assert_close(one, other)
-    plans = [torch.cat([plan for _, _, plan in problem.plans(*whole.start())()]) for problem in (whole, parts)]
+    plans = [
+        torch.cat([plan for _, _, plan in problem.plans(*whole.start())()])
+        for problem in (whole, parts)
+    ]
     torch.testing.assert_close(plans[0], plans[1])
-    assert plans[0].sum(0).tolist() == pytest.approx([1 / 9] * 9)  # the columns are exact after a sweep
+    # the columns are exact after a sweep
+    assert plans[0].sum(0).tolist() == pytest.approx([1 / 9] * 9)
 
 
 def test_a_start_near_the_solution_saves_sweeps() -> None:
@@ -266,22 +314,34 @@ def test_a_start_whose_plan_is_empty_does_no_harm() -> None:
     assert float(found.value) == pytest.approx(float(solved(solver, u, v).value), abs=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # torch 2.11 says so, whatever is asked for
+# torch 2.11 says so, whatever is asked for
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 @pytest.mark.parametrize(
     ("n", "m", "block", "sweeps"),
     [(1500, 1500, 250, 10), (1000, 1000, None, 10), (1100, 1100, None, 60), (900, 1250, None, 60)],
 )
-def test_no_more_memory_is_taken_than_is_said(n: int, m: int, block: int | None, sweeps: int) -> None:
-    """In blocks and whole; after many sweeps, where one in the log domain is made while a plan is held, too.
+def test_no_more_memory_is_taken_than_is_said(
+    n: int, m: int, block: int | None, sweeps: int
+) -> None:
+    """In blocks and whole; after many sweeps, where one in the log domain is made while a plan is
+    held, too.
 
-    Counted is what torch asks its allocator for, not what the process holds: that depends on the C library.
+    Counted is what torch asks its allocator for, not what the process holds: that depends on the C
+    library.
     """
     generator = torch.Generator().manual_seed(0)
     u, v = (30 * torch.randn(size, 2, dtype=torch.float64, generator=generator) for size in (n, m))
     solver = Sinkhorn(max_iterations=sweeps, block=block)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
         solved(solver, u, v, sharp=True)
-    taken = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
-    peak = max(accumulate(event.nbytes() for event in sorted(taken, key=lambda event: event.start_ns())))
+    taken = [
+        event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"
+    ]
+    peak = max(
+        accumulate(event.nbytes() for event in sorted(taken, key=lambda event: event.start_ns()))
+    )
     said = solver.memory(n, m, 8)
-    assert 0.3 * said < peak < said + 64 * 8 * (n + m)  # some vectors come on top: up to 28 where this was written
+    # some vectors come on top: up to 28 where this was written
+    assert 0.3 * said < peak < said + 64 * 8 * (n + m)

@@ -31,7 +31,9 @@ GROUP = np.repeat([0, 1], 4)
 
 
 class Scored(ClassifierMixin, BaseEstimator):
-    """A fitted model whose probabilities are the columns of X; one column is the later of two classes."""
+    """A fitted model whose probabilities are the columns of X; one column is the later of two
+    classes.
+    """
 
     def __init__(self, classes: int = 2) -> None:
         self.classes = classes
@@ -64,7 +66,9 @@ def decided(model: XianPostprocessor, scores: np.ndarray, group: Any) -> np.ndar
 def some_scores(seed: int, sizes: list[int], classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(len(sizes)), sizes)
-    output = rng.normal(size=(len(group), classes)) * 1.5 + rng.normal(size=(len(sizes), classes))[group]
+    output = (
+        rng.normal(size=(len(group), classes)) * 1.5 + rng.normal(size=(len(sizes), classes))[group]
+    )
     scores = np.exp(output)
     return scores / scores.sum(1, keepdims=True), group
 
@@ -75,7 +79,10 @@ def dense_program(scores: np.ndarray, group: np.ndarray, alpha: float) -> float:
     members = [(group == code) / (group == code).sum() for code in range(group.max() + 1)]
     rates = [[np.outer(own, np.eye(classes)[k]).ravel() for k in range(classes)] for own in members]
     bounds = [
-        rates[a][k] - rates[b][k] for a in range(len(members)) for b in range(len(members)) for k in range(classes)
+        rates[a][k] - rates[b][k]
+        for a in range(len(members))
+        for b in range(len(members))
+        for k in range(classes)
     ]
     found = linprog(
         (1 - scores).ravel() / n,
@@ -115,7 +122,9 @@ def test_whole_rates_accept_whole_rows() -> None:
             assert accepted(np.arange(n) / n, (k / n + 0.3) - 0.3).sum() == k
 
 
-def check_against_program(found: Assignment, scores: np.ndarray, group: np.ndarray, alpha: float) -> None:
+def check_against_program(
+    found: Assignment, scores: np.ndarray, group: np.ndarray, alpha: float
+) -> None:
     assert found.cost == pytest.approx(dense_program(scores, group, alpha), abs=1e-9)
     rates = np.stack([found.probability[group == code].mean(0) for code in range(group.max() + 1)])
     np.testing.assert_allclose(rates, found.rates, atol=1e-9)
@@ -131,7 +140,9 @@ def check_against_program(found: Assignment, scores: np.ndarray, group: np.ndarr
     digits=st.sampled_from([1, 12]),
 )
 @settings(max_examples=200, deadline=None)
-def test_two_classes_cost_what_the_program_says(seed: int, sizes: list[int], alpha: float, digits: int) -> None:
+def test_two_classes_cost_what_the_program_says(
+    seed: int, sizes: list[int], alpha: float, digits: int
+) -> None:
     scores, group = some_scores(seed, sizes)
     score = scores[:, 1].round(digits)  # one digit: many ties
     scores = np.stack([1 - score, score], axis=1)
@@ -145,7 +156,9 @@ def test_two_classes_cost_what_the_program_says(seed: int, sizes: list[int], alp
     alpha=st.sampled_from([0.0, 0.1, 0.3]),
 )
 @settings(max_examples=60, deadline=None)
-def test_several_classes_cost_what_the_program_says(seed: int, sizes: list[int], classes: int, alpha: float) -> None:
+def test_several_classes_cost_what_the_program_says(
+    seed: int, sizes: list[int], classes: int, alpha: float
+) -> None:
     scores, group = some_scores(seed, sizes, classes)
     check_against_program(assignment(scores, group, alpha), scores, group, alpha)
 
@@ -161,7 +174,8 @@ def test_offsets_reproduce_the_assignment(seed: int, classes: int) -> None:
         given_class = np.where(chance > 0, reached, np.inf).min(1)
         assert (given_class >= reached.max(1) - 1e-6).all()
         whole = chance.max(1) == 1
-        assert (reached.argmax(1) != chance.argmax(1))[whole].sum() <= classes  # these lie on a border exactly
+        # these lie on a border exactly
+        assert (reached.argmax(1) != chance.argmax(1))[whole].sum() <= classes
 
 
 def test_offsets_of_two_classes_are_the_threshold_between() -> None:
@@ -179,7 +193,10 @@ def test_at_no_tolerance_rates_are_equal_up_to_rows_on_the_border(classes: int) 
     labels = decided(model, scores, group)
     free = scores.argmax(1)
     before, after = (
-        max(abs((chosen[group == 0] == k).mean() - (chosen[group == 1] == k).mean()) for k in range(classes))
+        max(
+            abs((chosen[group == 0] == k).mean() - (chosen[group == 1] == k).mean())
+            for k in range(classes)
+        )
         for chosen in (free, labels)
     )
     assert before > 0.1
@@ -203,7 +220,9 @@ def test_decisions_rise_with_the_score_and_follow_the_groups_names() -> None:
         own = labels[group == code][np.argsort(scores[group == code, 1])]
         assert (np.diff(own) >= 0).all()
     renamed = np.where(group == 0, "z", "b")
-    np.testing.assert_array_equal(decided(processed(scores, renamed, alpha=0.05), scores, renamed), labels)
+    np.testing.assert_array_equal(
+        decided(processed(scores, renamed, alpha=0.05), scores, renamed), labels
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -221,12 +240,16 @@ def test_drawn_labels_meet_the_rates_where_scores_are_tied(classes: int) -> None
     scores = table[np.concatenate([np.resize([0, 0, 1, 2], 3000), np.resize([1, 1, 0, 2], 3000)])]
     model = processed(scores, group, alpha=0.0, randomized=True, random_state=0)
     labels = decided(model, scores, group)
-    rates = np.array([[(labels[group == code] == k).mean() for k in range(classes)] for code in (0, 1)])
+    rates = np.array(
+        [[(labels[group == code] == k).mean() for k in range(classes)] for code in (0, 1)]
+    )
     np.testing.assert_allclose(rates, model.rates_, atol=0.04)
     again = processed(scores, group, alpha=0.0, randomized=True, random_state=0)
     np.testing.assert_array_equal(labels, decided(again, scores, group))
     sharp = decided(processed(scores, group, alpha=0.0), scores, group)
-    sharp_rates = np.array([[(sharp[group == code] == k).mean() for k in range(classes)] for code in (0, 1)])
+    sharp_rates = np.array(
+        [[(sharp[group == code] == k).mean() for k in range(classes)] for code in (0, 1)]
+    )
     assert np.abs(sharp_rates - model.rates_).max() > 0.1  # what one threshold cannot do
 
 
@@ -256,7 +279,9 @@ def test_around_an_estimator_with_rows_kept_apart() -> None:
     group = rng.integers(0, 2, 400)
     x = rng.normal(size=(400, 2)) + group[:, None]
     y = np.where(x.sum(1) + rng.normal(size=400) > 1, "yes", "no")
-    model = XianPostprocessor(LogisticRegression(), folds=3, random_state=0).fit(x, y, sensitive_features=group)
+    model = XianPostprocessor(LogisticRegression(), folds=3, random_state=0).fit(
+        x, y, sensitive_features=group
+    )
     labels = model.predict(x, sensitive_features=group)
     assert set(labels) == {"no", "yes"}
     rates = [(labels[group == code] == "yes").mean() for code in (0, 1)]
@@ -276,13 +301,17 @@ def test_the_network_is_the_default_estimator() -> None:
     assert abs(labels[group == "f"].mean() - labels[group == "m"].mean()) <= 0.01 + 1e-9
 
 
-@pytest.mark.parametrize("options", [{"alpha": -0.1}, {"alpha": np.nan}, {"alpha": "0"}, {"randomized": 1}])
+@pytest.mark.parametrize(
+    "options", [{"alpha": -0.1}, {"alpha": np.nan}, {"alpha": "0"}, {"randomized": 1}]
+)
 def test_parameters_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(options))):
         processed(SCORE, GROUP, **options)
 
 
-@pytest.mark.parametrize("found", [[1.2, 0.1], [-0.1, 0.5], [np.nan, 0.5], [[0.5, 0.6], [0.5, 0.5]]])
+@pytest.mark.parametrize(
+    "found", [[1.2, 0.1], [-0.1, 0.5], [np.nan, 0.5], [[0.5, 0.6], [0.5, 0.5]]]
+)
 def test_scores_that_are_no_probabilities(found: Any) -> None:
     with pytest.raises(DataError, match="predict_proba"):
         probabilities(SimpleNamespace(predict_proba=lambda X: np.array(found)), None, None)

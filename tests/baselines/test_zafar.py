@@ -1,4 +1,6 @@
-"""Zafar's classifiers: worked numbers, a conic solver as oracle, properties, the convex-concave procedure."""
+"""Zafar's classifiers: worked numbers, a conic solver as oracle, properties, the convex-concave
+procedure.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ Y = np.array([0, 1, 0, 1])
 A = np.array([0, 0, 1, 1])
 
 
-def some_data(seed: int, n: int = 200, d: int = 3, groups: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def some_data(
+    seed: int, n: int = 200, d: int = 3, groups: int = 2
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     a = rng.integers(0, groups, n)
     x = rng.normal(size=(n, d)) + 0.7 * a[:, None]
@@ -66,7 +70,9 @@ def fitted(x: np.ndarray, y: np.ndarray, a: np.ndarray, **options: Any) -> Zafar
         ({"gamma": 10.0}, (0.0, 0.0), 4 * np.log(2)),
     ],
 )
-def test_the_worked_solutions(options: dict[str, float], w: tuple[float, float], loss: float) -> None:
+def test_the_worked_solutions(
+    options: dict[str, float], w: tuple[float, float], loss: float
+) -> None:
     model = fitted(X, Y, A, **options)
     assert [model.intercept_, *model.coef_] == pytest.approx(w, abs=2e-6)
     assert loss_of(model, X, Y) == pytest.approx(loss, abs=2e-6)
@@ -85,7 +91,10 @@ def test_a_conic_solver_agrees(seed: int, share: float, intercept: bool) -> None
     design = np.column_stack([np.full(60, float(intercept)), x])
     w = cp.Variable(4)
     c = (a - a.mean()) @ design / 60
-    problem = cp.Problem(cp.Minimize(cp.sum(cp.logistic(-cp.multiply(2 * y - 1, design @ w)))), [cp.abs(c @ w) <= tau])
+    problem = cp.Problem(
+        cp.Minimize(cp.sum(cp.logistic(-cp.multiply(2 * y - 1, design @ w)))),
+        [cp.abs(c @ w) <= tau],
+    )
     problem.solve(solver=cp.CLARABEL)
     assume(problem.status == cp.OPTIMAL)  # an oracle that gave up says nothing
     assert loss_of(model, x, y) == pytest.approx(problem.value, rel=1e-5)
@@ -120,7 +129,8 @@ def test_no_covariance_means_equal_mean_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "groups"), [("statistical_parity", 2), ("statistical_parity", 3), *((one, 2) for one in MISTREATED)]
+    ("criterion", "groups"),
+    [("statistical_parity", 2), ("statistical_parity", 3), *((one, 2) for one in MISTREATED)],
 )
 def test_without_gamma_and_tau_no_covariance_is_left(criterion: str, groups: int) -> None:
     x, y, a = some_data(4, groups=groups)
@@ -157,8 +167,8 @@ def test_names_and_order_of_groups_do_not_matter(options: dict[str, float]) -> N
     [
         ({"tau": 0.05}, 1e-5),
         ({"gamma": 0.01}, 1e-5),
-        # The procedure ends where the loss stands still; near its least a change of the weights is the root of that of
-        # the loss. Ten times as much leaves room for other machines.
+        # The procedure ends where the loss stands still; near its least a change of the weights is
+        # the root of that of the loss. Ten times as much leaves room for other machines.
         ({"tau": 0.01, "criterion": "equal_opportunity"}, 10 * zafar.STILL**0.5),
     ],
 )
@@ -233,7 +243,9 @@ def test_the_reference_has_no_intercept() -> None:
     x, y, a = some_data(9)
     model = fitted(x, y, a, gamma=0.01, variant="reference")
     assert model.intercept_ == 0.0
-    np.testing.assert_array_equal(model.coef_, fitted(x, y, a, gamma=0.01, fit_intercept=False).coef_)
+    np.testing.assert_array_equal(
+        model.coef_, fitted(x, y, a, gamma=0.01, fit_intercept=False).coef_
+    )
     tie = model.predict(np.zeros((1, 3)))
     assert tie.tolist() == [0]
 
@@ -257,7 +269,9 @@ def test_two_groups_as_a_conic_program_give_the_same() -> None:
     scaling = ColumnScale.of(rows, intercept=True)
     loss = Logistic.of(rows, scaling, 0.5)
     w = within_all(loss, covariances(rows, loss.design), loss.unconstrained(), 0.05)
-    np.testing.assert_allclose(scaling.unscaled(w)[1], fitted(x, y, a, tau=0.05, ridge=0.5).coef_, atol=1e-5)
+    np.testing.assert_allclose(
+        scaling.unscaled(w)[1], fitted(x, y, a, tau=0.05, ridge=0.5).coef_, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -311,7 +325,9 @@ def test_the_tangent_touches_and_is_nowhere_below(seed: int, label: int, group: 
     rng = np.random.default_rng(seed)
     x, y, a = some_data(seed, n=40)
     rows = TrainingData(x, y, a, (0, 1), np.ones(40))
-    measure = Mistreatment.of(rows, Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0), label)
+    measure = Mistreatment.of(
+        rows, Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0), label
+    )
     here, there = rng.normal(size=(2, 4))
     tangent = measure.tangent(group, here)
     assert tangent @ here == pytest.approx(measure.mean(group, here))
@@ -338,7 +354,8 @@ def test_mistreatment_is_bounded_at_a_small_loss(criterion: str) -> None:
     np.testing.assert_array_equal(free.coef_, plain.coef_)
     tau = 0.3 * np.abs(free.covariance_).max()
     model = fitted(x, y, a, tau=tau, criterion=criterion)
-    assert np.abs(model.covariance_).max() <= tau + 2 * zafar.CLOSE  # where it ends, but for the solver's tolerance
+    # where it ends, but for the solver's tolerance
+    assert np.abs(model.covariance_).max() <= tau + 2 * zafar.CLOSE
     assert model.constraint_violation_ <= 2 * zafar.CLOSE
     assert loss_of(plain, x, y) < loss_of(model, x, y) < len(y) * np.log(2)
 

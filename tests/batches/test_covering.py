@@ -1,4 +1,6 @@
-"""Covering batches: one rule however the stream is cut, and estimates whose means are exactly right."""
+"""Covering batches: one rule however the stream is cut, and estimates whose means are exactly
+right.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ PAIR = (Comparison((0,), (1,), "sex", "everyone", ("f", "m")),)
 COMPARISONS = {
     "two groups": PAIR,
     "three groups": (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,))),
-    "each against the rest": (Comparison((0,), (1, 2)), Comparison((1,), (0, 2)), Comparison((2,), (0, 1))),
+    "each against the rest": (
+        Comparison((0,), (1, 2)),
+        Comparison((1,), (0, 2)),
+        Comparison((2,), (0, 1)),
+    ),
     "overlapping": (Comparison((0, 1), (2, 3)), Comparison((0, 2), (1,))),
 }
 
@@ -49,7 +55,9 @@ def cut(waiting, rule):
 
 def stream_of(cells: Sequence[int]) -> Samples:
     rows = torch.arange(len(cells), dtype=torch.float64)
-    return Samples(rows[:, None], rows, torch.tensor(cells, dtype=torch.long), torch.ones(len(cells)).double())
+    return Samples(
+        rows[:, None], rows, torch.tensor(cells, dtype=torch.long), torch.ones(len(cells)).double()
+    )
 
 
 # The rule, written down once more: one sample at a time, with counts.
@@ -84,7 +92,9 @@ def rows_of(sides: Sides, n: int) -> list[list[int]]:
     return [rows.tolist() for rows in torch.arange(n)[sides.rows].split(sides.counts)]
 
 
-def described(batches: Sequence[Batch]) -> list[tuple[list[float], list[float], list[list[list[int]]]]]:
+def described(
+    batches: Sequence[Batch],
+) -> list[tuple[list[float], list[float], list[list[list[int]]]]]:
     return [
         (
             batch.samples.x[:, 0].tolist(),
@@ -96,7 +106,9 @@ def described(batches: Sequence[Batch]) -> list[tuple[list[float], list[float], 
 
 
 streams = st.lists(st.integers(0, 4), max_size=80)  # cell 4 is in no comparison
-rules = st.builds(Coverage, st.sampled_from(list(COMPARISONS.values())), st.integers(1, 9), st.integers(1, 3))
+rules = st.builds(
+    Coverage, st.sampled_from(list(COMPARISONS.values())), st.integers(1, 9), st.integers(1, 3)
+)
 
 
 @reproducible
@@ -120,10 +132,13 @@ def test_batches_follow_the_rule(cells: list[int], rule: Coverage) -> None:
 
 @reproducible
 @given(streams, rules, st.lists(st.integers(0, 80), max_size=10))
-def test_the_pieces_in_which_samples_arrive_do_not_matter(cells: list[int], rule: Coverage, places: list[int]) -> None:
+def test_the_pieces_in_which_samples_arrive_do_not_matter(
+    cells: list[int], rule: Coverage, places: list[int]
+) -> None:
     stream = stream_of(cells)
     edges = [0, *sorted(min(place, len(cells)) for place in places), len(cells)]
-    pieces = [stream.take(slice(start, end)) for start, end in pairwise(edges)]  # empty ones among them
+    # empty ones among them
+    pieces = [stream.take(slice(start, end)) for start, end in pairwise(edges)]
     one_by_one = [stream.take(slice(i, i + 1)) for i in range(len(cells))]
     expected = described(cut(stream, rule)[0])
     assert described(list(covering(pieces, rule))) == expected
@@ -141,19 +156,24 @@ def test_weights_of_the_stream_multiply_those_of_the_rule(cells: list[int], rule
         for even, sides in zip(plain.sides, batch.sides, strict=True):
             assert torch.equal(even.rows, sides.rows)
             assert even.weights is None
-            assert torch.equal(sides.weights, own[sides.rows])  # what a sample counts, not what the rule adds
+            # what a sample counts, not what the rule adds
+            assert torch.equal(sides.weights, own[sides.rows])
 
 
 @reproducible
 @given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 9), st.booleans())
-def test_a_dependence_has_the_rows_of_its_cells_with_their_weights(cells: list[int], size: int, heavy: bool) -> None:
+def test_a_dependence_has_the_rows_of_its_cells_with_their_weights(
+    cells: list[int], size: int, heavy: bool
+) -> None:
     stream = stream_of(cells)
     stream = stream.with_weight(1 + stream.x[:, 0]) if heavy else stream
     rule = Coverage((Dependence((0, 1), attribute="age"),), size, 2)
     for batch in cut(stream, rule)[0]:
         (sides,) = batch.sides
         assert sides.dependence == rule.comparisons[0]
-        assert sides.rows.tolist() == [row for row, cell in enumerate(batch.samples.cell.tolist()) if cell < 2]
+        assert sides.rows.tolist() == [
+            row for row, cell in enumerate(batch.samples.cell.tolist()) if cell < 2
+        ]
         own = 1 + batch.samples.x[:, 0]
         assert torch.equal(sides.weights, own[sides.rows]) if heavy else sides.weights is None
 
@@ -197,7 +217,9 @@ LAWS = [(p, size, least) for p in (0.5, 0.2, 0.1) for size in (1, 2, 3, 4, 8) fo
 
 
 @pytest.mark.parametrize(("p", "size", "least"), LAWS)
-def test_the_weighted_share_of_a_group_has_exactly_its_probability_as_mean(p: float, size: int, least: int) -> None:
+def test_the_weighted_share_of_a_group_has_exactly_its_probability_as_mean(
+    p: float, size: int, least: int
+) -> None:
     rule = Coverage(PAIR, size, least)
     law = list(counts_law(p, size, least))
     assert math.fsum(chance for *_, chance in law) == pytest.approx(1, abs=1e-12)
@@ -207,7 +229,9 @@ def test_the_weighted_share_of_a_group_has_exactly_its_probability_as_mean(p: fl
 
 @pytest.mark.parametrize(("p", "size", "least"), LAWS)
 def test_the_cross_check_needs_no_weights(p: float, size: int, least: int) -> None:
-    """Wait for one more of each, drop the last sample if the batch overshot: plain means are unbiased."""
+    """Wait for one more of each, drop the last sample if the batch overshot: plain means are
+    unbiased.
+    """
     wait = least + 1
     terms = []
     for n, m, chance in counts_law(p, size, wait):
@@ -222,30 +246,46 @@ def test_the_cross_check_needs_no_weights(p: float, size: int, least: int) -> No
 
 @pytest.mark.parametrize(
     ("p", "size", "value"),
-    [(0.2, 4, 0.357070), (0.2, 8, 0.174542), (0.1, 4, 0.577718), (0.1, 8, 0.413666), (0.5, 4, 0.0), (0.5, 8, 0.0)],
+    [
+        (0.2, 4, 0.357070),
+        (0.2, 8, 0.174542),
+        (0.1, 4, 0.577718),
+        (0.1, 8, 0.413666),
+        (0.5, 4, 0.0),
+        (0.5, 8, 0.0),
+    ],
 )
-def test_without_weights_the_share_has_the_bias_of_the_paper(p: float, size: int, value: float) -> None:
+def test_without_weights_the_share_has_the_bias_of_the_paper(
+    p: float, size: int, value: float
+) -> None:
     law = counts_law(p, size, least=2)
     share = math.fsum(chance * n / (n + m) for n, m, chance in law)
     assert covering_bias(p, size) == pytest.approx(value, abs=3e-6)  # printed to six digits
     assert share == pytest.approx(p * (1 + covering_bias(p, size)), abs=1e-10)
     smaller = math.fsum(chance * n / (n + m) for n, m, chance in counts_law(p, 2, least=2))
-    assert smaller == pytest.approx(p * (1 + covering_bias(p, 4)), abs=1e-10)  # below 4 the size makes no difference
+    # below 4 the size makes no difference
+    assert smaller == pytest.approx(p * (1 + covering_bias(p, 4)), abs=1e-10)
 
 
 @pytest.mark.parametrize("size", range(1, 10))
-def test_weights_are_the_papers_for_two_groups_except_where_its_indicators_overlap(size: int) -> None:
+def test_weights_are_the_papers_for_two_groups_except_where_its_indicators_overlap(
+    size: int,
+) -> None:
     rule = Coverage(PAIR, size, least=2)
     for zeros, ones, _ in counts_law(0.5, size, least=2):
         overlap = size < 4 and zeros == ones == 2
         paper = delta(zeros + ones, zeros, size)
-        assert weight_of_group_0(zeros, ones, rule) == pytest.approx(1.0 if overlap else paper, rel=1e-12)
+        assert weight_of_group_0(zeros, ones, rule) == pytest.approx(
+            1.0 if overlap else paper, rel=1e-12
+        )
         assert paper == pytest.approx(2.0) or not overlap
 
 
 @pytest.mark.parametrize(("size", "exact"), [(2, False), (3, False), (4, True), (8, True)])
 def test_the_papers_weights_overcount_below_four(size: int, exact: bool) -> None:
-    mean = math.fsum(c * delta(n + m, n, size) * n / (n + m) for n, m, c in counts_law(0.2, size, least=2))
+    mean = math.fsum(
+        c * delta(n + m, n, size) * n / (n + m) for n, m, c in counts_law(0.2, size, least=2)
+    )
     assert (mean == pytest.approx(0.2, abs=1e-12)) is exact
     assert mean - 0.2 > (-1e-12 if exact else 0.01)
 
@@ -254,18 +294,29 @@ def test_the_papers_weights_overcount_below_four(size: int, exact: bool) -> None
 
 
 class Population:
-    """Finitely many kinds of people: chances, inputs, labels, cells; and by brute force what batches estimate."""
+    """Finitely many kinds of people: chances, inputs, labels, cells; and by brute force what
+    batches estimate.
+    """
 
-    def __init__(self, criterion: Criterion, kinds: list[tuple[float, float, list[int]]], contrast: str) -> None:
-        """``kinds``: the share, where its inputs lie, and label, group, group of a second attribute ..."""
+    def __init__(
+        self, criterion: Criterion, kinds: list[tuple[float, float, list[int]]], contrast: str
+    ) -> None:
+        """``kinds``: the share, where its inputs lie, and label, group, group of a second
+        attribute ...
+        """
         shares, places, codes = zip(*kinds, strict=True)
         labels, groups = np.array(codes)[:, 0], np.array(codes)[:, 1:]
-        attributes = [Attribute(f"attribute {k}", tuple(range(last + 1))) for k, last in enumerate(groups.max(0))]
+        attributes = [
+            Attribute(f"attribute {k}", tuple(range(last + 1)))
+            for k, last in enumerate(groups.max(0))
+        ]
         cells = compile_cells(criterion, attributes, classes=(0, 1), contrast=contrast)
         self.comparisons = cells.comparisons
         # three inputs for each kind, no two of them equal
         jitter = 0.01 * torch.arange(len(kinds)).double()[:, None]
-        self.x = (torch.tensor(places).double()[:, None] + torch.tensor([-0.4, 0.0, 0.7]) + jitter).flatten()
+        self.x = (
+            torch.tensor(places).double()[:, None] + torch.tensor([-0.4, 0.0, 0.7]) + jitter
+        ).flatten()
         self.y = torch.as_tensor(labels).double().repeat_interleave(3)
         self.cell = torch.as_tensor(cells.of(groups, labels=labels)).repeat_interleave(3)
         self.chance = torch.tensor(shares).double().repeat_interleave(3) / (3 * sum(shares))
@@ -274,7 +325,9 @@ class Population:
         generator = torch.Generator().manual_seed(seed)
         while True:
             rows = torch.multinomial(self.chance, chunk, replacement=True, generator=generator)
-            yield Samples(self.x[rows, None], self.y[rows], self.cell[rows], torch.ones(chunk).double())
+            yield Samples(
+                self.x[rows, None], self.y[rows], self.cell[rows], torch.ones(chunk).double()
+            )
 
     def truth(self, theta: Tensor) -> Tensor:
         """What batches estimate: risk, penalty of each comparison, gradient of their sum."""
@@ -284,7 +337,10 @@ class Population:
         risk = (self.chance * BINARY.loss(output, self.y)).sum()
         penalties = []
         for one in self.comparisons:
-            inside = [torch.isin(self.cell, torch.tensor(side)) * self.chance for side in (one.left, one.right)]
+            inside = [
+                torch.isin(self.cell, torch.tensor(side)) * self.chance
+                for side in (one.left, one.right)
+            ]
             gap = inside[0] / inside[0].sum() - inside[1] / inside[1].sum()
             penalties.append(-gap @ apart @ gap)
         return with_gradient(risk, torch.stack(penalties), theta)
@@ -293,7 +349,12 @@ class Population:
 # criterion, contrast, size, kinds: rare ones lie far out and have large losses, so that bias shows
 Scenario: TypeAlias = tuple[Criterion, str, int, list[tuple[float, float, list[int]]]]
 SCENARIOS: dict[str, Scenario] = {
-    "two groups": (STATISTICAL_PARITY, "pairs", 4, [(0.5, -1.0, [0, 0]), (0.35, 0.5, [1, 0]), (0.15, 3.0, [0, 1])]),
+    "two groups": (
+        STATISTICAL_PARITY,
+        "pairs",
+        4,
+        [(0.5, -1.0, [0, 0]), (0.35, 0.5, [1, 0]), (0.15, 3.0, [0, 1])],
+    ),
     "three groups": (
         STATISTICAL_PARITY,
         "pairs",
@@ -313,7 +374,12 @@ SCENARIOS: dict[str, Scenario] = {
         STATISTICAL_PARITY,
         "pairs",
         4,
-        [(0.45, 0.0, [0, 0, 0]), (0.42, 2.0, [1, 0, 1]), (0.1, 2.5, [0, 1, 0]), (0.03, 0.2, [0, 1, 1])],
+        [
+            (0.45, 0.0, [0, 0, 0]),
+            (0.42, 2.0, [1, 0, 1]),
+            (0.1, 2.5, [0, 1, 0]),
+            (0.03, 0.2, [0, 1, 1]),
+        ],
     ),
     "each against the rest": (
         STATISTICAL_PARITY,
@@ -336,7 +402,9 @@ def estimates(batch: Batch) -> Tensor:
     output = theta * batch.samples.x[:, 0]
     risk = (batch.samples.weight * BINARY.loss(output, batch.samples.y)).mean()
     energy = training_metric("energy", estimate="population")
-    return with_gradient(risk, between(energy, torch.sigmoid(output), batch.sides, reduce="all"), theta)
+    return with_gradient(
+        risk, between(energy, torch.sigmoid(output), batch.sides, reduce="all"), theta
+    )
 
 
 def z_values(found: list[Tensor], truth: Tensor) -> Tensor:
@@ -350,11 +418,15 @@ def as_is(batch: Batch, population: Population, size: int) -> Batch:
 
 def plain(batch: Batch, population: Population, size: int) -> Batch:
     """The control: no weights, and every comparison on the whole batch."""
-    return whole(batch.samples.with_weight(torch.ones_like(batch.samples.weight)), population.comparisons)
+    return whole(
+        batch.samples.with_weight(torch.ones_like(batch.samples.weight)), population.comparisons
+    )
 
 
 def without_last(batch: Batch, population: Population, size: int) -> Batch:
-    return plain(Batch(batch.samples.take(slice(0, max(len(batch.samples) - 1, size))), ()), population, size)
+    return plain(
+        Batch(batch.samples.take(slice(0, max(len(batch.samples) - 1, size))), ()), population, size
+    )
 
 
 RULES = {"ours": (2, as_is), "plain": (2, plain), "cross-check": (3, without_last)}
@@ -402,8 +474,12 @@ def test_the_same_test_finds_the_bias_of_plain_means(scenario: str, count: int) 
         assert max(penalties_and_slope) < 4
 
 
-@pytest.mark.parametrize(("scenario", "count"), [("two attributes", 600), *LENGTHS[len(SCENARIOS) :]])
-def test_waiting_for_one_more_and_dropping_the_last_is_unbiased_too(scenario: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "count"), [("two attributes", 600), *LENGTHS[len(SCENARIOS) :]]
+)
+def test_waiting_for_one_more_and_dropping_the_last_is_unbiased_too(
+    scenario: str, count: int
+) -> None:
     assert simulated(scenario, "cross-check", count).abs().max() < 4
 
 
@@ -416,7 +492,8 @@ IMPATIENT = [
         [0] * 201,
         Coverage(PAIR, 2),
         (
-            "200 samples of the stream have fewer than 2 of: sex 'm', everyone (0 seen); use a larger batch size, or "
+            "200 samples of the stream have fewer than 2 of: sex 'm', everyone (0 seen); use a "
+            "larger batch size, or "
             "leave out the rare group"
         ),
     ),
@@ -424,16 +501,21 @@ IMPATIENT = [
         [0, 0, 0, 1, *[2] * 100],  # three are enough
         Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")),), 1, least=3),
         (
-            "100 samples of the stream have fewer than 3 of: race 'b', y=1 (1 seen); use a larger batch size, or leave "
+            "100 samples of the stream have fewer than 3 of: race 'b', y=1 (1 seen); use a larger "
+            "batch size, or leave "
             "out the rare group"
         ),
     ),
     (
         [0, 4, 4, *[2] * 100],
-        Coverage((Comparison((0,), (1,), "race", "y=1", ("a", "b")), Comparison((0,), (3,))), 1, least=3),
+        Coverage(
+            (Comparison((0,), (1,), "race", "y=1", ("a", "b")), Comparison((0,), (3,))), 1, least=3
+        ),
         (
-            "100 samples of the stream have fewer than 3 of: race 'a', y=1 (1 seen); race 'b', y=1 (0 seen); "
-            "group 'left', everyone (1 seen); group 'right', everyone (0 seen); use a larger batch size, or leave out "
+            "100 samples of the stream have fewer than 3 of: race 'a', y=1 (1 seen); race 'b', y=1 "
+            "(0 seen); "
+            "group 'left', everyone (1 seen); group 'right', everyone (0 seen); use a larger batch "
+            "size, or leave out "
             "the rare group"
         ),
     ),
@@ -457,7 +539,9 @@ def test_patience_ends_at_a_hundred_times_the_size(chunk: int) -> None:
     rule = Coverage(PAIR, size=1, least=1)
     for late, refused in ((PATIENCE - 1, False), (PATIENCE, True)):
         stream = stream_of([0] * late + [1, 1, 1])
-        pieces = (stream.take(slice(start, start + chunk)) for start in range(0, len(stream), chunk))
+        pieces = (
+            stream.take(slice(start, start + chunk)) for start in range(0, len(stream), chunk)
+        )
         if refused:
             with pytest.raises(TooFewSamples):
                 next(covering(pieces, rule))
@@ -489,10 +573,14 @@ def test_without_comparisons_batches_have_the_size_asked_for() -> None:
 def test_sizes_below_one_are_refused(size: int, least: int) -> None:
     with pytest.raises(DataError) as caught:
         Coverage(PAIR, size, least)
-    assert str(caught.value) == f"size and least must be at least 1, got size={size} and least={least}"
+    assert (
+        str(caught.value) == f"size and least must be at least 1, got size={size} and least={least}"
+    )
 
 
-@pytest.mark.parametrize(("share", "size"), [(0.02, 6), (1e-4, 4), (1e-3, 5000), (0.98, 6), (0.9, 200)])
+@pytest.mark.parametrize(
+    ("share", "size"), [(0.02, 6), (1e-4, 4), (1e-3, 5000), (0.98, 6), (0.9, 200)]
+)
 def test_the_bias_of_a_rare_group_keeps_its_digits(share: float, size: int) -> None:
     """Against the series in fifty digits."""
     with localcontext(prec=50):

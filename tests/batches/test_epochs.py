@@ -40,14 +40,13 @@ def test_sides_are_the_rows_in_their_cells(cells: list[int]) -> None:
 def test_samples_take_the_precision_of_a_tensor_and_keep_what_they_lack() -> None:
     like, plain = torch.zeros(1, dtype=torch.float32), data([0, 1, 2])
     moved = plain.to(like)
-    assert (moved.value, moved.shares) == (None, None)
+    assert moved.value is None
     assert {part.dtype for part in (moved.x, moved.y, moved.weight)} == {torch.float32}
     assert torch.equal(moved.cell, plain.cell)
-    value, shares = torch.tensor([4.0, 5.0, 6.0], dtype=torch.float64), torch.eye(3, dtype=torch.float64)
-    both = Samples(plain.x, plain.cell, plain.cell, plain.weight, value, shares).to(like)
+    value = torch.tensor([4.0, 5.0, 6.0], dtype=torch.float64)
+    both = Samples(plain.x, plain.cell, plain.cell, plain.weight, value).to(like)
     assert both.y.dtype == plain.cell.dtype  # labels stay integers
     assert torch.equal(both.value, value)
-    assert torch.equal(both.shares, shares.float())
 
 
 def test_without_comparisons_there_are_no_sides() -> None:
@@ -60,19 +59,28 @@ TOO_FEW = [
         "energy",
         [0, 1, 1],
         (
-            "an unbiased distance needs 2 scores of each kind on each side, got 1 and 2; use a larger batch size, or "
+            "an unbiased distance needs 2 scores of each kind on each side, got 1 and 2; use a "
+            "larger batch size, or "
             "the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
         ),
     ),
     (
         "energy",
         [1, 1, 1],
-        "a comparison has 0 and 3 samples on its sides; use a larger batch size, or batches that contain every group",
+        (
+            "a comparison has 0 and 3 samples on its sides; use a larger batch size, or batches "
+            "that "
+            "contain every group"
+        ),
     ),
     (
         "kolmogorov",
         [0, 2],
-        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that contain every group",
+        (
+            "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches "
+            "that "
+            "contain every group"
+        ),
     ),
 ]
 
@@ -83,6 +91,11 @@ def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_compar
 ) -> None:
     batch = whole(data(cells), [SEXES])
     with pytest.raises(TooFewSamples) as caught:
-        between(training_metric(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
+        between(
+            training_metric(metric, estimate="population"),
+            batch.samples.x[:, 0],
+            batch.sides,
+            names=[SEXES],
+        )
     assert str(caught.value) == message
     assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y=1"]

@@ -27,7 +27,8 @@ from metrifair.problem.cells import Comparison
 from metrifair.training.objective import Objective, Terms, regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
-both_places = pytest.mark.parametrize("kind", [StratifiedPasses, DevicePasses])  # of shuffling: host and device
+# of shuffling: host and device
+both_places = pytest.mark.parametrize("kind", [StratifiedPasses, DevicePasses])
 PAIR = (Comparison((0,), (1,), "sex", "y=1", ("f", "m")),)
 REST = (Comparison((0,), (1, 2)), Comparison((1,), (0, 2)), Comparison((2,), (0, 1)))
 
@@ -46,7 +47,9 @@ def data(cells: list[int], weight: list[float] | None = None) -> Samples:
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[list[int], tuple[Comparison, ...], int, int]:
     least = draw(st.integers(1, 3))
-    comparisons = draw(st.sampled_from([(), PAIR, REST, (Comparison((0, 2), (1,)), Comparison((3,), (0,)))]))
+    comparisons = draw(
+        st.sampled_from([(), PAIR, REST, (Comparison((0, 2), (1,)), Comparison((3,), (0,)))])
+    )
     compared = {cell for one in comparisons for cell in (*one.left, *one.right)}
     sizes = [draw(st.integers(least if cell in compared else 0, 60)) for cell in range(5)]
     return sizes, comparisons, draw(st.integers(1, 80)), least
@@ -68,7 +71,11 @@ def test_counts_are_as_near_to_proportional_as_whole_numbers_and_floors_allow(pl
     if all(floor <= share for floor, share in zip(floors, quota, strict=True)):
         assert all(abs(count - share) < 1 for count, share in zip(counts, quota, strict=True))
     # nobody could give a sample to a cell that is further behind
-    spare = [count - share for count, floor, share in zip(counts, floors, quota, strict=True) if count > floor]
+    spare = [
+        count - share
+        for count, floor, share in zip(counts, floors, quota, strict=True)
+        if count > floor
+    ]
     behind = [count - share for count, share in zip(counts, quota, strict=True)]
     assert max(spare, default=0) - min(behind) <= 1 + 1e-9
 
@@ -100,22 +107,34 @@ def test_weights_of_many_data_sets_at_once_are_those_of_each() -> None:
     ],
 )
 def test_a_side_holds_the_rows_of_its_cells_with_their_shares(
-    cells: tuple[int, ...], left: tuple[int, ...], right: tuple[int, ...], weights: list[float] | None
+    cells: tuple[int, ...],
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    weights: list[float] | None,
 ) -> None:
     opponent = 1 if cells == (0,) else 0
-    found = Layout((2, 3, 2, 0)).sides(Comparison(cells, (opponent,)), torch.tensor([0.5, 0.3, 0.2, 0.0]).double())
+    found = Layout((2, 3, 2, 0)).sides(
+        Comparison(cells, (opponent,)), torch.tensor([0.5, 0.3, 0.2, 0.0]).double()
+    )
     assert (found.left, found.right) == (left, right)
     starts, counts = (0, 2, 5, 7), (2, 3, 2, 0)
-    rows = [row for cell in (*cells, opponent) for row in range(starts[cell], starts[cell] + counts[cell])]
+    rows = [
+        row
+        for cell in (*cells, opponent)
+        for row in range(starts[cell], starts[cell] + counts[cell])
+    ]
     assert torch.arange(7)[found.rows].tolist() == rows
     assert (found.weights is None) == (weights is None)
     if weights is not None:
-        np.testing.assert_allclose(found.weights, weights, rtol=1e-6)  # the shares were single-precision numbers
+        # the shares were single-precision numbers
+        np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
 
 
 def test_sides_whose_cells_alternate_keep_their_order() -> None:
     """Of one row each: the rows lie side by side, and in another order."""
-    found = Layout((1, 1, 1, 1)).sides(Comparison((0, 2), (1, 3)), torch.full((4,), 0.25, dtype=torch.float64))
+    found = Layout((1, 1, 1, 1)).sides(
+        Comparison((0, 2), (1, 3)), torch.full((4,), 0.25, dtype=torch.float64)
+    )
     assert torch.arange(4)[found.rows].tolist() == [0, 2, 1, 3]
 
 
@@ -124,7 +143,8 @@ def test_a_compared_group_that_is_too_small_is_named() -> None:
         with pytest.raises(TooFewSamples) as caught:
             layout(sizes, PAIR, size=4)
         assert str(caught.value) == (
-            f"comparing sex 'f' against 'm', y=1: group {who!r} has {count} sample(s) there, and 2 of each kind are "
+            f"comparing sex 'f' against 'm', y=1: group {who!r} has {count} sample(s) there, and 2 "
+            "of each kind are "
             "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
         )
     with pytest.raises(TooFewSamples, match=r"group 'right' has 5 \+ 1 sample\(s\) there"):
@@ -141,7 +161,9 @@ def test_sizes_below_one_are_refused() -> None:
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
 def test_rows_by_cell_are_the_rows_of_each_cell(cells: list[int]) -> None:
     found = rows_by_cell(torch.tensor(cells), 6)
-    assert [own.tolist() for own in found] == [[i for i, c in enumerate(cells) if c == cell] for cell in range(6)]
+    assert [own.tolist() for own in found] == [
+        [i for i, c in enumerate(cells) if c == cell] for cell in range(6)
+    ]
 
 
 # Exhaustion: every batch that the layout allows, all equally likely
@@ -155,7 +177,11 @@ CASES = {
         6,
     ),
     "each against the rest": ([0, 0, 0, 0, 1, 1, 1, 2, 2, 2], REST, 6),
-    "two attributes": ([0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3], (Comparison((0, 1), (2, 3)), Comparison((0, 2), (1, 3))), 8),
+    "two attributes": (
+        [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3],
+        (Comparison((0, 1), (2, 3)), Comparison((0, 2), (1, 3))),
+        8,
+    ),
 }
 
 
@@ -176,7 +202,12 @@ def terms_of_every_batch(name: str, *, replacement: bool, estimate: str) -> tupl
     shares = sizes.double() / len(cells)
     every = every_batch(cells, plan, replacement=replacement)
     batch = Batch(
-        Samples(samples.x[every[0]], torch.zeros(plan.size).double(), samples.cell[every[0]], plan.weights(shares)),
+        Samples(
+            samples.x[every[0]],
+            torch.zeros(plan.size).double(),
+            samples.cell[every[0]],
+            plan.weights(shares),
+        ),
         tuple(plan.sides(one, shares, None if replacement else sizes) for one in comparisons),
     )
     objective = Objective(regression(), comparisons, estimate=estimate, combine="sum")
@@ -193,7 +224,13 @@ def energy(samples: Samples, comparison: Comparison, *, plug_in: bool) -> float:
         for c, d in product(first, second):
             u, v = x[cell == c], x[cell == d]
             pairs = len(u) * len(v) if plug_in or c != d else len(u) * (len(u) - 1)
-            total += len(u) * len(v) / (sizes[0] * sizes[1]) * float((u[:, None] - v).abs().sum()) / pairs
+            total += (
+                len(u)
+                * len(v)
+                / (sizes[0] * sizes[1])
+                * float((u[:, None] - v).abs().sum())
+                / pairs
+            )
         return total
 
     left, right = comparison.left, comparison.right
@@ -206,7 +243,9 @@ def energy(samples: Samples, comparison: Comparison, *, plug_in: bool) -> float:
 def test_over_all_batches_risk_and_penalty_have_the_values_of_the_data_set_as_means(
     name: str, replacement: bool, estimate: str
 ) -> None:
-    """The plug-in of the rows; only as an estimate of the population, without replacement, their U-statistic."""
+    """The plug-in of the rows; only as an estimate of the population, without replacement,
+    their U-statistic.
+    """
     samples, terms = terms_of_every_batch(name, replacement=replacement, estimate=estimate)
     risk, plug_in = samples.x.square().mean().item(), replacement or estimate == "rows"
     target = sum(energy(samples, one, plug_in=plug_in) for one in CASES[name][1])
@@ -220,7 +259,10 @@ def test_over_all_batches_risk_and_penalty_have_the_values_of_the_data_set_as_me
 def test_over_all_batches_their_own_distance_is_too_large(name: str) -> None:
     """The control: what ``estimate="batch"`` says of itself."""
     samples, terms = terms_of_every_batch(name, replacement=False, estimate="batch")
-    assert terms.unfairness.mean() > sum(energy(samples, one, plug_in=True) for one in CASES[name][1]) + 0.01
+    assert (
+        terms.unfairness.mean()
+        > sum(energy(samples, one, plug_in=True) for one in CASES[name][1]) + 0.01
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -243,8 +285,13 @@ def test_batches_of_a_pass_have_the_same_means(replacement: bool) -> None:
     asked = {"size": size, "generator": generator, "replacement": replacement}
     passed = [batch for _ in range(1500) for batch in stratified(samples, comparisons, **asked)]
     assert all(torch.equal(batch.samples.weight, passed[0].samples.weight) for batch in passed)
-    values = torch.stack(objective(torch.stack([batch.samples.x[:, 0] for batch in passed]), passed[0]), 1)
-    truth = [samples.x.square().mean(), sum(energy(samples, one, plug_in=replacement) for one in comparisons)]
+    values = torch.stack(
+        objective(torch.stack([batch.samples.x[:, 0] for batch in passed]), passed[0]), 1
+    )
+    truth = [
+        samples.x.square().mean(),
+        sum(energy(samples, one, plug_in=replacement) for one in comparisons),
+    ]
     z = (values.mean(0) - torch.tensor(truth)) / (values.std(0) / len(values) ** 0.5)
     assert z.abs().max() < 4
     wrong = sum(energy(samples, one, plug_in=not replacement) for one in comparisons)
@@ -256,19 +303,29 @@ def test_batches_of_a_pass_have_the_same_means(replacement: bool) -> None:
 
 @reproducible
 @given(st.lists(st.integers(0, 2), min_size=12, max_size=60), st.integers(1, 30), st.integers(0, 9))
-def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(cells: list[int], size: int, seed: int) -> None:
+def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(
+    cells: list[int], size: int, seed: int
+) -> None:
     cells = [*cells, 0, 0, 1, 1]
     samples = data(cells)
-    batches = list(stratified(samples, PAIR, size=size, generator=torch.Generator().manual_seed(seed)))
+    batches = list(
+        stratified(samples, PAIR, size=size, generator=torch.Generator().manual_seed(seed))
+    )
     counts = layout(torch.bincount(samples.cell).tolist(), PAIR, size=size).counts
     assert len(batches) == len(cells) // sum(counts) >= 1
     place = {value: row for row, value in enumerate(samples.x[:, 0].tolist())}
     for batch in batches:
-        assert batch.samples.cell.tolist() == [cell for cell, count in enumerate(counts) for _ in range(count)]
+        assert batch.samples.cell.tolist() == [
+            cell for cell, count in enumerate(counts) for _ in range(count)
+        ]
         rows = [place[value] for value in batch.samples.x[:, 0].tolist()]
         assert len(set(rows)) == len(rows)
         assert torch.equal(samples.cell[rows], batch.samples.cell)
-        by_cell = torch.zeros(len(counts)).double().index_add_(0, batch.samples.cell, batch.samples.weight)
+        by_cell = (
+            torch.zeros(len(counts))
+            .double()
+            .index_add_(0, batch.samples.cell, batch.samples.weight)
+        )
         shares = torch.bincount(samples.cell, minlength=len(counts)).double() / len(cells)
         torch.testing.assert_close(by_cell / len(rows), shares, rtol=0, atol=1e-12)
 
@@ -279,7 +336,9 @@ def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(cells: list[int], si
 def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(
     kind: type[StratifiedPasses], sizes: list[int], choice: st.DataObject, steps: int
 ) -> None:
-    counts = tuple(choice.draw(st.integers(0 if len(sizes) > 1 and k else 1, n)) for k, n in enumerate(sizes))
+    counts = tuple(
+        choice.draw(st.integers(0 if len(sizes) > 1 and k else 1, n)) for k, n in enumerate(sizes)
+    )
     rows = list(torch.arange(sum(sizes)).split(sizes))
     (drawn,) = kind([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
     assert drawn.shape == (steps, sum(counts))
@@ -294,11 +353,19 @@ def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(
 
 @both_places
 @pytest.mark.parametrize("weighted", [False, True])
-def test_seeds_are_dealt_as_if_each_were_alone(kind: type[StratifiedPasses], weighted: bool) -> None:
-    """Whether they share their rows or not, and whatever the sizes of their cells: each has a stream of its own."""
+def test_seeds_are_dealt_as_if_each_were_alone(
+    kind: type[StratifiedPasses], weighted: bool
+) -> None:
+    """Whether they share their rows or not, and whatever the sizes of their cells: each has a
+    stream of its own.
+    """
     shared = [torch.arange(11), torch.arange(20, 27), torch.arange(0)]
     rows = [shared, [torch.arange(30, 39), torch.arange(50, 54), torch.arange(0)], shared]
-    odds = [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows] if weighted else None
+    odds = (
+        [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows]
+        if weighted
+        else None
+    )
     plan, steps = Layout((3, 2, 0)), 7
     together = kind(rows, plan, steps, odds=odds)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
@@ -322,14 +389,20 @@ def test_a_device_shuffles_few_rows_of_many_seeds() -> None:
 
 @both_places
 def test_rows_are_drawn_evenly_or_in_proportion_to_their_odds(kind: type[StratifiedPasses]) -> None:
-    """800 passes of two seeds: every row is as likely at every place of a batch, or as likely as its odds say."""
+    """800 passes of two seeds: every row is as likely at every place of a batch, or as likely
+    as its odds say.
+    """
     rows = [torch.arange(6), torch.arange(6, 10)]
     even, by_odds = torch.full((6,), 1 / 6), torch.tensor([0.0, 1, 2, 3, 0, 2]) / 8
     for odds, expected in ((None, even), ([[8 * by_odds, torch.ones(4)]] * 2, by_odds)):
         passes = kind([rows, rows], Layout((3, 2)), 2, odds=odds)
         generators = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
-        drawn = torch.stack([passes(generators) for _ in range(800)])  # (passes, seeds, steps, size)
-        shares = torch.stack([(drawn[..., :3] == row).double().mean((0, 1)) for row in range(6)], -1)  # (2, 3, 6)
+        # of shape: passes, seeds, steps, size
+        drawn = torch.stack([passes(generators) for _ in range(800)])
+        # of shape: 2, 3, 6
+        shares = torch.stack(
+            [(drawn[..., :3] == row).double().mean((0, 1)) for row in range(6)], -1
+        )
         torch.testing.assert_close(shares, expected.double().expand_as(shares), rtol=0, atol=0.07)
         assert not torch.equal(drawn[:, 0], drawn[:, 1])
         assert len(drawn.flatten(1).unique(dim=0)) > 600  # passes do not repeat each other
@@ -339,7 +412,10 @@ def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> No
     samples = data([0, 1] * 30)
 
     def passed(generator: torch.Generator) -> list[list[float]]:
-        return [b.samples.x[:, 0].tolist() for b in stratified(samples, PAIR, size=8, generator=generator)]
+        return [
+            b.samples.x[:, 0].tolist()
+            for b in stratified(samples, PAIR, size=8, generator=generator)
+        ]
 
     generator = torch.Generator().manual_seed(2)
     first, second = passed(generator), passed(generator)
@@ -360,14 +436,19 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
     generator = torch.Generator().manual_seed(6)
     objective = Objective(regression(), REST, combine="sum")
     passed = [
-        batch for _ in range(1200) for batch in stratified(samples, REST, size=7, generator=generator, replacement=True)
+        batch
+        for _ in range(1200)
+        for batch in stratified(samples, REST, size=7, generator=generator, replacement=True)
     ]
     assert all(torch.equal(batch.samples.weight, passed[0].samples.weight) for batch in passed)
     drawn = torch.stack([batch.samples.x[:, 0] for batch in passed])
     values, x = torch.stack(objective(drawn, passed[0]), 1), samples.x[:, 0]
     apart, target = (x[:, None] - x).abs(), 0.0
     for one in REST:  # of the weighted data set, pairs of a row with itself included
-        sides = [torch.isin(samples.cell, torch.tensor(side)) * samples.weight for side in (one.left, one.right)]
+        sides = [
+            torch.isin(samples.cell, torch.tensor(side)) * samples.weight
+            for side in (one.left, one.right)
+        ]
         gap = sides[0] / sides[0].sum() - sides[1] / sides[1].sum()
         target -= float(gap @ apart @ gap)
     truth = torch.tensor([(samples.weight * x.square()).mean(), target])
@@ -378,7 +459,8 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
 def test_a_common_weight_scales_the_risk_only() -> None:
     plain, heavy = data([0, 0, 0, 1, 1]), data([0, 0, 0, 1, 1], [3.0] * 5)
     first, second = (
-        next(stratified(one, PAIR, size=4, generator=torch.Generator().manual_seed(0))) for one in (plain, heavy)
+        next(stratified(one, PAIR, size=4, generator=torch.Generator().manual_seed(0)))
+        for one in (plain, heavy)
     )
     torch.testing.assert_close(second.samples.weight, 3 * first.samples.weight)
     assert torch.equal(first.samples.x, second.samples.x)

@@ -1,4 +1,6 @@
-"""A worker of a Dask cluster is killed while XGBoost trains: `python -m tests.boosting.killed_worker`."""
+"""A worker of a Dask cluster is killed while XGBoost trains: `python -m
+tests.boosting.killed_worker`.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,14 @@ def main() -> None:
     with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask"):
         x, y, a = spread(X, Y, A)
         model = FairXGBClassifier(5.0, **SETTINGS, callbacks=[KilledAtThree()])
-        with pytest.raises(DataError, match=r"1 of 2 workers of the Dask cluster stopped during training") as raised:
+        with pytest.raises(
+            DataError, match=r"1 of 2 workers of the Dask cluster stopped during training"
+        ) as raised:
             model.fit(x, y, sensitive_features=a)
         assert "0x" not in str(raised.value)
         assert raised.value.__suppress_context__
-        model.set_params(callbacks=None, learning_rate=-1.0)  # a fault of the caller's keeps its own error
+        # a fault of the caller's keeps its own error
+        model.set_params(callbacks=None, learning_rate=-1.0)
         with pytest.raises(ValueError, match=r"learning_rate|eta"):
             model.fit(x, y, sensitive_features=a)
         print("both errors are as they should be", flush=True)

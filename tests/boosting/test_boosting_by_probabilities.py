@@ -1,4 +1,6 @@
-"""Boosters with probabilities of groups: each row counts for every group in proportion to its probability."""
+"""Boosters with probabilities of groups: each row counts for every group in proportion to its
+probability.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,19 @@ SMALL = {"n_estimators": 30, "learning_rate": 0.1, "n_jobs": 1, "random_state": 
 BOOSTERS: dict[str, tuple[Any, Any]] = {
     "lightgbm": (FairLGBMClassifier(4.0, **SMALL, verbose=-1), LABEL),
     "lightgbm, numbers": (FairLGBMRegressor(4.0, **SMALL, verbose=-1), NUMBER),
-    "lightgbm, three classes": (FairLGBMClassifier(4.0, **SMALL, verbose=-1), np.digitize(NUMBER, [-1.0, 1.0])),
+    "lightgbm, three classes": (
+        FairLGBMClassifier(4.0, **SMALL, verbose=-1),
+        np.digitize(NUMBER, [-1.0, 1.0]),
+    ),
     "xgboost": (FairXGBClassifier(4.0, **SMALL), LABEL),
     "xgboost, numbers": (FairXGBRegressor(4.0, **SMALL), NUMBER),
 }
 
 
 def race(table: Any = TABLE, names: str = "abc", **further: Any) -> GroupProbabilities:
-    return GroupProbabilities(dict(zip(names, np.asarray(table).T, strict=True)), attribute="race", **further)
+    return GroupProbabilities(
+        dict(zip(names, np.asarray(table).T, strict=True)), attribute="race", **further
+    )
 
 
 def scores(model: Any) -> Any:
@@ -56,9 +63,22 @@ def fitted(name: str, groups: Any, **given: Any) -> Any:
 
 def rows_of(criterion: str = "statistical_parity", **changes: Any) -> Any:
     """The parameters that rows are prepared with, without a booster."""
-    fixed = {"strength": 1.0, "metric": "energy", "estimate": "rows", "combine": "mean", "small_groups": "error"}
-    shared = {"penalize": "prediction", "contrast": "pairs", "intersectional": False, "continuous": False}
-    return SimpleNamespace(**fixed, **shared, criterion=criterion, pos_label=None, predict_proba=None, **changes)
+    fixed = {
+        "strength": 1.0,
+        "metric": "energy",
+        "estimate": "rows",
+        "combine": "mean",
+        "small_groups": "error",
+    }
+    shared = {
+        "penalize": "prediction",
+        "contrast": "pairs",
+        "intersectional": False,
+        "continuous": False,
+    }
+    return SimpleNamespace(
+        **fixed, **shared, criterion=criterion, pos_label=None, predict_proba=None, **changes
+    )
 
 
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
@@ -79,14 +99,19 @@ def test_value_and_slopes_are_those_of_signed_weights(criterion: str, weight: An
         value -= signed @ np.abs(score[:, None] - score) @ signed / 3
         slope -= 2 * signed * (np.sign(score[:, None] - score) @ signed) / 3
     assert found.unfairness == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(found.unfairness_slope, slope * score * (1 - score) * counted.sum(), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        found.unfairness_slope, slope * score * (1 - score) * counted.sum(), rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", BOOSTERS)
 def test_a_booster_lowers_the_unfairness_by_probabilities(name: str) -> None:
     model, y = BOOSTERS[name]
     plain = type(model)(**model.get_params() | {"strength": 0.0}).fit(X, y)
-    gaps = [unfairness(None, scores(one), sensitive_features=race()) for one in (fitted(name, race()), plain)]
+    gaps = [
+        unfairness(None, scores(one), sensitive_features=race())
+        for one in (fitted(name, race()), plain)
+    ]
     assert gaps[0] < 0.6 * gaps[1]
 
 
@@ -94,12 +119,16 @@ def test_a_booster_lowers_the_unfairness_by_probabilities(name: str) -> None:
 def test_probabilities_of_0_and_1_are_groups(name: str) -> None:
     group = np.where(np.arange(ROWS) % 20 == 0, None, GROUP)
     table = np.stack([np.where(np.equal(group, None), np.nan, group == one) for one in "abc"], 1)
-    found, expected = (scores(fitted(name, groups, sample_weight=WEIGHT)) for groups in (race(table), group))
+    found, expected = (
+        scores(fitted(name, groups, sample_weight=WEIGHT)) for groups in (race(table), group)
+    )
     assert np.array_equal(found, expected)
 
 
 def test_an_evaluation_set_has_probabilities_or_groups() -> None:
-    """By probabilities of 0 and 1, by groups, and with columns in another order: the same figures in every round."""
+    """By probabilities of 0 and 1, by groups, and with columns in another order: the same
+    figures in every round.
+    """
     certain = np.stack([one == GROUP for one in "abc"], 1).astype(float)
     evaluated = [race(certain), GROUP, race(), race(TABLE[:, ::-1], "cba")]
     sets = {"eval_set": [(X, LABEL)] * 4, "eval_sensitive_features": evaluated}
@@ -110,8 +139,14 @@ def test_an_evaluation_set_has_probabilities_or_groups() -> None:
 
 
 def test_an_evaluation_set_of_other_groups_is_refused() -> None:
-    sets: dict[str, Any] = {"eval_set": [(X, LABEL)], "eval_sensitive_features": [race(names="abd")]}
-    with pytest.raises(DataError, match=r"eval_sensitive_features has P\(race\) of \['a', 'b', 'd'\], and the rows of"):
+    sets: dict[str, Any] = {
+        "eval_set": [(X, LABEL)],
+        "eval_sensitive_features": [race(names="abd")],
+    }
+    with pytest.raises(
+        DataError,
+        match=r"eval_sensitive_features has P\(race\) of \['a', 'b', 'd'\], and the rows of",
+    ):
         fitted("lightgbm", race(), **sets)
 
 
@@ -120,30 +155,45 @@ def test_an_evaluation_set_of_other_groups_is_refused() -> None:
     [
         ({"estimate": "population"}, "'population' needs the group of each row"),
         ({"contrast": "independence"}, "'independence' needs the group of each row"),
-        ({"criterion": "equal_opportunity"}, r"uses labels, which needs a further assumption about P\(race\)"),
+        (
+            {"criterion": "equal_opportunity"},
+            r"uses labels, which needs a further assumption about P\(race\)",
+        ),
     ],
     ids=str,
 )
 def test_what_needs_groups_is_refused_in_words(further: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        FairLGBMClassifier(1.0, **SMALL, verbose=-1, **further).fit(X, LABEL, sensitive_features=race())
+        FairLGBMClassifier(1.0, **SMALL, verbose=-1, **further).fit(
+            X, LABEL, sensitive_features=race()
+        )
 
 
 def test_a_cluster_refuses_probabilities() -> None:
     array = pytest.importorskip("dask.array")
-    with pytest.raises(DataError, match="sensitive_features must be a Dask collection, as X is, got a GroupProb"):
+    with pytest.raises(
+        DataError, match="sensitive_features must be a Dask collection, as X is, got a GroupProb"
+    ):
         _parts("", array.from_array(X), array.from_array(LABEL), race(), None, None)
 
 
 def test_trees_are_as_fair_to_the_true_groups_of_other_rows_as_if_groups_were_known() -> None:
-    """P(group | x) is known. The most probable groups in place of the probabilities leave more of the distance."""
+    """P(group | x) is known.
+
+    The most probable groups in place of the probabilities leave more of the distance.
+    """
 
     def drawn(rows: int, seed: int) -> tuple[Any, Any, Any, Any]:
         random = np.random.default_rng(seed)
         features = random.normal(size=(rows, 3))
         share = 1 / (1 + np.exp(-1.7 * features[:, 0]))
         chance = 1 / (1 + np.exp(-features @ [1.0, 1.2, 0.8]))
-        return features, (random.uniform(size=rows) < chance).astype(int), share, random.uniform(size=rows) < share
+        return (
+            features,
+            (random.uniform(size=rows) < chance).astype(int),
+            share,
+            random.uniform(size=rows) < share,
+        )
 
     features, y, share, true = drawn(6000, 0)
     test, _, _, test_true = drawn(10_000, 1)

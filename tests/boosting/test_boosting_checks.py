@@ -1,4 +1,6 @@
-"""scikit-learn's checks: at strength 0 a fair booster passes every one that the plain booster passes."""
+"""scikit-learn's checks: at strength 0 a fair booster passes every one that the plain booster
+passes.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,15 @@ import pytest
 from metrifair import FairLGBMClassifier, FairXGBClassifier, FairXGBRegressor, load, unfairness
 from metrifair.errors import DataError
 
-array = pytest.importorskip("dask.array", reason="dask is not installed: nothing was tried on a cluster")
-distributed = pytest.importorskip("distributed", reason="dask is not installed: nothing was tried on a cluster")
-frames = pytest.importorskip("dask.dataframe", reason="dask is not installed: nothing was tried on a cluster")
+array = pytest.importorskip(
+    "dask.array", reason="dask is not installed: nothing was tried on a cluster"
+)
+distributed = pytest.importorskip(
+    "distributed", reason="dask is not installed: nothing was tried on a cluster"
+)
+frames = pytest.importorskip(
+    "dask.dataframe", reason="dask is not installed: nothing was tried on a cluster"
+)
 
 RNG = np.random.default_rng(0)
 N = 4_000
@@ -25,7 +31,13 @@ A = RNG.integers(2, size=N)
 X = RNG.normal(size=(N, 4)) + 0.6 * A[:, None]
 Y = (X.sum(1) + RNG.normal(size=N) > 1.2).astype(int)
 T = X.sum(1) + RNG.normal(size=N)
-SETTINGS = {"n_estimators": 30, "learning_rate": 0.2, "n_jobs": 1, "random_state": 0, "expected_groups": False}
+SETTINGS = {
+    "n_estimators": 30,
+    "learning_rate": 0.2,
+    "n_jobs": 1,
+    "random_state": 0,
+    "expected_groups": False,
+}
 
 
 def spread(*tables: Any) -> tuple[Any, ...]:
@@ -35,7 +47,11 @@ def spread(*tables: Any) -> tuple[Any, ...]:
 
 def figures(model: Any, y: Any = Y, x: Any = X) -> tuple[float, float]:
     score = model.predict_proba(x)[:, 1] if hasattr(model, "predict_proba") else model.predict(x)
-    right = np.mean((score > 0.5) == y) if hasattr(model, "predict_proba") else np.corrcoef(score, y)[0, 1]
+    right = (
+        np.mean((score > 0.5) == y)
+        if hasattr(model, "predict_proba")
+        else np.corrcoef(score, y)[0, 1]
+    )
     return unfairness(y, score, sensitive_features=A, criterion="statistical_parity"), float(right)
 
 
@@ -63,7 +79,9 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         spread_table = frames.from_pandas(table, npartitions=3)
         features = spread_table[list("abcd")]
         with pytest.warns(UserWarning, match="'x'"):
-            stopped = FairXGBClassifier(5.0, **{**SETTINGS, "n_estimators": 200}, early_stopping_rounds=3).fit(
+            stopped = FairXGBClassifier(
+                5.0, **{**SETTINGS, "n_estimators": 200}, early_stopping_rounds=3
+            ).fit(
                 features,
                 spread_table["y"],
                 sensitive_features=spread_table["sex"],
@@ -80,21 +98,34 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         reference = FairXGBRegressor(20.0, **SETTINGS).fit(X, T, sensitive_features=A)
         assert figures(numbers, T) == pytest.approx(figures(reference, T), abs=0.05)
         for wrong, message in (
-            ({"sensitive_features": A}, "sensitive_features must be a Dask collection, as X is, got a ndarray"),
-            ({"sensitive_features": a.rechunk(2_000)}, "sensitive_features has 2 partitions, and X 4; repartition one"),
+            (
+                {"sensitive_features": A},
+                "sensitive_features must be a Dask collection, as X is, got a ndarray",
+            ),
+            (
+                {"sensitive_features": a.rechunk(2_000)},
+                "sensitive_features has 2 partitions, and X 4; repartition one",
+            ),
             ({}, "sensitive_features is missing"),
-            ({"sensitive_features": a, "xgb_model": both}, "xgb_model is not supported for Dask collections"),
+            (
+                {"sensitive_features": a, "xgb_model": both},
+                "xgb_model is not supported for Dask collections",
+            ),
         ):
             with pytest.raises(DataError, match=message):
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)
-        with pytest.raises(DataError, match="y must contain 0 and 1 where X is a Dask collection, got"):
+        with pytest.raises(
+            DataError, match="y must contain 0 and 1 where X is a Dask collection, got"
+        ):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 
 def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
     weight = np.repeat([0.0, 1.0, 1.0, 1.0], 1_000)
     x, y, a, w = spread(X, Y, A, weight)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+    ):
         model = FairXGBClassifier(5.0, **SETTINGS).fit(
             x,
             y,
@@ -104,7 +135,9 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
             eval_sensitive_features=[a],
             sample_weight_eval_set=[w],
         )
-        without = FairXGBClassifier(5.0, **SETTINGS).fit(x[1_000:], y[1_000:], sensitive_features=a[1_000:])
+        without = FairXGBClassifier(5.0, **SETTINGS).fit(
+            x[1_000:], y[1_000:], sensitive_features=a[1_000:]
+        )
         with pytest.raises(DataError, match="y contains no rows of positive weight"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
     assert figures(model) == pytest.approx(figures(without), abs=0.02)
@@ -114,15 +147,23 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
 
 def test_expected_groups_are_refused() -> None:
     x, y, a = spread(X, Y, A)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+    ):
         for model in (FairXGBClassifier(5.0), FairXGBRegressor(5.0)):
-            with pytest.raises(DataError, match=r"^expected_groups=True is not computed where X is a Dask collection"):
+            with pytest.raises(
+                DataError,
+                match=r"^expected_groups=True is not computed where X is a Dask collection",
+            ):
                 model.fit(x, y, sensitive_features=a)
 
 
 def test_without_a_cluster_the_error_says_so() -> None:
     x, y, a = spread(X, Y, A)
-    with pytest.raises(DataError, match=r"there is no cluster; make one first: client = dask\.distributed\.Client\(\)"):
+    with pytest.raises(
+        DataError,
+        match=r"there is no cluster; make one first: client = dask\.distributed\.Client\(\)",
+    ):
         FairXGBClassifier(5.0).fit(x, y, sensitive_features=a)
 
 
@@ -135,9 +176,13 @@ def test_lightgbm_names_xgboost() -> None:
 @pytest.mark.slow
 def test_the_example_runs() -> None:
     example = Path(__file__).parents[2] / "examples" / "dask_cluster.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
-    plain, *_ = map(float, re.findall(r"unfairness \[([\d.]+), ([\d.]+), ([\d.]+)\]", done.stdout)[0])
+    plain, *_ = map(
+        float, re.findall(r"unfairness \[([\d.]+), ([\d.]+), ([\d.]+)\]", done.stdout)[0]
+    )
     spread_out = float(re.findall(r"rows spread: unfairness ([\d.]+)", done.stdout)[0])
     assert "3 models" in done.stdout
     assert spread_out < plain / 2
@@ -147,5 +192,7 @@ def test_a_worker_that_is_killed_is_named_without_a_trace_of_c() -> None:
     """In a process of its own: XGBoost's tracker goes on waiting for the worker, in a thread."""
     command = [sys.executable, "-m", "tests.boosting.killed_worker"]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=300, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=root, timeout=300, check=False
+    )
     assert "both errors are as they should be" in done.stdout, done.stderr[-2_000:]

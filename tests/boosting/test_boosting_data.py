@@ -1,9 +1,10 @@
-"""On real data: more strength means less unfairness, up to the largest; and what Adult was promised to reach."""
+"""On real data: more strength means less unfairness, up to the largest; and what Adult was
+promised to reach.
+"""
 
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -18,11 +19,17 @@ from experiments import boosting, runs
 from experiments.page import tradeoff_chart
 from experiments.results import read_csv
 from experiments.settings import CORRECTED, PUBLISHED, Effort
-from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, datasets, unfairness
+from metrifair import (
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    datasets,
+    unfairness,
+)
 from metrifair.errors import MissingExtra
+from tests.raw_data import FOLDER, require_raw_data
 
-_NAMED = os.environ.get("METRIFAIR_DATA")
-_FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "adult": ("adult", {}),
     "compas": ("compas", {}),
@@ -40,7 +47,9 @@ KINDS = {
 
 
 class Figures(NamedTuple):
-    """Of one model: in training the energy distance, on test data the score and the Kolmogorov distance."""
+    """Of one model: in training the energy distance, on test data the score and the Kolmogorov
+    distance.
+    """
 
     trained: float
     score: float
@@ -49,26 +58,31 @@ class Figures(NamedTuple):
 
 @cache
 def data_of(title: str) -> Any:
-    if not _FOLDER.is_dir():
-        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({_FOLDER} does not exist)")
+    folder = require_raw_data()
     try:
-        return datasets.load(SETS[title][0], data_home=_FOLDER, **SETS[title][1])
+        return datasets.load(SETS[title][0], data_home=folder, **SETS[title][1])
     except MissingExtra as missing:
         pytest.skip(str(missing))
 
 
-def figures(title: str, booster: str, strength: float, *, most: int | None = None, **settings: Any) -> Figures:
+def figures(
+    title: str, booster: str, strength: float, *, most: int | None = None, **settings: Any
+) -> Figures:
     data = data_of(title)
     X, y, a = (np.asarray(part) for part in (data.X, data.y, data.group_codes))
     train, test = data.split(0)
     train = train[:most]
     regression = data.task == "regression"
     kind, own = KINDS[booster, regression]
-    model = kind(strength, **{**own, **settings}).fit(X[train], y[train], sensitive_features=a[train])
+    model = kind(strength, **{**own, **settings}).fit(
+        X[train], y[train], sensitive_features=a[train]
+    )
     spread = y[train].std() if regression else 1.0
 
     def gap(rows: Any, metric: str) -> float:
-        score = model.predict(X[rows]) / spread if regression else model.predict_proba(X[rows])[:, 1]
+        score = (
+            model.predict(X[rows]) / spread if regression else model.predict_proba(X[rows])[:, 1]
+        )
         return unfairness(None, score, sensitive_features=a[rows], metric=metric)
 
     return Figures(gap(train, "energy"), model.score(X[test], y[test]), gap(test, "kolmogorov"))
@@ -78,7 +92,10 @@ def figures(title: str, booster: str, strength: float, *, most: int | None = Non
 @pytest.mark.parametrize("booster", ["lgbm", "xgb"])
 @pytest.mark.parametrize("title", ["compas", "communities regression"])
 def test_more_strength_means_less_unfairness(title: str, booster: str) -> None:
-    found = [figures(title, booster, s, most=2_000, n_estimators=40).trained for s in (0.0, 0.3, 3.0, 30.0)]
+    found = [
+        figures(title, booster, s, most=2_000, n_estimators=40).trained
+        for s in (0.0, 0.3, 3.0, 30.0)
+    ]
     assert all(b < 0.7 * a for a, b in pairwise(found))
 
 
@@ -89,8 +106,12 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0)
 @pytest.mark.parametrize("booster", ["lgbm", "xgb"])
 @pytest.mark.parametrize("learning_rate", [0.05, 0.1])
 @pytest.mark.parametrize("title", SETS)
-def test_unfairness_falls_along_all_strengths(title: str, booster: str, learning_rate: float) -> None:
-    """Within what two samples of one distribution differ by: three times its standard deviation on test rows."""
+def test_unfairness_falls_along_all_strengths(
+    title: str, booster: str, learning_rate: float
+) -> None:
+    """Within what two samples of one distribution differ by: three times its standard deviation
+    on test rows.
+    """
     pace = {
         "learning_rate": learning_rate,
         "n_estimators": round(10 / learning_rate),
@@ -116,19 +137,28 @@ def test_adult_reaches_what_was_promised(booster: str) -> None:
 
 
 def test_the_committed_points_meet_the_targets_that_the_docs_name() -> None:
-    """Every point of the table of targets in the boosting notes is one of boosting.csv, and no point is left out."""
+    """Every point of the table of targets in the boosting notes is one of boosting.csv, and no
+    point is left out.
+    """
     docs = Path(__file__).resolve().parents[2] / "docs"
     with (docs / "results" / "boosting" / "boosting.csv").open() as file:
         adult = [row for row in csv.DictReader(file) if row["data"] == "adult"]
     text = (docs / "results" / "boosting-notes.md").read_text()
-    methods = [library + pace for pace in ("", ", slower", ", longer") for library in ("LightGBM", "XGBoost")]
+    methods = [
+        library + pace
+        for pace in ("", ", slower", ", longer")
+        for library in ("LightGBM", "XGBoost")
+    ]
     for method in [*methods, *(f"{method}, blind" for method in methods)]:
         cells = []
         for accuracy, gap in ((0.855, 0.04), (0.845, 0.025)):
             meeting = [
-                f"{float(row['accuracy']):.4f} / {float(row['kolmogorov']):.4f} ({float(row['strength']):,g})"
+                f"{float(row['accuracy']):.4f} / {float(row['kolmogorov']):.4f} "
+                f"({float(row['strength']):,g})"
                 for row in adult
-                if row["method"] == method and float(row["accuracy"]) >= accuracy and float(row["kolmogorov"]) <= gap
+                if row["method"] == method
+                and float(row["accuracy"]) >= accuracy
+                and float(row["kolmogorov"]) <= gap
             ]
             cells.append(", ".join(meeting) or "none")
         assert f"| {method} | {cells[0]} | {cells[1]} |" in text
@@ -140,7 +170,9 @@ SWEEPS = 2 * 2 * 4  # data sets, seeds, methods
 
 def points_of(folder: Path) -> list[Any]:
     """The points without their times, and without what is not measured here."""
-    none = dict.fromkeys(("seconds", "parity_gap", "label_gap", "unconverged", "dependence", "worst_cut"), 0.0)
+    none = dict.fromkeys(
+        ("seconds", "parity_gap", "label_gap", "unconverged", "dependence", "worst_cut"), 0.0
+    )
     rows = read_csv([folder / "boosting.csv"])
     return [replace(row, training=np.nan_to_num(row.training), **none) for row in rows]
 
@@ -152,7 +184,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("vl_convert", reason="figures need the extra report")
     folder = tmp_path_factory.mktemp("boosting")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("METRIFAIR_DATA", str(_FOLDER))
+        patch.setenv("METRIFAIR_DATA", str(FOLDER))
         boosting.run(CORRECTED, SKETCH, folder)
     return folder
 
@@ -161,13 +193,22 @@ def test_the_experiment_writes_points_tables_and_figure(whole: Path) -> None:
     rows = read_csv([whole / "boosting.csv"])
     assert Counter((row.data, row.method, row.seed) for row in rows) == {
         (data, method, seed): 3  # strengths
-        for data, own in (("compas", "LightGBM, blind, own groups"), ("student-math", "LightGBM, own groups"))
+        for data, own in (
+            ("compas", "LightGBM, blind, own groups"),
+            ("student-math", "LightGBM, own groups"),
+        )
         for method in ("network", "LightGBM", "XGBoost", own)
         for seed in (0, 1)
     }
     assert all(row.seconds > 0 for row in rows)
     text = (whole / "boosting.md").read_text()
-    for line in ("both protocols mean the same", "Seeds: 2.", "A sketch", "| compas | LightGBM |", "(boosting-1.svg)"):
+    for line in (
+        "both protocols mean the same",
+        "Seeds: 2.",
+        "A sketch",
+        "| compas | LightGBM |",
+        "(boosting-1.svg)",
+    ):
         assert line in text
     assert "<svg" in (whole / "boosting-1.svg").read_text()
     assert len(boosting.means_table(rows)) == 1 + 2 * 4
@@ -186,7 +227,7 @@ def test_interrupted_work_is_done_once_and_serves_both_protocols(
         done.append(name)
         return timed(name, work)
 
-    monkeypatch.setenv("METRIFAIR_DATA", str(_FOLDER))
+    monkeypatch.setenv("METRIFAIR_DATA", str(FOLDER))
     monkeypatch.setattr(runs, "_timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         boosting.run(CORRECTED, SKETCH, tmp_path)

@@ -1,4 +1,6 @@
-"""Numbers that boosters cut into levels: a weight is a repetition, and a level has the mean of its rows."""
+"""Numbers that boosters cut into levels: a weight is a repetition, and a level has the mean of
+its rows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ def cut(values: np.ndarray, weight: np.ndarray | None = None) -> LeveledDependen
     rows = len(values)
     weights = None if weight is None else torch.as_tensor(weight).double()
     side = Sides(
-        torch.arange(rows), (rows,), (), weights, torch.ones(1).double(), dependence=Dependence((0,), scale=1.0)
+        torch.arange(rows),
+        (rows,),
+        (),
+        weights,
+        torch.ones(1).double(),
+        dependence=Dependence((0,), scale=1.0),
     )
     with pytest.warns(MetrifairWarning, match="is cut into 256 levels"):
         return leveled_dependence(side, torch.as_tensor(values)[:, None], "rows")
@@ -47,6 +54,9 @@ def test_levels_have_about_equal_weight_and_the_mean_of_their_rows(weighted: boo
     heaviest = np.bincount(np.unique(values, return_inverse=True)[1], weight).max()
     assert held.max() <= weight.sum() / LEVELS + heaviest
     means = np.array(
-        [np.average(values[own], weights=weight[own]) for own in (found.level == k for k in range(len(held)))]
+        [
+            np.average(values[own], weights=weight[own])
+            for own in (found.level == k for k in range(len(held)))
+        ]
     )
     np.testing.assert_allclose(found.distance, np.abs(means[:, None] - means))

@@ -41,8 +41,18 @@ def test_many_values_are_cut_and_that_is_said() -> None:
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(5000, 1, generator=generator).double()
     scores = torch.sigmoid(a[:, 0] + torch.randn(5000, generator=generator))
-    side = Sides(torch.arange(5000), (5000,), (), None, torch.ones(1).double(), dependence=Dependence((0,), scale=1.0))
-    with pytest.warns(MetrifairWarning, match="group is cut into 256 levels of about equal size: there are 5,000 rows"):
+    side = Sides(
+        torch.arange(5000),
+        (5000,),
+        (),
+        None,
+        torch.ones(1).double(),
+        dependence=Dependence((0,), scale=1.0),
+    )
+    with pytest.warns(
+        MetrifairWarning,
+        match="group is cut into 256 levels of about equal size: there are 5,000 rows",
+    ):
         found = objective.leveled_dependence(side, a, "rows")
     exact = float(dependence_value(scores, side, values=a, estimate="rows"))
     assert found.at(scores.numpy())[0] == pytest.approx(exact, rel=1e-3)
@@ -55,12 +65,16 @@ def test_boosting_lowers_the_dependence(many: int, monkeypatch) -> None:
     found = []
     for strength in (0, 5):
         model = FairLGBMClassifier(strength, n_estimators=30, verbose=-1, n_jobs=1, continuous=True)
-        score = model.fit(X, (target > 0).astype(int), sensitive_features=age).predict_proba(X)[:, 1]
+        score = model.fit(X, (target > 0).astype(int), sensitive_features=age).predict_proba(X)[
+            :, 1
+        ]
         found.append(energy_dependence(score, age))
     assert found[1] < found[0] / 5
 
 
 def test_boosting_a_regression_on_a_number() -> None:
     X, age, target = ages(400)
-    model = FairXGBRegressor(5, n_estimators=30, n_jobs=1, continuous=True).fit(X, target, sensitive_features=age)
+    model = FairXGBRegressor(5, n_estimators=30, n_jobs=1, continuous=True).fit(
+        X, target, sensitive_features=age
+    )
     assert energy_dependence(model.predict(X), age) < energy_dependence(target, age) / 5

@@ -26,7 +26,8 @@ LABELS = RNG.integers(2, size=N)
 NUMBERS = RNG.normal(size=N) + 0.5 * SEX
 WEIGHTS = RNG.random(N) + 0.5
 STRATA = RNG.integers(2, size=N)
-# 128 predictions at equal distances lie on the grid's places, whose number less 1 they divide: nothing is moved.
+# 128 predictions at equal distances lie on the grid's places, whose number less 1 they divide:
+# nothing is moved.
 PLACE = np.clip(RNG.integers(128, size=N) + 20 * SEX - 10, 0, 127)
 PLACE[:2] = 0, 127
 PREDICTIONS = np.linspace(0.05, 0.95, 128)
@@ -39,11 +40,17 @@ CASES: dict[str, tuple[Any, Inputs]] = {
     "equalized odds": (FairXGBClassifier(criterion="equalized_odds"), Inputs(LABELS, RACE)),
     "each against the rest": (FairXGBClassifier(contrast="rest"), Inputs(LABELS, RACE)),
     "weights": (FairXGBClassifier(), Inputs(LABELS, SEX, sample_weight=WEIGHTS)),
-    "rows without weight": (FairXGBClassifier(), Inputs(LABELS, SEX, sample_weight=(WEIGHTS > 0.7).astype(float))),
+    "rows without weight": (
+        FairXGBClassifier(),
+        Inputs(LABELS, SEX, sample_weight=(WEIGHTS > 0.7).astype(float)),
+    ),
     "strata": (FairXGBClassifier(), Inputs(LABELS, SEX, STRATA)),
     "unknown groups": (FairXGBClassifier(), Inputs(LABELS, np.where(STRATA, SEX, np.nan))),
     "kernel": (FairXGBClassifier(metric="mmd", estimate="batch"), Inputs(LABELS, SEX)),
-    "cramer": (FairXGBClassifier(metric="cramer", estimate="batch"), Inputs(LABELS, SEX, sample_weight=WEIGHTS)),
+    "cramer": (
+        FairXGBClassifier(metric="cramer", estimate="batch"),
+        Inputs(LABELS, SEX, sample_weight=WEIGHTS),
+    ),
     "outputs": (FairXGBClassifier(penalize="output"), Inputs(LABELS, SEX)),
     "losses": (FairXGBClassifier(criterion="risk_parity"), Inputs(LABELS, SEX)),
     "numbers": (FairXGBRegressor(), Inputs(NUMBERS, SEX)),
@@ -63,7 +70,9 @@ class Meeting:
             def together(own: Any) -> Any:
                 self.given[rank] = own
                 self.barrier.wait()
-                found = reduce(np.stack([self.given[place] for place in sorted(self.given)]), axis=0)
+                found = reduce(
+                    np.stack([self.given[place] for place in sorted(self.given)]), axis=0
+                )
                 self.barrier.wait()
                 return found
 
@@ -80,10 +89,14 @@ def problem_of(name: str) -> BoostingProblem:
 def summed(problem: BoostingProblem, rows: Any, together: Together) -> SummedRisk:
     own = problem.training
     local = LocalRows(own.targets[rows], own.cell[rows], own.weight[rows], own.weight[rows])
-    return SummedRisk(problem.objective(), local, together, own.weight.sum(), problem.center, problem.spread)
+    return SummedRisk(
+        problem.objective(), local, together, own.weight.sum(), problem.center, problem.spread
+    )
 
 
-@pytest.mark.parametrize("cuts", [(450,), (1, 300), (300, 300, 880)], ids=["halves", "one row", "an empty part"])
+@pytest.mark.parametrize(
+    "cuts", [(450,), (1, 300), (300, 300, 880)], ids=["halves", "one row", "an empty part"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_the_slopes_of_any_split_are_those_of_one_process(name: str, cuts: tuple[int, ...]) -> None:
     problem, order = problem_of(name), np.random.default_rng(1).permutation(N)
@@ -93,13 +106,19 @@ def test_the_slopes_of_any_split_are_those_of_one_process(name: str, cuts: tuple
     with ThreadPoolExecutor(len(parts)) as pool:
         found = list(
             pool.map(
-                lambda place: summed(problem, parts[place], meeting.of(place)).at(OUTPUTS[parts[place]]),
+                lambda place: summed(problem, parts[place], meeting.of(place)).at(
+                    OUTPUTS[parts[place]]
+                ),
                 range(len(parts)),
             )
         )
     for own, rows in zip(found, parts, strict=True):
-        assert (own.risk, own.unfairness) == pytest.approx((whole.risk, whole.unfairness), abs=1e-12)
-        for one, all_rows in zip(own[2:], whole[2:], strict=True):
+        assert (own.risk, own.unfairness) == pytest.approx(
+            (whole.risk, whole.unfairness), abs=1e-12
+        )
+        assert own.own_slope is None
+        assert whole.own_slope is None
+        for one, all_rows in zip(own[2:5], whole[2:5], strict=True):
             np.testing.assert_allclose(one, all_rows[rows], rtol=0, atol=1e-12 * N)
     assert np.abs(whole.unfairness_slope).max() > 1e-3
 
@@ -127,9 +146,17 @@ def test_they_are_those_of_one_machine(name: str) -> None:
 def test_what_counts_do_not_tell_is_refused() -> None:
     task, comparisons = problem_of("parity").task, problem_of("parity").trainable.comparisons
     for metric, weighted in (("mmd", False), ("energy", True)):
-        with pytest.raises(DataError, match="estimate='population' on a cluster is for metric='energy' without"):
-            check_summable(Objective(task, comparisons, metric=metric, estimate="population"), weighted=weighted)
+        with pytest.raises(
+            DataError, match="estimate='population' on a cluster is for metric='energy' without"
+        ):
+            check_summable(
+                Objective(task, comparisons, metric=metric, estimate="population"),
+                weighted=weighted,
+            )
     with pytest.raises(DataError, match="metric must be one of the names on a cluster"):
         check_summable(Objective(task, comparisons, metric=lambda u, v: u - v), weighted=False)
-    with pytest.raises(DataError, match="how much scores depend on age is not counted on a cluster; cut numbers into"):
+    with pytest.raises(
+        DataError,
+        match="how much scores depend on age is not counted on a cluster; cut numbers into",
+    ):
         check_summable(Objective(task, (Dependence((0,), attribute="age"),)), weighted=False)

@@ -1,4 +1,7 @@
-"""A real browser, and pages in it that are watched. The builder of frontiers lives beside the tests of the report."""
+"""A real browser, and pages in it that are watched.
+
+The builder of frontiers lives beside the tests of the report.
+"""
 
 import re
 import sys
@@ -8,10 +11,10 @@ import pytest
 
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
+from tests.programs import require_chromium
 
 sys.path.append(str(Path(__file__).parent.parent / "report"))
 
-CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -28,17 +31,18 @@ WIDE = {"width": 1280, "height": 900}
 @pytest.fixture(scope="module")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra dev")
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no browser: {CHROMIUM} is not installed")
+    path = require_chromium()
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        started = driver.chromium.launch(executable_path=path, args=FLAGS)
         yield started
         started.close()
 
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Opens a view, or the text of a page; then no request may have left it, nothing been complained about."""
+    """Opens a view, or the text of a page; then no request may have left it, nothing been
+    complained about.
+    """
     pages, trouble = [], []
 
     def opener(shown, **options):
@@ -46,11 +50,16 @@ def opened(browser, tmp_path):
         path = write_html(tmp_path / f"report{len(pages)}.html", text)
         page = browser.new_page(**({"viewport": WIDE} | options))
         page.on(
-            "request", lambda request: request.url != path.as_uri() and trouble.append(f"request {request.url[:99]}")
+            "request",
+            lambda request: (
+                request.url != path.as_uri() and trouble.append(f"request {request.url[:99]}")
+            ),
         )
         page.on("console", lambda said: trouble.append(f"console {said.type}: {said.text}"))
         page.on("pageerror", lambda error: trouble.append(f"error {error}"))
-        page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss())
+        )
         page.set_default_timeout(5000)
         page.goto(path.as_uri())
         pages.append(page)
@@ -72,7 +81,9 @@ def contrast_of(*colors):
 
     def luminance(color):
         parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     low, high = sorted(map(luminance, colors))

@@ -1,4 +1,6 @@
-"""The page of an audit in a real browser: drawings, choosers, search, sort, keyboard, hostile names; no request."""
+"""The page of an audit in a real browser: drawings, choosers, search, sort, keyboard, hostile
+names; no request.
+"""
 
 import io
 import os
@@ -79,7 +81,9 @@ def test_all_sections_are_there(opened):
     assert page.locator(".remark").count() == 3
     assert page.locator("#audit-highlights .highlight").count() == 3
     assert (
-        page.locator("#scored-cumulative path.group").count() == page.locator("#scored-density path.group").count() == 2
+        page.locator("#scored-cumulative path.group").count()
+        == page.locator("#scored-density path.group").count()
+        == 2
     )
     assert page.locator("#scored-cumulative .gap-label").text_content() == "0.373"
     assert page.locator("#witness path").count() == 3
@@ -93,10 +97,15 @@ def test_all_sections_are_there(opened):
 def test_the_gap_stands_where_the_witness_drops(opened):
     record = demo_record()
     page = opened(audit_html(record))
-    worst = max((found for found in record.findings if found.metric == "kolmogorov"), key=lambda found: found.value)
+    worst = max(
+        (found for found in record.findings if found.metric == "kolmogorov"),
+        key=lambda found: found.value,
+    )
     path = page.locator("#scored-cumulative .gap").get_attribute("d")
     middle = float(re.search(r"M([\d.]+) [\d.]+V", path).group(1))
-    assert on_axis(page, "#scored-cumulative", middle) == pytest.approx(witness_step(worst.witness), abs=1e-3)
+    assert on_axis(page, "#scored-cumulative", middle) == pytest.approx(
+        witness_step(worst.witness), abs=1e-3
+    )
 
 
 def test_bars_and_ratio_stand_where_their_numbers_say(opened):
@@ -104,23 +113,36 @@ def test_bars_and_ratio_stand_where_their_numbers_say(opened):
     page = opened(audit_html(record))
     share = lambda text: float(text.rstrip("%")) / 100  # noqa: E731
     ratio = min(found.selection_ratio for found in record.decisions)
-    assert share(page.locator("#decided-ratio .measured").get_attribute("cx")) == pytest.approx(ratio, abs=6e-4)
+    assert share(page.locator("#decided-ratio .measured").get_attribute("cx")) == pytest.approx(
+        ratio, abs=6e-4
+    )
     assert share(page.locator("#decided-ratio .fifths").get_attribute("x1")) == 0.8
-    worst = max((found for found in record.findings if found.metric == "kolmogorov"), key=lambda found: found.value)
+    worst = max(
+        (found for found in record.findings if found.metric == "kolmogorov"),
+        key=lambda found: found.value,
+    )
     dot, bound, jointly = (
         share(page.locator(f"#certain li {mark}").first.get_attribute(at))
         for mark, at in ((".measured", "cx"), (".bound:not(.jointly)", "x1"), (".jointly", "x1"))
     )
     assert bound / dot == pytest.approx(worst.certified / worst.value, rel=0.01)
     assert jointly / dot == pytest.approx(worst.certified_jointly / worst.value, rel=0.01)
-    assert "(beyond the axis)" in page.locator("#certain-key").inner_text()
+    assert "at most, with 95% confidence" in page.locator("#certain-key").inner_text()
 
 
 @pytest.mark.parametrize(
     ("chooser", "option", "changed"),
     [
-        ("attribute", "age", {"sentence", "gap", "shares", "densities", "said", "bars", "witness", "averages"}),
-        ("place", "everyone (statistical parity)", {"sentence", "gap", "shares", "densities", "said", "witness"}),
+        (
+            "attribute",
+            "age",
+            {"sentence", "gap", "shares", "densities", "said", "bars", "witness", "averages"},
+        ),
+        (
+            "place",
+            "everyone (statistical parity)",
+            {"sentence", "gap", "shares", "densities", "said", "witness"},
+        ),
         ("metric", "Wasserstein distance", {"sentence", "said", "bars", "witness", "averages"}),
     ],
 )
@@ -138,12 +160,17 @@ def test_choosers_keep_what_was_not_changed(opened):
     page.locator("#choose-metric").select_option(label="Energy distance")
     page.locator("#choose-attribute").select_option(label="age")
     assert page.locator("#choose-metric option:checked").inner_text() == "Energy distance"
-    assert page.locator("#choose-place option:checked").inner_text() == "label=1 (equal opportunity)"
+    assert (
+        page.locator("#choose-place option:checked").inner_text() == "label=1 (equal opportunity)"
+    )
     assert page.locator("#choose-pair option").count() == 3
     assert (
         page.locator("#choose-pair option:checked").inner_text() == "under 30 vs over 60"
     )  # groups of its own: the worst
-    assert page.locator("#decided-title").inner_text() == "Decisions: at threshold 0.5, by age, everyone"
+    assert (
+        page.locator("#decided-title").inner_text()
+        == "Decisions: at threshold 0.5, by age, everyone"
+    )
     assert "no curve for this finding" in page.locator("#witness-hint").inner_text()
     assert not page.locator("#witness").is_visible()
 
@@ -156,13 +183,22 @@ def test_highlights_lead_to_what_they_are_about(opened):
     assert page.locator("#decided-title").inner_text().endswith("sex, everyone")
     assert page.evaluate("document.activeElement.id") == "decided"
     page.locator(".highlight").first.click()
-    assert page.locator("#showing").inner_text().startswith("“women” and “men” by sex, among label=1")
+    assert (
+        page.locator("#showing").inner_text().startswith("“women” and “men” by sex, among label=1")
+    )
     assert page.evaluate("document.activeElement.id") == "choosers"
 
 
 def test_choosers_of_one_option_are_not_shown(opened):
-    page = opened(audit_html(demo_record({"sex": ("women", "men")}, sets=[("statistical_parity", "everyone", 0.0)])))
-    assert [page.locator(f"#{key}-choice").is_visible() for key in ("attribute", "place", "pair", "metric")] == [
+    page = opened(
+        audit_html(
+            demo_record({"sex": ("women", "men")}, sets=[("statistical_parity", "everyone", 0.0)])
+        )
+    )
+    assert [
+        page.locator(f"#{key}-choice").is_visible()
+        for key in ("attribute", "place", "pair", "metric")
+    ] == [
         False,
         False,
         False,
@@ -193,7 +229,9 @@ def test_the_keyboard_reaches_choosers_bars_and_rows(opened):
 
 
 def test_of_many_pairs_a_few_bars_stand_and_the_rest_on_request(opened):
-    page = opened(audit_html(demo_record({"region": tuple(f"region {number}" for number in range(12))})))
+    page = opened(
+        audit_html(demo_record({"region": tuple(f"region {number}" for number in range(12))}))
+    )
     assert page.locator("#certain li").count() == 8
     page.locator("#certain-more").click()
     assert page.locator("#certain li").count() == 66
@@ -255,8 +293,16 @@ def test_a_row_opens_to_what_it_means(opened):
     page = opened(audit_html(record))
     page.locator("#findings .opener").first.click()
     said = page.locator("#findings tr.details").inner_text()
-    worst = max((found for found in record.findings if found.metric == "kolmogorov"), key=lambda found: found.value)
-    for part in (*describe(worst), "Joint certified bound", number_text(worst.paper_bound), "720"):
+    worst = max(
+        (found for found in record.findings if found.metric == "kolmogorov"),
+        key=lambda found: found.value,
+    )
+    for part in (
+        *describe(worst),
+        "Joint certified bound",
+        number_text(worst.certified_jointly),
+        "720",
+    ):
         assert part in said
     assert "Proven bracket" not in said
     shoot(page, "open-row")
@@ -284,7 +330,10 @@ def test_five_thousand_findings_come_by_pages(opened):
     assert page.locator("#page").inner_text() == "Page 1 of 200"
     assert texts(page, 5) != first
     page.locator("#findings .opener").first.click()
-    assert "keeps the sentences of the largest findings only" in page.locator("#findings tr.details").inner_text()
+    assert (
+        "keeps the sentences of the largest findings only"
+        in page.locator("#findings tr.details").inner_text()
+    )
     page.locator("#findings .link").first.click()
     assert re.match(
         r"This file holds no curve for this finding, but those of the \d+ largest",
@@ -297,12 +346,16 @@ def test_five_thousand_findings_come_by_pages(opened):
 
 def test_what_does_not_fit_is_told(opened):
     page = opened(audit_html(demo_record(findings=list(many_findings(9_000)))))
-    said = re.search(r"The file lists the first ([\d,]+) of 9,000", page.locator("#findings-hint").inner_text())
+    said = re.search(
+        r"The file lists the first ([\d,]+) of 9,000", page.locator("#findings-hint").inner_text()
+    )
     assert 3000 < int(said.group(1).replace(",", "")) < 9_000
 
 
 def test_the_page_without_its_script_shows_summary_and_table(browser, opened, tmp_path):
-    record = demo_record(findings=[*demo_record().findings, *(bare_finding(number) for number in range(40))])
+    record = demo_record(
+        findings=[*demo_record().findings, *(bare_finding(number) for number in range(40))]
+    )
     text = audit_html(record)
     page = browser.new_page(java_script_enabled=False)
     page.goto(write_html(tmp_path / "static.html", text).as_uri())
@@ -345,7 +398,9 @@ def test_negative_numbers_have_one_minus_sign_everywhere(opened):
     group = np.arange(240) % 3 // 2
     scores = np.random.default_rng(0).normal(group - 5)
     options = AuditOptions(resamples=20, permutations=0)
-    record = audit(None, scores, sensitive_features=group, threshold=-4, random_state=0, options=options).record
+    record = audit(
+        None, scores, sensitive_features=group, threshold=-4, random_state=0, options=options
+    ).record
     page = opened(audit_html(record))
     for plot in ("#scored-density", "#witness"):
         page.locator(f"{plot} svg").hover()
@@ -369,7 +424,9 @@ def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, tmp_path):
 
 
 RECORDS = {
-    "one-finding": demo_record(findings=[bare_finding(0)], decisions=[], distributions=[], notes=[]),
+    "one-finding": demo_record(
+        findings=[bare_finding(0)], decisions=[], distributions=[], notes=[]
+    ),
     "nothing": demo_record(findings=[], decisions=[], distributions=[], notes=[]),
     "only-decisions": demo_record(findings=[], distributions=[]),
     "regression": demo_record(scale=250_000.0),
@@ -383,7 +440,10 @@ def test_unusual_audits_open_too(opened, name):
     page = opened(audit_html(RECORDS[name]))
     said = page.locator("body").inner_text()
     assert not re.search(r"\b(NaN|undefined|null|Infinity)\b", said)
-    assert page.locator("[d*='NaN'], [cx*='NaN'], [x*='NaN'], [x1*='NaN'], [width*='NaN']").count() == 0
+    assert (
+        page.locator("[d*='NaN'], [cx*='NaN'], [x*='NaN'], [x1*='NaN'], [width*='NaN']").count()
+        == 0
+    )
     assert page.locator("#choosers").is_visible() == bool(RECORDS[name].findings)
     assert page.locator("#decided").is_visible() == bool(RECORDS[name].decisions)
     assert page.locator("#scored").is_visible() == bool(RECORDS[name].distributions)
@@ -397,14 +457,20 @@ def test_real_audits_open(opened, name):
     record = audited(name).record
     page = opened(audit_html(record, title=f"Real: {name}"))
     assert page.locator("#audit-summary").inner_text() == audit_summary(record)[0]
-    assert page.locator("#findings-hint").inner_text().count(f"{len(record.findings)} findings") == 1
+    assert (
+        page.locator("#findings-hint").inner_text().count(f"{len(record.findings)} findings") == 1
+    )
     for number in range(page.locator("#choose-place option").count()):
         if page.locator("#choose-place").is_visible():
             page.locator("#choose-place").select_option(index=number)
         drawn = "not in this file" not in page.locator("#scored-gap").inner_text()
-        assert drawn == ("risk parity" not in page.locator("#choose-place option:checked").text_content())
+        assert drawn == (
+            "risk parity" not in page.locator("#choose-place option:checked").text_content()
+        )
         if drawn:
-            value = re.search(r"Kolmogorov distance ([\d.]+)\.$", page.locator("#showing").inner_text()).group(1)
+            value = re.search(
+                r"Kolmogorov distance ([\d.]+)\.$", page.locator("#showing").inner_text()
+            ).group(1)
             assert page.locator("#scored-cumulative .gap-label").text_content() == value
     shoot(page, f"real-{name}")
 
@@ -413,7 +479,11 @@ def test_a_frontier_below_works_on_its_own(opened):
     page = opened(audit_html(demo_record(), frontier=demo_view()))
     before = shown(page)
     page.locator("#slider").fill("0")
-    assert page.locator("#strength").inner_text() == page.locator("#table tr[aria-current] th").inner_text() == "0"
+    assert (
+        page.locator("#strength").inner_text()
+        == page.locator("#table tr[aria-current] th").inner_text()
+        == "0"
+    )
     assert shown(page) == before
     page.locator("#choose-attribute").select_option(label="age")
     assert page.locator("#strength").inner_text() == "0"
@@ -426,8 +496,10 @@ def test_text_stands_out_from_its_background(opened, contrast, scheme):
     page = opened(audit_html(demo_record()), color_scheme=scheme)
     page.locator("#findings .opener").first.click()
     colors = page.evaluate(
-        "() => ['h1', '.lead', '.facts dt', '.remark h2', '.hint', '#showing', '.numbers', '.said', 'td', 'td small',"
-        " '.details p + p', '.opener', '.link', 'label', 'select', '.where', '#words dd'].map(s => {"
+        "() => ['h1', '.lead', '.facts dt', '.remark h2', '.hint', '#showing', '.numbers', "
+        "'.said', 'td', 'td small',"
+        " '.details p + p', '.opener', '.link', 'label', 'select', '.where', '#words dd'].map(s => "
+        "{"
         "  let e = document.querySelector(s); const color = getComputedStyle(e).color;"
         "  while (getComputedStyle(e).backgroundColor === 'rgba(0, 0, 0, 0)') e = e.parentElement;"
         "  return [s, color, getComputedStyle(e).backgroundColor]; })"
@@ -460,7 +532,8 @@ def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
 def test_every_control_has_a_name(opened):
     page = opened(audit_html(demo_record(), frontier=demo_view()))
     nameless = page.evaluate(
-        "() => [...document.querySelectorAll('button, input, select, [role=button], [role=region]')].filter(e => !("
+        "() => [...document.querySelectorAll('button, input, select, [role=button], "
+        "[role=region]')].filter(e => !("
         "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.labels?.length ||"
         " (e.tagName !== 'SELECT' && e.textContent.trim()) || e.hidden)).map(e => e.id)"
     )
@@ -476,14 +549,19 @@ def test_the_plots_follow_the_width_of_the_window(opened):
 
 
 def test_print_shows_what_is_chosen_on_white_paper(opened):
-    page = opened(audit_html(demo_record()), color_scheme="dark", viewport={"width": 740, "height": 1000})
+    page = opened(
+        audit_html(demo_record()), color_scheme="dark", viewport={"width": 740, "height": 1000}
+    )
     page.locator("#choose-attribute").select_option(label="age")
     page.emulate_media(media="print")
     for control in (".choices", "#search", "#decided-choice"):
         assert not page.locator(control).is_visible()
     assert "by age" in page.locator("#showing").inner_text()
     assert page.locator("h1").evaluate("e => getComputedStyle(e).color") == "rgb(27, 27, 31)"
-    assert page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
     right = "e => e.getBoundingClientRect().right"
     for table in ("#findings", "#rates"):
         card = page.locator(f".card:has({table})").evaluate(right)
@@ -493,7 +571,9 @@ def test_print_shows_what_is_chosen_on_white_paper(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_bands_stand_along_a_number(opened, contrast, scheme):
-    """Quantiles, selection rates and the worst cut lie where their numbers say; on a phone and in print too."""
+    """Quantiles, selection rates and the worst cut lie where their numbers say; on a phone and
+    in print too.
+    """
     generator = np.random.default_rng(0)
     age = generator.integers(18, 90, 800).astype(float)
     score = np.clip(generator.normal(0.5, 0.15, 800) - 0.2 * (age > 60), 0, 1).round(3)
@@ -542,7 +622,9 @@ def test_an_audit_of_groups_has_nothing_along_a_number(opened):
 
 @pytest.mark.parametrize("scripted", [True, False])
 def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened, scripted):
-    """On paper there is no pager, with and without the script; every page names the title and the file's hash."""
+    """On paper there is no pager, with and without the script; every page names the title and
+    the file's hash.
+    """
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
     few = [replace(bare_finding(number), sizes=(5, 900), enough=False) for number in range(40)]
     record = demo_record(
@@ -559,13 +641,17 @@ def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened, sc
         ),
     )
     page = opened(audit_html(record, title="Hiring, autumn"), java_script_enabled=scripted)
-    pages = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    pages = [
+        sheet.extract_text()
+        for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    ]
     text = " ".join(" ".join(pages).replace("\ufb01", "fi").split())
     for one in record.findings:
         assert f"{one.groups[0]} vs {one.groups[1]}" in text
     values = Counter(number_text(one.value) for one in record.findings)
     assert all(text.count(value) >= times for value, times in values.items())
-    in_a_row = re.compile(r"(?<!statistically )significant(?! gap)")  # sentences have nouns or "statistically"
+    # sentences have nouns or "statistically"
+    in_a_row = re.compile(r"(?<!statistically )significant(?! gap)")
     assert len(in_a_row.findall(text)) == 90
     assert text.count("Bonferroni") == 1  # in the glossary
     assert text.count("too few rows") == 40
@@ -593,9 +679,14 @@ def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened, sc
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme):
-    """They need no script, stay inside the page, can be scrolled by keyboard, and no line covers another."""
+    """They need no script, stay inside the page, can be scrolled by keyboard, and no line
+    covers another.
+    """
     generator = np.random.default_rng(0)
-    people = {"sex": generator.choice(["women", "men"], 900), "race": generator.choice(list("abcd"), 900)}
+    people = {
+        "sex": generator.choice(["women", "men"], 900),
+        "race": generator.choice(list("abcd"), 900),
+    }
     found = (
         audit(
             None,
@@ -607,13 +698,18 @@ def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme)
         .rates("ll144")
         .audit
     )
-    page = opened(audit_html(found.record), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = opened(
+        audit_html(found.record), viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
     section = page.locator("#ratios")
     assert section.locator("table").count() == 3
     assert section.locator("tbody tr").count() == 2 + 4 + 8
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for region in section.locator(".scroll").all():
-        box, following = region.bounding_box(), region.locator("xpath=following-sibling::*[1]").bounding_box()
+        box, following = (
+            region.bounding_box(),
+            region.locator("xpath=following-sibling::*[1]").bounding_box(),
+        )
         assert following["y"] >= box["y"] + box["height"]
     page.emulate_media(media="print")
     assert section.is_visible()

@@ -1,4 +1,6 @@
-"""Pages of comparisons and series, and the section By group, in a real browser: light, dark, telephone, print."""
+"""Pages of comparisons and series, and the section By group, in a real browser: light, dark,
+telephone, print.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def found() -> AuditDifference:
     group = np.repeat(["f", "m", HOSTILE], [300, 260, 120])
     latent = generator.normal(size=len(group))
     scores = {
-        name: 1 / (1 + np.exp(-latent - shift * (group == "m") + 0.3 * generator.normal(size=len(group))))
+        name: 1
+        / (1 + np.exp(-latent - shift * (group == "m") + 0.3 * generator.normal(size=len(group))))
         for name, shift in (("old", 1.2), (HOSTILE, 0.2))
     }
     label = (generator.random(len(group)) < scores["old"]).astype(int)
@@ -65,9 +68,14 @@ def shown(opened: Any, text: str, name: str) -> Any:
 def printed(page: Any, origin: Provenance) -> str:
     """The text of all pages on paper, each of which names the title; with where it comes from."""
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
-    pages = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    pages = [
+        sheet.extract_text()
+        for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    ]
     title = page.locator("h1").inner_text()
-    assert all(title in sheet and f"{at} / {len(pages)}" in sheet for at, sheet in enumerate(pages, 1))
+    assert all(
+        title in sheet and f"{at} / {len(pages)}" in sheet for at, sheet in enumerate(pages, 1)
+    )
     text = " ".join(" ".join(pages).replace("\ufb01", "fi").split())
     for said in (origin.call or "", origin.time, *origin.versions.values()):
         assert "".join(said.split()) in text.replace(" ", ""), said
@@ -89,13 +97,17 @@ def test_a_comparison_lists_every_difference_and_draws_both(
     bar = page.locator(".change-bar .measured.better").first
     assert "rgb(0, 105, 77)" in bar.evaluate("one => getComputedStyle(one).fill")
     text, seen = printed(page, found.record.origin), Counter[str]()
-    seen.update(number_text(value) for one in found.differences for value in (one.before, one.after))
+    seen.update(
+        number_text(value) for one in found.differences for value in (one.before, one.after)
+    )
     assert all(text.count(value) >= times for value, times in seen.items())
     unchanged = sum(one.verdict == "not_distinguishable" for one in found.differences)
     assert text.count("not distinguishable") >= unchanged
 
 
-def test_figures_by_group_are_listed_with_their_curves(opened: Any, found: AuditDifference, tmp_path: Path) -> None:
+def test_figures_by_group_are_listed_with_their_curves(
+    opened: Any, found: AuditDifference, tmp_path: Path
+) -> None:
     one = found.audits["old"]
     one.to_html(tmp_path / "page.html")
     page = shown(opened, (tmp_path / "page.html").read_text(), "by-group")
@@ -115,14 +127,19 @@ def test_a_series_has_a_chart_for_each_distance(opened: Any, tmp_path: Path) -> 
     for day in range(9):
         shift = 0.3 if day < 6 else 1.8
         scores = 1 / (1 + np.exp(-generator.normal(size=300) - shift * (group == "m")))
-        states[f"day {day}"] = AuditState().add(None, np.round(scores, 2), sensitive_features={"sex": group})
+        states[f"day {day}"] = AuditState().add(
+            None, np.round(scores, 2), sensitive_features={"sex": group}
+        )
     series = monitor(states, random_state=0, options=AuditOptions(resamples=60))
     series.to_html(tmp_path / "page.html")
     page = shown(opened, (tmp_path / "page.html").read_text(), "series")
     assert page.locator(".charts .plot").count() == 3
     assert page.locator("table.differences tbody tr").count() == len(series.record.series)
     assert page.locator(".change.worse").count() == len(series.alarms)
-    text, seen = printed(page, series.record.origin), Counter(number_text(one.value) for one in series.record.series)
+    text, seen = (
+        printed(page, series.record.origin),
+        Counter(number_text(one.value) for one in series.record.series),
+    )
     assert all(text.count(value) >= times for value, times in seen.items())
 
 
@@ -131,7 +148,11 @@ def test_a_printed_table_of_credit_holds_all_its_figures(opened: Any) -> None:
     scores = generator.random(780) ** np.where(group == "f", 1.5, 1.0)
     found = (
         audit(
-            None, scores, sensitive_features=group, random_state=0, options=AuditOptions(resamples=60, permutations=0)
+            None,
+            scores,
+            sensitive_features=group,
+            random_state=0,
+            options=AuditOptions(resamples=60, permutations=0),
         )
         .rates("credit", reference="m")
         .audit
@@ -148,12 +169,15 @@ def test_a_printed_table_of_credit_holds_all_its_figures(opened: Any) -> None:
     assert NO_VERDICT.split(".")[0] in text
 
 
-def test_a_notebook_and_what_it_shows_do_not_reach_each_other(opened: Any, found: AuditDifference) -> None:
+def test_a_notebook_and_what_it_shows_do_not_reach_each_other(
+    opened: Any, found: AuditDifference
+) -> None:
     shown = found.audits["old"]._repr_html_() + found._repr_html_()
     style = "<style>h1 { font-size: 7px } p { color: rgb(1, 2, 3) }</style>"
     page = opened(f"<!doctype html>{style}<h1 id=title>Notebook</h1><p id=host>text</p>{shown}")
     assert page.locator("#title").evaluate("one => getComputedStyle(one).fontSize") == "7px"
-    assert page.locator("#host").evaluate("one => getComputedStyle(one).marginTop") == "16px"  # pages set none
+    # pages set none
+    assert page.locator("#host").evaluate("one => getComputedStyle(one).marginTop") == "16px"
     first, second = (page.frame_locator("iframe").nth(at) for at in range(2))
     assert first.locator("h1").inner_text() == "Fairness audit"
     first.locator("#scored-cumulative path.group").first.wait_for()  # its script has drawn

@@ -1,4 +1,6 @@
-"""The page in a real browser: slider, table, hover, keyboard, hostile names; no request, no error."""
+"""The page in a real browser: slider, table, hover, keyboard, hostile names; no request, no
+error.
+"""
 
 import os
 import re
@@ -11,7 +13,8 @@ from frontiers import HOSTILE, curves_of, demo_view, point_of
 from metrifair.figures.utility import NO_BETTER, UTILITIES
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.goal import Goal
+from metrifair.tradeoff.points import Change, Point
 from metrifair.wording.frontier_view import MARKS, FrontierView
 
 PHONE = {"width": 390, "height": 844}
@@ -58,15 +61,22 @@ def test_the_page_opens_on_the_chosen_model(opened):
 
 @pytest.mark.parametrize(("width", "fits"), [(1280, True), (390, False)])
 def test_notes_of_strengths_are_read_without_scrolling_sideways(opened, width, fits):
-    """At 1,280 px the whole table fits; on a phone only the table scrolls. Each note stands once, above the table."""
+    """At 1,280 px the whole table fits; on a phone only the table scrolls.
+
+    Each note stands once, above the table.
+    """
     view = demo_view()
-    points = [replace(p, marks={"accuracy": NO_BETTER}, overfit=p.strength > 30) for p in view.points]
-    view = replace(view, points=points, training=points, validation=points)
+    points = [
+        replace(p, marks={"accuracy": NO_BETTER}, overfit=p.strength > 30) for p in view.points
+    ]
+    chosen = next(point for point in points if point.job == view.chosen.job)
+    view = replace(view, points=points, chosen=chosen)
     page = opened(view, viewport={"width": width, "height": 900})
     shoot(page, f"notes-{width}", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     table = page.evaluate(
-        "(() => { const e = document.querySelector('.scroll'); return [e.scrollWidth, e.clientWidth] })()"
+        "(() => { const e = document.querySelector('.scroll'); return [e.scrollWidth, "
+        "e.clientWidth] })()"
     )
     assert (table[0] <= table[1]) is fits
     assert "Note" not in page.locator("#table thead").inner_text()
@@ -74,7 +84,9 @@ def test_notes_of_strengths_are_read_without_scrolling_sideways(opened, width, f
     box = page.locator("#table-notes").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
-    heights = page.evaluate("[...document.querySelectorAll('#table tbody tr')].map((row) => row.offsetHeight)")
+    heights = page.evaluate(
+        "[...document.querySelectorAll('#table tbody tr')].map((row) => row.offsetHeight)"
+    )
     assert max(heights) < 50
 
 
@@ -96,7 +108,9 @@ def test_the_marker_stands_where_the_axes_say(opened):
     page = opened(view)
     page.locator("#slider").fill("0")
     drawn = page.locator("#frontier .dot")
-    places = [(float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))) for dot in drawn.all()]
+    places = [
+        (float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))) for dot in drawn.all()
+    ]
     assert places[0] == pytest.approx(marker(page), abs=0.01)
     ticks = page.locator("#frontier .tick").evaluate_all(
         "all => all.filter(t => t.getAttribute('text-anchor') === 'middle')"
@@ -104,7 +118,9 @@ def test_the_marker_stands_where_the_axes_say(opened):
     )
     (a, left), (b, right) = ticks[0], ticks[-1]
     for point, (x, _) in zip(view.points, places, strict=True):
-        assert a + (x - left) * (b - a) / (right - left) == pytest.approx(point.unfairness, abs=1e-4)
+        assert a + (x - left) * (b - a) / (right - left) == pytest.approx(
+            point.unfairness, abs=1e-4
+        )
 
 
 def test_the_keyboard_moves_the_slider_and_says_where_it_is(opened):
@@ -115,7 +131,10 @@ def test_the_keyboard_moves_the_slider_and_says_where_it_is(opened):
     assert current_row(page) == "0"
     page.keyboard.press("ArrowRight")
     assert current_row(page) == "0.01"
-    assert re.match(r"Strength 0.01: Accuracy 0\.\d{3}, Unfairness 0\.\d{3}, ", slider.get_attribute("aria-valuetext"))
+    assert re.match(
+        r"Strength 0.01: Accuracy 0\.\d{3}, Unfairness 0\.\d{3}, ",
+        slider.get_attribute("aria-valuetext"),
+    )
     page.keyboard.press("End")
     assert current_row(page) == "100"
     assert "Training failed" in page.locator("#current").inner_text()
@@ -131,7 +150,15 @@ def test_hovering_shows_all_figures_and_clicking_goes_there(opened):
     assert not tip.is_visible()
     page.locator("#frontier .dot").nth(20).hover(force=True)
     said = tip.inner_text()
-    for name in ("Strength", "Seed", "Accuracy", "Unfairness of decisions", "AUC", "Log loss", "Four-fifths ratio"):
+    for name in (
+        "Strength",
+        "Seed",
+        "Accuracy",
+        "Unfairness of decisions",
+        "AUC",
+        "Log loss",
+        "Four-fifths ratio",
+    ):
         assert name in said
     assert re.search(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", said)
     shoot(page, "wide-hover")
@@ -227,7 +254,9 @@ VIEWS = {
     "one-model": demo_view(count=1, seeds=1, failed=0),
     "one-strength": demo_view(count=1, seeds=8, failed=0),
     "all-failed": demo_view(count=3, failed=3),
-    "regression": demo_view(decisions=False, accuracy_name="R2", unfairness_of="decisions", chosen=None, floor=None),
+    "regression": demo_view(
+        decisions=False, accuracy_name="R2", unfairness_of="decisions", chosen=None, noise=None
+    ),
     "bare": demo_view(curves={}, chosen=None, groups=(), notes=()),
     "many-groups": demo_view(groups=tuple(f"region {number}" for number in range(9)), seeds=5),
 }
@@ -249,8 +278,10 @@ def test_unusual_frontiers_open_too(opened, name):
 def test_text_stands_out_from_its_background(opened, contrast, scheme):
     page = opened(demo_view(), color_scheme=scheme)
     colors = page.evaluate(
-        "() => ['h1', '.hint', '.notes', '#strength', '.change.better', '.change.worse', 'td'].map(s => {"
-        "  const e = document.querySelector(s); const card = e.closest('.card, .control') ?? document.body;"
+        "() => ['h1', '.hint', '.notes', '#strength', '.change.better', '.change.worse', "
+        "'td'].map(s => {"
+        "  const e = document.querySelector(s); const card = e.closest('.card, .control') ?? "
+        "document.body;"
         "  return [s, getComputedStyle(e).color, getComputedStyle(card).backgroundColor]; })"
     )
     for what, text, ground in colors:
@@ -265,7 +296,8 @@ def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
     page.locator("#slider").fill("3")
     assert current_row(page) == "0.0223"
     page.locator("#density").scroll_into_view_if_needed()
-    assert page.locator("#slider").evaluate("e => e.getBoundingClientRect().top >= 0")  # it stays in sight
+    # it stays in sight
+    assert page.locator("#slider").evaluate("e => e.getBoundingClientRect().top >= 0")
     page.locator("#frontier .dot").nth(30).tap(force=True)
     assert page.locator("#frontier .tooltip").is_visible()
     shoot(page, f"phone-{scheme}", full_page=True)
@@ -274,8 +306,10 @@ def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
 def test_every_control_has_a_name(opened):
     page = opened(demo_view())
     nameless = page.evaluate(
-        "() => [...document.querySelectorAll('button, input, [role=button], [role=region]')].filter(e => !("
-        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || e.labels?.length"
+        "() => [...document.querySelectorAll('button, input, [role=button], "
+        "[role=region]')].filter(e => !("
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() "
+        "|| e.labels?.length"
         ")).length"
     )
     assert nameless == 0
@@ -294,9 +328,13 @@ def test_print_shows_everything_on_white_paper(opened):
     page.emulate_media(media="print")
     assert not page.locator("#slider").is_visible()
     assert page.locator("h1").evaluate("e => getComputedStyle(e).color") == "rgb(27, 27, 31)"
-    assert page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
     right = "e => e.getBoundingClientRect().right"
-    assert page.locator("table").evaluate(right) <= page.locator(".card:has(table)").evaluate(right)
+    card = page.locator(".card:has(#table)")
+    assert page.locator("#table").evaluate(right) <= card.evaluate(right)
     shoot(page, "print", full_page=True)
 
 
@@ -313,11 +351,14 @@ def test_only_the_groups_whose_distributions_are_drawn_are_in_the_key(opened):
         assert f"“{names[0].split(':')[0]}: " in page.locator("#gap").inner_text()
 
 
-# ---- the constant model, marks, training rows -------------------------------------------------------------------
+# ---- the constant model, marks, the chosen model
+# -------------------------------------------------------------------
 
 
 def marked_view(**changes):
-    """A frontier whose fairest models are no better than a constant, and some are fairer on training rows only."""
+    """A frontier whose fairest models are no better than a constant, and some are fairer on
+    training rows only.
+    """
     view = demo_view(seeds=1, failed=0)
     points = [
         replace(
@@ -332,17 +373,18 @@ def marked_view(**changes):
     given = {
         "points": points,
         "chosen": chosen,
-        "constant": Point(0.0, 0, 0.74, 0.0, 0.0, {"auc": 0.5, "log_loss": 0.6, "four_fifths": 1.0}),
+        "constant": Point(
+            0.0, 0, 0.74, 0.0, 0.0, {"auc": 0.5, "log_loss": 0.6, "four_fifths": 1.0}
+        ),
         "constant_value": "yes",
-        "training": [replace(point, unfairness=point.unfairness / 2) for point in points],
-        "validation": [replace(point, unfairness=point.unfairness * 1.1) for point in points],
     }
     return replace(view, **(given | changes))
 
 
 def boxes(page, selector):
     return page.locator(selector).evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
+        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, "
+        "b.bottom])"
     )
 
 
@@ -359,7 +401,9 @@ def test_the_constant_model_and_those_that_are_no_better_are_drawn_and_named(ope
     assert page.locator("#frontier rect.constant").count() == 1
     assert page.locator("#frontier .constant-label").text_content() == "constant predictor"
     label = page.locator("#frontier rect.constant").get_attribute("aria-label")
-    assert label.startswith("The constant predictor (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; ")
+    assert label.startswith(
+        "The constant predictor (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; "
+    )
     key = page.locator("#frontier-key").inner_text()
     assert "constant predictor: the same for everyone" in key
     assert "not significantly better than it" in key
@@ -375,8 +419,13 @@ def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
     page = opened(view)
     last = len(view.rows) - 1
     page.locator("#slider").fill(str(last))
-    assert "Not significantly better than a constant predictor." in page.locator("#current .warning").inner_text()
-    assert "not significantly better than a constant predictor" in page.locator("#brief").inner_text()
+    assert (
+        "Not significantly better than a constant predictor."
+        in page.locator("#current .warning").inner_text()
+    )
+    assert (
+        "not significantly better than a constant predictor" in page.locator("#brief").inner_text()
+    )
     assert page.locator("#frontier .now.alike").count() == 1
     assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)
     assert page.locator("tbody tr[aria-current] th").inner_text().strip().endswith("*")
@@ -392,20 +441,80 @@ def test_the_least_unfair_card_is_no_constant(opened):
     card = page.locator(".highlight", has_text="Least unfair")
     fairest = min(point.unfairness for point in view.points if not point.marks)
     assert f"{fairest:.3f}" in card.inner_text()
-    assert "with less unfairness are not significantly better than a constant predictor" in card.inner_text()
+    assert (
+        "with less unfairness are not significantly better than a constant predictor"
+        in card.inner_text()
+    )
 
 
-def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(opened):
+def test_an_overfitted_strength_says_so_at_the_slider_and_in_the_table(opened):
     view = marked_view()
     page = opened(view)
-    at, row = next((at, row) for at, row in enumerate(view.rows) if row.overfit)
+    at = next(at for at, row in enumerate(view.rows) if row.overfit)
     page.locator("#slider").fill(str(at))
-    shown = page.locator("#current .parts").inner_text()
-    gap = row.points[0].unfairness
-    assert [f"{gap / 2:.3f}", f"{1.1 * gap:.3f}", f"{gap:.3f}"] == re.findall(r"0\.\d{3}", shown)
     assert "A simpler model, more rows or a larger strength can help" in (
         page.locator("#current .warning").inner_text()
     )
+    assert "overfitted" in page.locator("#table-notes").inner_text()
+
+
+def costs_view():
+    """A chosen model whose own figures differ from those by which it was compared."""
+    view = demo_view(seeds=1, failed=0, goal=Goal(0.15))
+    chosen = replace(view.chosen, accuracy=0.79, unfairness=0.12, intervals={})
+    reference = view.points[0]
+    change = Change(reference, 0.79 - reference.accuracy, 0.12 - reference.unfairness)
+    return replace(view, chosen=chosen, change=change)
+
+
+@pytest.mark.parametrize("options", [{}, {"viewport": PHONE}], ids=["wide", "phone"])
+def test_the_page_shows_one_number_for_the_chosen_model_everywhere(opened, options):
+    view = costs_view()
+    page = opened(view, **options)
+    shoot(page, f"one-number-{'-'.join(options) or 'wide'}", full_page=True)
+    said = "accuracy 0.790, unfairness 0.120."
+    assert said in page.locator("#summary").inner_text()
+    assert "0.790" in page.locator(".highlight", has_text="Chosen").inner_text()
+    assert "0.120" in page.locator(".highlight", has_text="Chosen").inner_text()
+    shown = page.locator("#current").inner_text()
+    assert "0.790" in shown
+    assert "0.120" in shown
+    row = page.locator("#table tbody tr[aria-current]").inner_text()
+    assert "0.790" in row
+    assert "0.120" in row
+    costs = page.locator("#costs tbody tr").all_inner_texts()
+    assert [line.split("\t")[0] for line in costs] == [
+        "Without the penalty",
+        "With the penalty",
+        "What it costs",
+    ]
+    assert "0.790" in costs[1]
+    assert "0.120" in costs[1]
+    assert "shown with the figures by which they were compared" in (
+        page.locator("#frontier-hint").inner_text()
+    )
+    mark = page.locator("#frontier path.chosen").get_attribute("d")
+    x, y = (float(part) for part in re.match(r"M(\S+) (\S+)L", mark).groups())
+    assert marker(page) == pytest.approx((x, y + 13), abs=0.01)
+    width = page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_limit_is_a_line_and_the_noise_a_strip(opened):
+    page = opened(costs_view())
+    limit = page.locator("#frontier .limit-line").first
+    x = float(limit.get_attribute("x1"))
+    assert x == float(limit.get_attribute("x2"))
+    assert marker(page)[0] < x  # the chosen model is left of it
+    strip = page.locator("#frontier rect.noise")
+    right = float(strip.get_attribute("x")) + float(strip.get_attribute("width"))
+    assert right < marker(page)[0]
+    key = page.locator("#frontier-key").inner_text()
+    assert "limit" in key
+    assert "not distinguishable from 0" in key
+    bare = opened(demo_view(noise=None))
+    assert bare.locator("#frontier .limit-line, #frontier .noise").count() == 0
+    assert bare.locator("#costs table").count() == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"viewport": PHONE}], ids=["wide", "phone"])
@@ -414,9 +523,16 @@ def test_the_label_of_the_chosen_model_is_never_covered(opened, options):
     chosen = Point(0.0, 0, 0.8, 0.1)
     around = [
         (0.4, 0.86),
-        *((0.1 + 0.004 * across, 0.8 + 0.0015 * up) for across in range(-9, 10, 3) for up in range(-9, 10, 3)),
+        *(
+            (0.1 + 0.004 * across, 0.8 + 0.0015 * up)
+            for across in range(-9, 10, 3)
+            for up in range(-9, 10, 3)
+        ),
     ]
-    points = [chosen, *(Point(0.1 + at, 0, accuracy, gap) for at, (gap, accuracy) in enumerate(around))]
+    points = [
+        chosen,
+        *(Point(0.1 + at, 0, accuracy, gap) for at, (gap, accuracy) in enumerate(around)),
+    ]
     page = opened(FrontierView(points, chosen=chosen, constant=Point(0, 0, 0.79, 0.06)), **options)
     frame = page.locator("#frontier svg").first.bounding_box()
     places = set()
@@ -427,7 +543,9 @@ def test_the_label_of_the_chosen_model_is_never_covered(opened, options):
             assert apart(label, other), points[at]
         assert frame["x"] <= label[0]
         assert label[2] <= frame["x"] + frame["width"]
-        places.add(tuple(page.locator("#frontier .chosen-label").get_attribute(name) for name in "xy"))
+        places.add(
+            tuple(page.locator("#frontier .chosen-label").get_attribute(name) for name in "xy")
+        )
     assert len(places) > 1  # it had to give way
     shoot(page, f"label-{'-'.join(map(str, options)) or 'wide'}")
 
@@ -464,36 +582,55 @@ def test_a_loss_is_drawn_so_that_up_is_better(opened):
     assert "Log loss (up is better)" in page.locator("#frontier .axis-title").all_text_contents()
     dots = page.locator("#frontier .dot")
     heights = [float(dot.get_attribute("cy")) for dot in dots.all()]
-    losses = [point.more["log_loss"] for point in sorted(view.points, key=lambda point: point.strength)]
+    losses = [
+        point.more["log_loss"] for point in sorted(view.points, key=lambda point: point.strength)
+    ]
     best, worst = losses.index(min(losses)), losses.index(max(losses))
     assert heights[best] < heights[worst]
 
 
-# ---- families ---------------------------------------------------------------------------------------------------
+# ---- families
+# ---------------------------------------------------------------------------------------------------
 
 
 def families_view():
     """Two families; the one that needs the group is better everywhere."""
     free = [replace(point_of(strength, 0), family="linear") for strength in (0.0, 0.1, 1.0, 10.0)]
     asking = [
-        replace(point, strength=tolerance, accuracy=point.accuracy + 0.02, family="moved", needs_group=True)
+        replace(
+            point,
+            strength=tolerance,
+            accuracy=point.accuracy + 0.02,
+            family="moved",
+            needs_group=True,
+        )
         for tolerance, point in zip((1.0, 0.5, 0.2, 0.0), free, strict=True)
     ]
     points = [*free, *asking]
     curves = {point.place: curves_of(point.strength, ("f", "m")) for point in points}
     parameters = {"linear": "strength", "moved": "tolerance"}
-    return demo_view(points=points, curves=curves, chosen=asking[1], groups=("f", "m"), parameters=parameters)
+    return demo_view(
+        points=points, curves=curves, chosen=asking[1], groups=("f", "m"), parameters=parameters
+    )
 
 
 def test_models_that_need_the_group_can_be_left_out(opened):
     page = opened(families_view())
     assert page.locator("#strength").inner_text() == current_row(page) == "moved, tolerance 0.5"
-    assert page.locator("#frontier .dot:not(.off)").count() == page.locator("tbody tr:visible").count() == 8
+    assert (
+        page.locator("#frontier .dot:not(.off)").count()
+        == page.locator("tbody tr:visible").count()
+        == 8
+    )
     line = page.locator("#frontier path.front").get_attribute("d")
     page.locator("#frontier .dot").nth(6).hover(force=True)
     assert "Group at prediction" in page.locator("#frontier .tooltip").inner_text()
     page.get_by_label("Only models that need no group at prediction").check()
-    assert page.locator("#frontier .dot:visible").count() == page.locator("tbody tr:visible").count() == 4
+    assert (
+        page.locator("#frontier .dot:visible").count()
+        == page.locator("tbody tr:visible").count()
+        == 4
+    )
     assert page.locator("#frontier path.front").get_attribute("d") != line
     assert page.locator("#frontier .dot.best:visible").count() >= 2
     assert current_row(page).startswith("linear, strength ")
@@ -515,7 +652,9 @@ def test_models_that_need_the_group_can_be_left_out(opened):
 )
 def test_a_failed_training_names_the_parameter_that_was_varied(opened, changes, parameter):
     families = [*changes.get("parameters", ["", ""])]
-    points = [Point(at, 0, 0.9, 0.4, failed=at > 0, family=family) for at, family in enumerate(families)]
+    points = [
+        Point(at, 0, 0.9, 0.4, failed=at > 0, family=family) for at, family in enumerate(families)
+    ]
     page = opened(FrontierView(points, **changes))
     page.locator("#slider").fill("1")
     sentence = f"Training failed at this {parameter}: there are no figures to show."

@@ -1,22 +1,28 @@
-"""The notebook's slider in a real browser: its own module, a model as notebooks give it, Python at the other end."""
+"""The notebook's slider in a real browser: its own module, a model as notebooks give it, Python
+at the other end.
+"""
 
 import base64
 import json
 import os
 import sys
+from copy import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from frontiers import HOSTILE, curves_of, point_of, strengths_of
 
-from metrifair import DataError, Frontier
+from metrifair import DataError, FairClassifier, Frontier, frontier
 from metrifair.errors import MissingExtra
+from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome
 
 pytest.importorskip("anywidget", reason="anywidget is in the extra notebook")
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
 
-# A page with names and styles that a notebook might have, and a model as anywidget hands it to `render`.
+# A page with names and styles that a notebook might have, and a model as anywidget hands it to
+# `render`.
 NOTEBOOK = """<!doctype html><html><head><meta charset="utf-8"><link rel="icon" href="data:,"><style>
 body { font: 30px monospace; color: rgb(200, 0, 0); text-align: right; } h2 { color: rgb(0, 200, 0); margin: 90px; }
 .card, .plot { display: none; } :root { --ink: red; --card: red; } label { text-transform: uppercase; }
@@ -55,7 +61,7 @@ def front_of(groups=("Black", "White"), seeds=2):
         for seed in range(seeds):
             point = point_of(strength, seed)
             curves, model = curves_of(strength, groups), f"model {strength:.3g}, {seed}"
-            outcomes.append(Outcome(Job(strength, seed), point, point, curves, model))
+            outcomes.append(Outcome(Job(strength, seed), point, curves, model))
     return Frontier(outcomes, "scores", "accuracy", groups, dict.fromkeys(groups, 250))
 
 
@@ -122,25 +128,52 @@ def test_python_moves_the_slider(opened):
     assert book.carry() == []  # nothing is told back that Python said
 
 
-def test_a_limit_is_a_selection(opened):
-    front = front_of()
+@pytest.fixture(scope="module")
+def trained():
+    """A frontier that can choose: of models that are trained on the spot."""
+    generator = np.random.default_rng(0)
+    group = generator.integers(2, size=400)
+    X = generator.normal(size=(400, 3)) + group[:, None]
+    y = (X.sum(1) + generator.normal(size=400) > 1.5).astype(int)
+    linear = FairClassifier(model="linear")
+    return frontier(
+        linear, X, y, sensitive_features=group, strengths=[0, 1, 3, 10], folds=3, random_state=0
+    )
+
+
+def test_a_limit_is_a_selection(opened, trained):
+    front = copy(trained)
     book = Notebook(opened, front.widget())
     assert book.inside.locator("#frontier .chosen").count() == 0
-    book.inside.locator("#limit").fill("0.1")
+    book.inside.locator("#limit").fill("0.3")
     book.inside.locator("#limit").blur()
-    assert book.carry() == [{"max_unfairness": 0.1}]
-    assert front.limit == 0.1
-    assert front.chosen.unfairness <= 0.1
+    assert book.carry() == [{"max_unfairness": 0.3}]
+    assert front.limit == 0.3
     assert book.widget.chosen is front.chosen
+    assert book.widget.model.strength == front.chosen.strength
     assert book.inside.locator("#frontier .chosen").count() == 1
     assert int(book.inside.locator("#slider").input_value()) == book.widget.row > 0
+    assert f"{front.chosen.unfairness:.3f}" in book.shown("#current")
+    assert "by which they were compared" in book.shown("#frontier-hint")
     assert book.carry() == []
+    kept = front.chosen
     book.inside.locator("#limit").fill("0.0001")
     book.inside.locator("#limit").blur()
     book.carry()
-    assert front.chosen is None
-    assert book.shown("#message") == book.widget.message != ""
-    assert book.inside.locator("#frontier .chosen").count() == 0
+    assert front.chosen is kept  # the error is shown, and the earlier choice remains
+    assert "to be verified with these" in book.shown("#message") == book.widget.message
+    assert book.inside.locator("#frontier .chosen").count() == 1
+
+
+def test_the_model_of_another_strength_is_trained_when_it_is_read(trained):
+    front = copy(trained)
+    front.select(max_unfairness=0.3)
+    slider = front.widget()
+    slider.row = 0
+    assert slider.chosen == front.points[0]
+    assert slider.model.strength == 0.0
+    slider.strength = front.chosen.strength
+    assert slider.chosen is front.chosen
 
 
 LOOKS = """place => { const style = getComputedStyle(place); return Object.fromEntries(
@@ -154,8 +187,11 @@ def test_no_style_and_no_name_crosses_the_border(opened):
     outside = {place: page.locator(place).evaluate(LOOKS) for place in ("body", "h2", "p")}
     book = Notebook(opened, front_of().widget(), page=page)
     assert {place: page.locator(place).first.evaluate(LOOKS) for place in outside} == outside
-    assert page.locator("h2#slider").inner_text() == "of the notebook"  # its own element of that name is untouched
-    heading, label = (book.inside.locator(place).evaluate(LOOKS) for place in ("#frontier-title", "#slider-label"))
+    # its own element of that name is untouched
+    assert page.locator("h2#slider").inner_text() == "of the notebook"
+    heading, label = (
+        book.inside.locator(place).evaluate(LOOKS) for place in ("#frontier-title", "#slider-label")
+    )
     assert heading["color"] == "rgb(27, 27, 31)"
     assert heading["margin"] == "0px"
     assert heading["textAlign"] in ("start", "left")
@@ -167,7 +203,9 @@ def test_no_style_and_no_name_crosses_the_border(opened):
 @pytest.mark.slow
 def test_two_sliders_on_one_page_know_nothing_of_each_other(opened):
     left = Notebook(opened, front_of().widget())
-    right = Notebook(opened, front_of(("18 to 25", "over 25"), seeds=1).widget(), "second", left.page)
+    right = Notebook(
+        opened, front_of(("18 to 25", "over 25"), seeds=1).widget(), "second", left.page
+    )
     right.inside.locator("#slider").fill("3")
     assert (left.carry(), right.carry()) == ([], [{"row": 3}])
     assert left.inside.locator("#slider").input_value() == "0"
@@ -187,18 +225,26 @@ def test_names_from_the_data_are_text(opened):
     ("scheme", "width"),
     [
         ("dark", 1100),
-        *(pytest.param(*rest, marks=pytest.mark.slow) for rest in (("light", 1100), ("light", 420), ("dark", 420))),
+        *(
+            pytest.param(*rest, marks=pytest.mark.slow)
+            for rest in (("light", 1100), ("light", 420), ("dark", 420))
+        ),
     ],
 )
 def test_it_is_readable_in_light_and_dark_wide_and_narrow(opened, contrast, scheme, width):
     front = front_of()
-    front.select(max_unfairness=0.15)
-    book = Notebook(opened, front.widget(), color_scheme=scheme, viewport={"width": width, "height": 900})
+    front.chosen = front.points[14]
+    front.goal = Goal(0.15)
+    book = Notebook(
+        opened, front.widget(), color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
     assert book.inside.locator("#limit").input_value() == "0.15"
     assert not book.inside.locator("#table").is_visible()
     colors = book.inside.locator(".widget").evaluate(
-        "host => ['.limit label', '#slider-label', '#strength', '.hint', '#limit', '#current-title'].map(s => {"
-        "  const e = host.querySelector(s); const card = s === '#limit' ? e : e.closest('.card, .control') ?? host;"
+        "host => ['.limit label', '#slider-label', '#strength', '.hint', '#limit', "
+        "'#current-title'].map(s => {"
+        "  const e = host.querySelector(s); const card = s === '#limit' ? e : e.closest('.card, "
+        ".control') ?? host;"
         "  return [s, getComputedStyle(e).color, getComputedStyle(card).backgroundColor]; })"
     )
     for what, text, ground in colors:
@@ -210,7 +256,8 @@ def test_it_is_readable_in_light_and_dark_wide_and_narrow(opened, contrast, sche
 def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
     with pytest.raises(
-        MissingExtra, match=r'a slider in a notebook needs anywidget: pip install "metrifair\[notebook\]"'
+        MissingExtra,
+        match=r'a slider in a notebook needs anywidget: pip install "metrifair\[notebook\]"',
     ):
         front_of().widget()
 
@@ -224,14 +271,14 @@ def test_a_strength_that_was_not_trained_is_refused():
     assert (slider.row, slider.strength) == (0, 0.0)
 
 
-def test_a_limit_that_the_frontier_has_by_now_is_a_selection_too():
-    front = front_of()
+def test_a_limit_that_the_frontier_has_by_now_is_a_selection_too(trained):
+    front = copy(trained)
     slider = front.widget()
-    front.select(max_unfairness=0.1)
-    slider.max_unfairness = 0.1
+    front.select(max_unfairness=0.3)
+    slider.max_unfairness = 0.3
     assert slider.row == slider.content["start"] > 0
     assert slider.chosen is front.chosen
-    front.select(max_unfairness=0.3)
+    front.select(max_unfairness=0.5)
     kept = front.chosen
-    assert front.widget().max_unfairness == 0.3
+    assert front.widget().max_unfairness == 0.5
     assert front.chosen is kept  # to look at a choice is not to choose

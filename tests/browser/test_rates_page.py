@@ -1,4 +1,6 @@
-"""The page of a standard's tables in a real browser: the answer is on the first screen, also on a phone and in dark."""
+"""The page of a standard's tables in a real browser: the answer is on the first screen, also on
+a phone and in dark.
+"""
 
 import os
 from pathlib import Path
@@ -34,7 +36,9 @@ def hiring(tmp_path_factory):
 def test_the_answer_is_on_the_first_screen(opened, contrast, hiring, width, scheme):
     record = hiring.rates("ll144").audit.record
     page = opened(
-        rates_html(record, title="Screening"), viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme
+        rates_html(record, title="Screening"),
+        viewport={"width": width, "height": SIZES[width]},
+        color_scheme=scheme,
     )
     men, women = (rate(set(SELECTED), {sex}) for sex in ("Male", "Female"))
     lead = page.locator("#audit-summary")
@@ -44,15 +48,18 @@ def test_the_answer_is_on_the_first_screen(opened, contrast, hiring, width, sche
     assert box["y"] + box["height"] <= SIZES[width]
     assert f"{100 * women:.1f}%" in first.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for ratio in page.locator("#ratios tbody tr td:last-child").all():  # no table hides it behind a scroll bar
+    # no table hides it behind a scroll bar
+    for ratio in page.locator("#ratios tbody tr td:last-child").all():
         assert ratio.bounding_box()["x"] + ratio.bounding_box()["width"] <= width
     assert page.locator("#ratios table").count() == 3
     assert page.locator("#scored, #told, #findings, svg.plot").count() == 0
     for text in (".lead", ".hint", "#ratios td", "#ratios td small", "#words dd"):
         color = page.locator(text).first.evaluate("e => getComputedStyle(e).color")
         ground = page.evaluate(
-            "s => { let e = document.querySelector(s); while (getComputedStyle(e).backgroundColor === "
-            "'rgba(0, 0, 0, 0)') e = e.parentElement; return getComputedStyle(e).backgroundColor; }",
+            "s => { let e = document.querySelector(s); while (getComputedStyle(e).backgroundColor "
+            "=== "
+            "'rgba(0, 0, 0, 0)') e = e.parentElement; return getComputedStyle(e).backgroundColor; "
+            "}",
             text,
         )
         assert contrast(color, ground) >= 4.5, text
@@ -87,9 +94,15 @@ def test_printing_unfolds_everything(opened):
     """Every details element of a page shows its content on paper."""
     generator = np.random.default_rng(0)
     age = generator.integers(18, 90, 400).astype(float)
-    groups = {"age": age} | {f"column {at}": generator.choice(["a", "b", "NA"], 400) for at in range(5)}
+    groups = {"age": age} | {
+        f"column {at}": generator.choice(["a", "b", "NA"], 400) for at in range(5)
+    }
     found = audit(
-        None, generator.random(400), sensitive_features=groups, continuous=["age"], **flat(resamples=0, permutations=0)
+        None,
+        generator.random(400),
+        sensitive_features=groups,
+        continuous=["age"],
+        **flat(resamples=0, permutations=0),
     )
     page = opened(audit_html(found.record))
     inside = page.locator("details > :not(summary)")

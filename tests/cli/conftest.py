@@ -21,8 +21,8 @@ N = 240
 
 @pytest.fixture(autouse=True)
 def one_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These files have few rows: without this, all commands would train in test folds unless told otherwise."""
-    monkeypatch.setattr("metrifair.tradeoff.frontier._ENOUGH", 0)
+    """These files have few rows: without this, `train` would evaluate in folds by default."""
+    monkeypatch.setattr("metrifair.tradeoff.split._ENOUGH", 0)
 
 
 @pytest.fixture(scope="session")

@@ -28,14 +28,19 @@ Y = (X.sum(1) + RNG.normal(size=300) > 1).astype(int)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A frontier, the model that was chosen from it, and its audit, each in a file."""
     found = tmp_path_factory.mktemp("card")
-    front = frontier(FairClassifier(model="linear"), X, Y, sensitive_features={"sex": SEX}, strengths=[0.0, 2.0])
+    front = frontier(
+        FairClassifier(model="linear"), X, Y, sensitive_features={"sex": SEX}, strengths=[0.0, 2.0]
+    )
     model = front.select(max_unfairness=1.0)
     model.save(found / "a.metrifair")
     front.save(found / "front.metrifair")
     scores = model.predict_proba(X)[:, 1]
-    audit(Y, scores, sensitive_features={"sex": SEX}, options=AuditOptions(resamples=20, permutations=10)).to_json(
-        found / "a.json"
-    )
+    audit(
+        Y,
+        scores,
+        sensitive_features={"sex": SEX},
+        options=AuditOptions(resamples=20, permutations=10),
+    ).to_json(found / "a.json")
     return found
 
 
@@ -52,7 +57,8 @@ def test_a_card_is_written_or_printed(call: Any, folder: Path) -> None:
     ]
     printed = call("card", folder / "a.metrifair", *parts)
     assert printed.exit_code == 0, printed.output
-    assert "does not record that this model computed its scores" in printed.stderr  # audited as arrays
+    # audited as arrays
+    assert "does not record that this model computed its scores" in printed.stderr
     head = yaml.safe_load(printed.stdout.split("---\n")[1])
     assert (head["license"], head["model-index"][0]["name"]) == ("mit", "Loans")
     strength = load(folder / "a.metrifair").strength
@@ -74,20 +80,36 @@ def test_files_of_another_kind_are_refused(call: Any, folder: Path, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of a file with a constant column, its held-out rows, and predictions of other files, with all audits."""
+    """A model of a file with a constant column, its held-out rows, and predictions of other
+    files, with all audits.
+    """
     found = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(5)
     sex = rng.integers(2, size=400)
     x = rng.normal(size=400) + sex
     paid = np.where(x + rng.normal(size=400) > 0.5, "yes", "no")
     table = pl.DataFrame(
-        {"sex": np.where(sex == 1, "men", "women"), "x": x, "limit": rng.random(400), "country": "DE", "paid": paid}
+        {
+            "sex": np.where(sex == 1, "men", "women"),
+            "x": x,
+            "limit": rng.random(400),
+            "country": "DE",
+            "paid": paid,
+        }
     )
     table.write_csv(found / "loans.csv")
     table.with_columns(pl.col("x") + 0.01).write_csv(found / "later.csv")
     columns = ["--label", "paid", "--group", "sex"]
     learn = ["train", found / "loans.csv", *columns, "--model", "linear", "--ignore", "limit"]
-    run(*learn, "--test-folds", "3", "--output", found / "folds.m", "--held-out", found / "folds.csv")
+    run(
+        *learn,
+        "--folds",
+        "3",
+        "--output",
+        found / "folds.m",
+        "--held-out",
+        found / "folds.csv",
+    )
     learn += ["--test", "0.25"]
     run(*learn, "--output", found / "m", "--held-out", found / "held.csv")
     run(*learn, "--refit", "--output", found / "refit.m", "--held-out", found / "refit.csv")
@@ -120,7 +142,10 @@ def run(*arguments: object) -> Result:
 
 OTHER = "This audit does not record that this model computed the scores."
 BEFORE = "These are not figures of this model, but of the fit with the same settings"
-FOLDS = "These are not figures of this model, but of models that were trained without the test fold that they score."
+FOLDS = (
+    "These are not figures of this model, but of models with the same settings that were trained "
+    "without the rows that they score."
+)
 CARDS = [  # model, audit, sentence of the card, whether the figures are listed as the model's
     ("m", "held", "Audited: held-out rows of loans.csv", True),
     ("m", "decisions", "Audited: held-out rows of loans.csv", True),
@@ -129,7 +154,8 @@ CARDS = [  # model, audit, sentence of the card, whether the figures are listed 
     ("refit.m", "refit", BEFORE, False),
     ("folds.m", "folds", FOLDS, False),
     ("m", "folds", OTHER, False),
-    ("m", "refit", "Audited: held-out rows of loans.csv", True),  # the fit before the refit is this model
+    # the fit before the refit is this model
+    ("m", "refit", "Audited: held-out rows of loans.csv", True),
     ("m", "other", OTHER, False),
     ("m", "kept", OTHER, False),
     ("m", "edited", OTHER, False),
@@ -148,7 +174,9 @@ def test_an_audit_is_the_models_only_where_it_records_who_computed_the_scores(
     assert sentence in done.stdout
     assert ("model-index" in yaml.safe_load(done.stdout.split("---\n")[1])) is of_model
     assert ("## An audit of other scores" in done.stdout) is (sentence == OTHER)
-    assert ("does not record that this model computed its scores" in done.stderr) is (sentence == OTHER)
+    assert ("does not record that this model computed its scores" in done.stderr) is (
+        sentence == OTHER
+    )
     assert ("No audit of this model's scores was given" in done.stdout) is (sentence == OTHER)
     assert ("before acting" in done.stdout) is ("**Notes**" in done.stdout)
 
@@ -160,7 +188,7 @@ def test_a_card_shows_fingerprints_of_models_only(trained: Path, call: Any, audi
     shown = re.findall(r"scored by the model with fingerprint (.*?)\.\n", card)
     assert len(shown) == (audited != "folds")
     assert all(re.fullmatch("[0-9a-f]{16}", text) for text in shown)
-    assert ("scored in test folds by models that were trained without them" in card) is (audited == "folds")
+    assert ("scored by models that were trained without them" in card) is (audited == "folds")
     assert ("of the fit with the same settings" in card) is (audited == "refit")
 
 
@@ -170,7 +198,11 @@ def test_the_head_has_the_figure_of_the_audited_rows(trained: Path, call: Any) -
     expected = scipy.stats.ks_2samp(men, women).statistic
     done = call("card", trained / "m", "--audit", trained / "held.json")
     (result,) = yaml.safe_load(done.stdout.split("---\n")[1])["model-index"][0]["results"]
-    values = {one["type"]: one["value"] for one in result["metrics"] if one["name"].endswith("statistical parity")}
+    values = {
+        one["type"]: one["value"]
+        for one in result["metrics"]
+        if one["name"].endswith("statistical parity")
+    }
     assert values["kolmogorov"] == pytest.approx(expected, abs=5e-4)
 
 
@@ -179,10 +211,20 @@ def test_a_card_lists_the_features_that_train_used(trained: Path, call: Any) -> 
     assert "| Features | 1: x |" in card  # country is constant
 
 
-def test_predict_warns_of_the_training_file_and_keeps_columns(trained: Path, call: Any, tmp_path: Path) -> None:
+def test_predict_warns_of_the_training_file_and_keeps_columns(
+    trained: Path, call: Any, tmp_path: Path
+) -> None:
     done = call("predict", trained / "m", trained / "loans.csv", "--output", tmp_path / "p.csv")
     assert "holds the training rows" in done.stderr
-    done = call("predict", trained / "m", trained / "later.csv", "--output", tmp_path / "p.csv", "--keep", "sex")
+    done = call(
+        "predict",
+        trained / "m",
+        trained / "later.csv",
+        "--output",
+        tmp_path / "p.csv",
+        "--keep",
+        "sex",
+    )
     assert "training rows" not in done.stderr
     kept = pl.read_csv(trained / "later-scores.csv")
     assert kept.columns == ["row", "sex", "paid", "limit", "prediction", "probability"]
@@ -190,6 +232,14 @@ def test_predict_warns_of_the_training_file_and_keeps_columns(trained: Path, cal
     assert kept.select("sex", "paid", "limit").equals(later.select("sex", "paid", "limit"))
     model = load(trained / "m")
     assert kept["probability"].to_list() == pytest.approx(model.predict_proba(later)[:, 1].tolist())
-    done = call("predict", trained / "m", trained / "later.csv", "--output", tmp_path / "p.csv", "--keep", "sex,town")
+    done = call(
+        "predict",
+        trained / "m",
+        trained / "later.csv",
+        "--output",
+        tmp_path / "p.csv",
+        "--keep",
+        "sex,town",
+    )
     assert done.exit_code == 2
     assert "has no column 'town'" in done.stderr

@@ -1,4 +1,6 @@
-"""`metrifair columns`: facts of every column, suggestions with their reasons, caveats; and a ledger of a frontier."""
+"""`metrifair columns`: facts of every column, suggestions with their reasons, caveats; and a
+ledger of a frontier.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +76,20 @@ def test_roles_are_suggested_with_a_reason(table: pl.DataFrame, tmp_path: Path, 
 
 def test_probabilities_of_groups_are_not_suggested_as_scores(tmp_path: Path, call: Any) -> None:
     numbers = [row / 60 for row in range(60)]
-    groups = ["p_white", "p_black", "p_other", "pred.whi", "prob_hispanic", "pFemale", "probability of men"]
+    groups = [
+        "p_white",
+        "p_black",
+        "p_other",
+        "pred.whi",
+        "prob_hispanic",
+        "pFemale",
+        "probability of men",
+    ]
     scores = ["p", "p_yes", "pred_1", "probability of default", "risk_score"]
     pl.DataFrame(dict.fromkeys([*groups, *scores], numbers)).write_csv(tmp_path / "table.csv")
-    roles = {column["name"]: column["role"] for column in facts(call, tmp_path / "table.csv")["columns"]}
+    roles = {
+        column["name"]: column["role"] for column in facts(call, tmp_path / "table.csv")["columns"]
+    }
     assert roles == dict.fromkeys(groups) | dict.fromkeys(scores, "score")
 
 
@@ -103,7 +115,9 @@ def test_each_column_says_what_a_model_of_it_would_predict(tmp_path: Path, call:
     }
 
 
-@pytest.mark.parametrize("values", [[3.0, 1.0, 1.0, None, 2.0], ["b", "a", "b", None], [True, False, True]])
+@pytest.mark.parametrize(
+    "values", [[3.0, 1.0, 1.0, None, 2.0], ["b", "a", "b", None], [True, False, True]]
+)
 def test_the_most_frequent_values_come_first_and_then_the_smallest(
     values: list[Any], tmp_path: Path, call: Any
 ) -> None:
@@ -119,7 +133,9 @@ def test_the_most_frequent_values_come_first_and_then_the_smallest(
     ]
 
 
-def test_caveats_name_small_groups_duplicates_and_leakage(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+def test_caveats_name_small_groups_duplicates_and_leakage(
+    table: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
     pl.concat([table, table.head(2)]).write_csv(tmp_path / "table.csv")
     notes = "\n".join(facts(call, tmp_path / "table.csv")["notes"])
     assert "2 of 62 rows repeat an earlier row in every column." in notes
@@ -135,9 +151,29 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, call: A
     refusal(call("columns", tmp_path / "none.csv"))
 
 
-def test_a_frontier_with_a_ledger_trains_nothing_twice(csv: Path, tmp_path: Path, call: Any, monkeypatch: Any) -> None:
-    arguments = ["frontier", csv, "--label", "hired", "--group", "sex", "--ignore", "number", "--model", "linear"]
-    arguments += ["--strengths", "0,1", "--ledger", tmp_path / "models.ledger", "--json", tmp_path / "found.json"]
+def test_a_frontier_with_a_ledger_trains_nothing_twice(
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: Any
+) -> None:
+    arguments = [
+        "frontier",
+        csv,
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--ignore",
+        "number",
+        "--model",
+        "linear",
+    ]
+    arguments += [
+        "--strengths",
+        "0,1",
+        "--ledger",
+        tmp_path / "models.ledger",
+        "--json",
+        tmp_path / "found.json",
+    ]
     first = call(*arguments)
     assert first.exit_code == 0, first.output
     points = json.loads((tmp_path / "found.json").read_text())["points"]
@@ -153,7 +189,18 @@ def test_a_frontier_with_a_ledger_trains_nothing_twice(csv: Path, tmp_path: Path
 
 @pytest.mark.extended
 def test_progress_is_lines_of_json_for_programs(csv: Path, tmp_path: Path) -> None:
-    asked = ["frontier", str(csv), "--label", "hired", "--group", "sex", "--ignore", "number", "--strengths", "0,1"]
+    asked = [
+        "frontier",
+        str(csv),
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--ignore",
+        "number",
+        "--strengths",
+        "0,1",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "metrifair", *asked, "--families", "auto,linear,blind_barycenter"],
         env=os.environ | {"METRIFAIR_PROGRESS": "json"},
@@ -171,12 +218,16 @@ def test_progress_is_lines_of_json_for_programs(csv: Path, tmp_path: Path) -> No
     assert times == sorted(times)
 
 
-def test_columns_between_commas_are_refused_with_the_repeated_option(tmp_path: Path, call: Any) -> None:
+def test_columns_between_commas_are_refused_with_the_repeated_option(
+    tmp_path: Path, call: Any
+) -> None:
     path = tmp_path / "table.csv"
     path.write_text("p,y,sex,age band\n" + "0.2,0,f,old\n0.7,1,m,young\n" * 30)
     for command in (["audit", path, "--score", "p"], ["train", path, "--label", "y"]):
         text = refusal(call(*command, "--group", "sex, age band"))
-        assert text.endswith("has no column 'sex, age band' (given as group); use --group sex --group 'age band'")
+        assert text.endswith(
+            "has no column 'sex, age band' (given as group); use --group sex --group 'age band'"
+        )
 
 
 def test_values_that_may_be_one_value_or_missing_come_with_the_option_that_joins_them(
@@ -186,13 +237,25 @@ def test_values_that_may_be_one_value_or_missing_come_with_the_option_that_joins
     path = tmp_path / "table.csv"
     path.write_text("sex,paid\n" + "Male,1\nMale ,0\nmale,1\nMale,1\nFemale,0\nN/A,0\n" * 10)
     found = facts(call, path)
-    assert [value for value, _ in found["columns"][0]["values"]] == ["Male", "Female", "Male ", "N/A", "male"]
+    assert [value for value, _ in found["columns"][0]["values"]] == [
+        "Male",
+        "Female",
+        "Male ",
+        "N/A",
+        "male",
+    ]
     offers = {one["option"]: one["values"] for one in found["spellings"]}
     assert offers == {"missing": ["N/A"], "replace": ["Male =Male", "male=Male"]}
-    words = [word for option, values in offers.items() for value in values for word in (f"--{option}", value)]
+    words = [
+        word
+        for option, values in offers.items()
+        for value in values
+        for word in (f"--{option}", value)
+    ]
     said = call("columns", path).output
     assert (
-        "“Male ” and “male” may mean the same as “Male”. If so, use --replace 'Male =Male' --replace male=Male." in said
+        "“Male ” and “male” may mean the same as “Male”. If so, use --replace 'Male =Male' "
+        "--replace male=Male." in said
     )
     done = call("columns", path, *words, "--json", tmp_path / "again.json")
     assert "Note: Column 'sex': " not in done.output
@@ -221,26 +284,49 @@ def test_the_positive_label_is_suggested_only_where_the_values_show_it(
     assert column["positive"] == positive
 
 
-def test_a_suggested_label_with_blanks_around_it_can_be_trained_on(tmp_path: Path, call: Any) -> None:
+def test_a_suggested_label_with_blanks_around_it_can_be_trained_on(
+    tmp_path: Path, call: Any
+) -> None:
     rng = np.random.default_rng(0)
-    rows = [f"{rng.normal():.3f},{group}, {label}" for group in "fm" for label in ("no", "yes") for _ in range(60)]
+    rows = [
+        f"{rng.normal():.3f},{group}, {label}"
+        for group in "fm"
+        for label in ("no", "yes")
+        for _ in range(60)
+    ]
     (tmp_path / "table.csv").write_text("\n".join(["x,sex,repaid", *rows]) + "\n")
     column = facts(call, tmp_path / "table.csv")["columns"][2]
-    train = ["train", tmp_path / "table.csv", "--label", "repaid", "--group", "sex", "--model", "linear"]
+    train = [
+        "train",
+        tmp_path / "table.csv",
+        "--label",
+        "repaid",
+        "--group",
+        "sex",
+        "--model",
+        "linear",
+    ]
     done = call(*train, f"--positive={column['positive']}", "--json", tmp_path / "figures.json")
     assert done.exit_code == 0, done.output
 
 
-def test_no_option_is_suggested_for_values_that_it_could_not_name(tmp_path: Path, call: Any) -> None:
+def test_no_option_is_suggested_for_values_that_it_could_not_name(
+    tmp_path: Path, call: Any
+) -> None:
     (tmp_path / "table.csv").write_text("sex\n" + "a=B\nA=b\n" * 10)
     assert facts(call, tmp_path / "table.csv")["spellings"] == []
 
 
 def test_the_few_cells_that_make_text_of_numbers_are_named(tmp_path: Path, call: Any) -> None:
     path = tmp_path / "table.csv"
-    path.write_text("\n".join(["income,code,word", *["7,02139,x"] * 40, '"41,200",none,y', "NA,02139,z"]) + "\n")
+    path.write_text(
+        "\n".join(["income,code,word", *["7,02139,x"] * 40, '"41,200",none,y', "NA,02139,z"]) + "\n"
+    )
     done = call("columns", path)
-    assert "Column 'income' is read as text because of 1 of its 41 values, such as '41,200'." in done.output
+    assert (
+        "Column 'income' is read as text because of 1 of its 41 values, such as '41,200'."
+        in done.output
+    )
     assert done.output.count("is read as text") == 1
 
 
@@ -249,7 +335,9 @@ def test_moments_beyond_the_last_year_are_text(tmp_path: Path, call: Any) -> Non
     assert facts(call, tmp_path / "table.csv")["columns"][0]["kind"] == "text"
 
 
-def test_a_file_with_decimal_commas_is_shown_with_the_option_that_reads_them(tmp_path: Path, call: Any) -> None:
+def test_a_file_with_decimal_commas_is_shown_with_the_option_that_reads_them(
+    tmp_path: Path, call: Any
+) -> None:
     path = tmp_path / "table.csv"
     path.write_text("income;sex\n" + "31,5;f\n40;m\n28,25;f\n" * 20)
     done = call("columns", path, "--separator", ";")

@@ -24,26 +24,43 @@ def scores(tmp_path: Path) -> Path:
     generator = np.random.default_rng(0)
     group = np.repeat(["f", "m"], 150)
     latent = generator.normal(size=300)
-    columns = {name: 1 / (1 + np.exp(-latent - shift * (group == "m"))) for name, shift in (("old", 1.5), ("new", 0.1))}
+    columns = {
+        name: 1 / (1 + np.exp(-latent - shift * (group == "m")))
+        for name, shift in (("old", 1.5), ("new", 0.1))
+    }
     pl.DataFrame({**columns, "sex": group}).write_csv(tmp_path / "scores.csv")
     return tmp_path / "scores.csv"
 
 
-def test_several_scores_of_a_file_are_compared_with_the_first(scores: Path, call: Any, tmp_path: Path) -> None:
-    files = ["--html", tmp_path / "both.html", "--json", tmp_path / "both.json", "--output", tmp_path / "both.csv"]
+def test_several_scores_of_a_file_are_compared_with_the_first(
+    scores: Path, call: Any, tmp_path: Path
+) -> None:
+    files = [
+        "--html",
+        tmp_path / "both.html",
+        "--json",
+        tmp_path / "both.json",
+        "--output",
+        tmp_path / "both.csv",
+    ]
     done = call("audit", scores, "--score", "old", "--score", "new", "--group", "sex", *files)
     assert done.exit_code == 0, done.output
     assert "is better than “old” in" in done.output
     assert "errors in common cancel (paired)" in done.output
     found = json.loads((tmp_path / "both.json").read_text())
-    assert (found["kind"], found["names"], found["pairing"]) == ("metrifair comparison", ["old", "new"], "rows")
+    assert (found["kind"], found["names"], found["pairing"]) == (
+        "metrifair comparison",
+        ["old", "new"],
+        "rows",
+    )
     assert set(pl.read_csv(tmp_path / "both.csv")["model"]) == {"new"}
     assert "better" in (tmp_path / "both.html").read_text()
     limit = ["--fail-above", "kolmogorov=0.3", "--json", tmp_path / "limited.json"]
     limited = call("audit", scores, "--score", "old", "--score", "new", "--group", "sex", *limit)
     assert limited.exit_code == 1
     assert [
-        (check["model"], check["broken"]) for check in json.loads((tmp_path / "limited.json").read_text())["limits"]
+        (check["model"], check["broken"])
+        for check in json.loads((tmp_path / "limited.json").read_text())["limits"]
     ] == [
         ("old", True),
         ("new", False),
@@ -69,13 +86,18 @@ def test_headings_tell_p_values_from_adjusted_ones() -> None:
         lines = [re.split(r"\s{2,}", line.strip()) for line in file.getvalue().splitlines()]
         at = next(place for place, cells in enumerate(lines) if heading in cells)
         assert {*map(p_text, figures)} == {
-            cells[lines[at].index(heading)] for cells in lines[at + 2 :] if len(cells) == len(lines[at])
+            cells[lines[at].index(heading)]
+            for cells in lines[at + 2 :]
+            if len(cells) == len(lines[at])
         }
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 110, 120, 200])
 def test_no_verdict_of_a_comparison_is_cut(width: int) -> None:
-    generator, group = np.random.default_rng(0), np.repeat(["Female, married", "Male, never married"], 150)
+    generator, group = (
+        np.random.default_rng(0),
+        np.repeat(["Female, married", "Male, never married"], 150),
+    )
     latent, label = generator.normal(size=300), generator.integers(2, size=300)
     models = {
         f"predictions_{name}": 1 / (1 + np.exp(-latent - shift * (group == group[0])))
@@ -85,7 +107,9 @@ def test_no_verdict_of_a_comparison_is_cut(width: int) -> None:
     file = io.StringIO()
     show_differences(Console(file=file, width=width), both)
     lines = [line.split() for line in file.getvalue().splitlines()]
-    verdicts = [words[-1] for words in lines if words and words[-1] in ("better", "worse", "unclear")]
+    verdicts = [
+        words[-1] for words in lines if words and words[-1] in ("better", "worse", "unclear")
+    ]
     assert len(verdicts) == min(20, len(both.differences))
     assert {"better", "unclear"} <= set(verdicts)
     assert any(words and words[-1] == "verdict" for words in lines)
@@ -94,10 +118,23 @@ def test_no_verdict_of_a_comparison_is_cut(width: int) -> None:
 def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_path: Path) -> None:
     for name in ("old", "new"):
         assert (
-            call("audit", scores, "--score", name, "--group", "sex", "--json", tmp_path / f"{name}.json").exit_code == 0
+            call(
+                "audit",
+                scores,
+                "--score",
+                name,
+                "--group",
+                "sex",
+                "--json",
+                tmp_path / f"{name}.json",
+            ).exit_code
+            == 0
         )
         state = tmp_path / f"{name}.state"
-        assert call("count", scores, "--score", name, "--group", "sex", "--output", state).exit_code == 0
+        assert (
+            call("count", scores, "--score", name, "--group", "sex", "--output", state).exit_code
+            == 0
+        )
     # Of one file, by its hash; counts do not say which file they are of.
     for ending, how in {"json": "hold for any correlation", "state": "(independent)"}.items():
         done = call("compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}")
@@ -105,14 +142,32 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
         assert "“new” is better than “old”" in done.output
         assert how in done.output
         assert "sex: f, m" in done.output
-        assert call("compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}", "--fail-worse").exit_code == 0
-        assert call("compare", tmp_path / f"new.{ending}", tmp_path / f"old.{ending}", "--fail-worse").exit_code == 1
+        assert (
+            call(
+                "compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}", "--fail-worse"
+            ).exit_code
+            == 0
+        )
+        assert (
+            call(
+                "compare", tmp_path / f"new.{ending}", tmp_path / f"old.{ending}", "--fail-worse"
+            ).exit_code
+            == 1
+        )
     series = call(
-        "monitor", tmp_path / "new.state", tmp_path / "old.state", "--fail-worse", "--html", tmp_path / "s.html"
+        "monitor",
+        tmp_path / "new.state",
+        tmp_path / "old.state",
+        "--fail-worse",
+        "--html",
+        tmp_path / "s.html",
     )
     assert series.exit_code == 1
     assert "Worse than the baseline" in series.output
-    assert call("monitor", tmp_path / "old.state", tmp_path / "new.state", "--fail-worse").exit_code == 0
+    assert (
+        call("monitor", tmp_path / "old.state", tmp_path / "new.state", "--fail-worse").exit_code
+        == 0
+    )
 
 
 def test_fail_worse_does_not_pass_where_nothing_could_be_tested(tmp_path: Path, call: Any) -> None:
@@ -132,7 +187,8 @@ def test_fail_worse_does_not_pass_where_nothing_could_be_tested(tmp_path: Path, 
         large_too = tmp_path / f"again{ending}"
         large_too.write_bytes(large.read_bytes())
         assert call(command, large, large_too, "--fail-worse").exit_code == 0
-        assert call(command, large, large_too, small, "--fail-worse").exit_code == 2  # an earlier file was tested
+        # an earlier file was tested
+        assert call(command, large, large_too, small, "--fail-worse").exit_code == 2
 
 
 def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
@@ -151,14 +207,21 @@ def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
     assert "several different ones" in twice.output
 
 
-def test_files_of_one_name_are_numbered_and_folders_are_not_told(scores: Path, call: Any, tmp_path: Path) -> None:
+def test_files_of_one_name_are_numbered_and_folders_are_not_told(
+    scores: Path, call: Any, tmp_path: Path
+) -> None:
     files = []
     for folder, score in (("secret-may", "old"), ("secret-june", "new")):
         (tmp_path / folder).mkdir()
         files.append(tmp_path / folder / "all.json")
-        assert call("audit", scores, "--score", score, "--group", "sex", "--json", files[-1]).exit_code == 0
+        assert (
+            call("audit", scores, "--score", score, "--group", "sex", "--json", files[-1]).exit_code
+            == 0
+        )
     for command, names in (("compare", "names"), ("monitor", "looks")):
-        done = call(command, *files, "--json", tmp_path / "found.json", "--html", tmp_path / "found.html")
+        done = call(
+            command, *files, "--json", tmp_path / "found.json", "--html", tmp_path / "found.html"
+        )
         assert done.exit_code == 0, done.output
         told = (tmp_path / "found.json").read_text()
         assert json.loads(told)[names] == ["all", "all 2"]
@@ -167,23 +230,31 @@ def test_files_of_one_name_are_numbered_and_folders_are_not_told(scores: Path, c
     assert looks == ("all", "all 2", "look 3")
 
 
-def test_comparisons_and_series_tell_their_title_command_and_files(scores: Path, call: Any, tmp_path: Path) -> None:
+def test_comparisons_and_series_tell_their_title_command_and_files(
+    scores: Path, call: Any, tmp_path: Path
+) -> None:
     page, out = tmp_path / "r.html", tmp_path / "r.json"
     written = ["--html", page, "--json", out]
     asked = ["--score", "old", "--score", "new", "--group", "sex", "--title", "Hiring"]
     assert call("audit", scores, *asked, *written).exit_code == 0
     found = json.loads(out.read_text())
-    command = (
-        "metrifair audit scores.csv --score old --score new --group sex --title Hiring --html r.html --json r.json"
-    )
+    command = "metrifair audit scores.csv --score old --score new --group sex --title Hiring --html r.html --json r.json"  # noqa: E501
     assert (found["origin"]["title"], found["origin"]["call"]) == ("Hiring", command)
     assert '<h1 id="title">Hiring</h1>' in page.read_text()
     assert command in page.read_text()
     states = [tmp_path / "old.state", tmp_path / "new.state"]
     for state in states:
-        assert call("count", scores, "--score", state.stem, "--group", "sex", "--output", state).exit_code == 0
+        assert (
+            call(
+                "count", scores, "--score", state.stem, "--group", "sex", "--output", state
+            ).exit_code
+            == 0
+        )
     for name in ("compare", "monitor"):
-        assert call(name, *states, *written, "--title", "May", "--about", "why=new model").exit_code == 0
+        assert (
+            call(name, *states, *written, "--title", "May", "--about", "why=new model").exit_code
+            == 0
+        )
         found = json.loads(out.read_text())
         made = found["origin"]
         said = "--title May --about 'why=new model' --html r.html --json r.json"
@@ -193,27 +264,40 @@ def test_comparisons_and_series_tell_their_title_command_and_files(scores: Path,
         assert [one["name"] for one in made["files"]] == ["old.state", "new.state"]
         for text in ('<h1 id="title">May</h1>', made["time"], "new model", "metrifair " + name):
             assert text in page.read_text()
-        assert [one["files"][0]["name"] for one in found["provenance"]] == ["old.state", "new.state"]
+        assert [one["files"][0]["name"] for one in found["provenance"]] == [
+            "old.state",
+            "new.state",
+        ]
         assert all(one["files"][0]["sha256"] in page.read_text() for one in found["provenance"])
 
 
 @pytest.mark.parametrize("command", ["compare", "monitor"])
-def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path, call: Any, tmp_path: Path) -> None:
+def test_files_that_are_no_audits_are_refused_by_name(
+    command: str, scores: Path, call: Any, tmp_path: Path
+) -> None:
     (tmp_path / "other.txt").write_text("a,b\n")
     done = call(command, scores, tmp_path / "other.txt")
     assert done.exit_code == 2
     asked = f"{command} takes an audit's .json or counts of metrifair count"
-    assert f"{asked}, got '{scores}'; first metrifair audit {scores} ... --json FILE.json" in done.output
+    assert (
+        f"{asked}, got '{scores}'; first metrifair audit {scores} ... --json FILE.json"
+        in done.output
+    )
     for name in ("other.txt", "CARD.md"):
         (tmp_path / name).write_text("# A card\n" * 9)
         said = call(command, tmp_path / name, scores).output
-        assert f"{asked}, got '{tmp_path / name}', which is something else or was cut short; first metrifair" in said
+        assert (
+            f"{asked}, got '{tmp_path / name}', which is something else or was cut short; first "
+            "metrifair" in said
+        )
         assert "metrifair audit ROWS.csv ... --json FILE.json" in said
 
 
 def test_damaged_counts_are_reported_as_damaged(scores: Path, call: Any, tmp_path: Path) -> None:
     state = tmp_path / "old.state"
-    assert call("count", scores, "--score", "old", "--group", "sex", "--output", state).exit_code == 0
+    assert (
+        call("count", scores, "--score", "old", "--group", "sex", "--output", state).exit_code == 0
+    )
     state.write_bytes(state.read_bytes()[:-1] + b"!")
     assert "the file is damaged" in call("compare", state, scores).output
 

@@ -35,11 +35,16 @@ def states_of(days: list[Path], call: Any) -> list[Path]:
         found.append(day.with_suffix(".state"))
         done = call("count", day, *ASKED, "--name", day.stem, "--output", found[-1])
         assert done.exit_code == 0, done.output
-        assert f"AuditState of {day.stem}: 80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in done.stdout
+        assert (
+            f"AuditState of {day.stem}: 80 rows in 4 cells, scores from 0 to 1; 0 rows left out."
+            in done.stdout
+        )
     return found
 
 
-def test_counts_of_two_days_are_audited_as_both_files_are(days: list[Path], tmp_path: Path, call: Any) -> None:
+def test_counts_of_two_days_are_audited_as_both_files_are(
+    days: list[Path], tmp_path: Path, call: Any
+) -> None:
     done = call(
         "merge", *states_of(days, call), "--html", tmp_path / "r.html", "--json", tmp_path / "r.json",
         "--output", tmp_path / "r.csv", "--save", tmp_path / "both.state", "--fail-above", "kolmogorov=0.01",
@@ -47,7 +52,9 @@ def test_counts_of_two_days_are_audited_as_both_files_are(days: list[Path], tmp_
     assert done.exit_code == 1, done.output
     exact = audit_file(tmp_path / "*day.csv", score="p", group="sex", label="y", random_state=0)
     found = json.loads((tmp_path / "r.json").read_text())
-    assert [one["value"] for one in found["findings"]] == pytest.approx([one.value for one in exact.findings], abs=1e-9)
+    assert [one["value"] for one in found["findings"]] == pytest.approx(
+        [one.value for one in exact.findings], abs=1e-9
+    )
     assert exact.summary[0] in done.stdout
     assert "Unfair: kolmogorov is" in done.stdout
     assert exact.summary[0].split(":")[0] in (tmp_path / "r.html").read_text()
@@ -68,11 +75,16 @@ def test_no_counts_are_lost_where_one_file_is_called_as_the_other_says_it_is(
         assert "tuesday 2" in call("compare", *files).output
 
 
-def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path: Path, call: Any) -> None:
+def test_what_cannot_be_counted_or_merged_is_one_line(
+    days: list[Path], tmp_path: Path, call: Any
+) -> None:
     first, second = states_of(days, call)
     out = tmp_path / "x.state"
     for arguments, said in (
-        (("count", days[0], "--score", "q", "--group", "sex", "--output", out), "has no column 'q' (given as score)"),
+        (
+            ("count", days[0], "--score", "q", "--group", "sex", "--output", out),
+            "has no column 'q' (given as score)",
+        ),
         (("count", days[0], *ASKED, "--output", days[0]), "cannot be written, as it is read too"),
         (
             ("count", days[0], *ASKED, "--control", "sex", "--output", out),
@@ -80,15 +92,19 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
         ),
         (
             ("count", days[0], *ASKED, "--score-range", "0", "0.5", "--output", out),
-            "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that contains all scores",
+            (
+                "lies beyond the range from 0 to 0.5; use --score-range LOW HIGH that contains all "
+                "scores"
+            ),
         ),
         (("merge", first, days[1]), "tuesday.csv'; first metrifair count "),
         (("merge", first, tmp_path / "no.state"), "there is no file"),
     ):
         assert said in refusal(call(*arguments))
     call("count", days[1], *ASKED, "--score-range", "0", "2", "--output", second)
-    assert "--score-range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)" in refusal(
-        call("merge", first, second)
+    assert (
+        "--score-range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)"
+        in refusal(call("merge", first, second))
     )
 
 
@@ -101,7 +117,9 @@ def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -
     merged = " ".join(call("merge", *states).stdout.split())
     kept = AuditState.load(states[0])
     assert 0 < kept.withheld < 80
-    cells = "cells (group, stratum and label) below the minimum group size when the counts were saved"
+    cells = (
+        "cells (group, stratum and label) below the minimum group size when the counts were saved"
+    )
     assert f"Note: Withheld: {kept.withheld} rows in {cells}." in merged
 
 
@@ -122,16 +140,28 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     assert str(tmp_path) not in json.dumps(made)
     for command in ("audit", "count"):
         more = ("--output", tmp_path / "d.state") if command == "count" else ()
-        assert "is a database; use --table NAME; its tables are" in refusal(call(command, address, *ASKED, *more))
+        assert "is a database; use --table NAME; its tables are" in refusal(
+            call(command, address, *ASKED, *more)
+        )
     counted = call("count", address, "--table", "scores", *ASKED, "--output", tmp_path / "d.state")
-    assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, counted.output
+    assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, (
+        counted.output
+    )
     merged = AuditState.load(tmp_path / "d.state").audit(random_state=0)
-    assert [one.value for one in merged.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-12)
-    assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
-    assert "--table reads from a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
+    assert [one.value for one in merged.findings] == pytest.approx(
+        [one.value for one in exact.findings], abs=1e-12
+    )
+    assert "has no table 'x'; its tables are 'scores'" in refusal(
+        call("audit", address, "--table", "x", *ASKED)
+    )
+    assert "--table reads from a database" in refusal(
+        call("audit", days[0], "--table", "x", *ASKED)
+    )
 
 
-@pytest.mark.parametrize("address", ["nothing://me:s3cret@host/db", "postgres://me:s3cret@127.0.0.1:1/db"])
+@pytest.mark.parametrize(
+    "address", ["nothing://me:s3cret@host/db", "postgres://me:s3cret@127.0.0.1:1/db"]
+)
 def test_no_password_is_printed(address: str, call: Any) -> None:
     done = call("audit", address, "--table", "scores", *ASKED)
     said = refusal(done)
@@ -142,7 +172,9 @@ def test_no_password_is_printed(address: str, call: Any) -> None:
 def test_a_file_counts_once(days: list[Path], tmp_path: Path, call: Any) -> None:
     scores = days[0]
     for name in ("Monday", "Tuesday"):
-        counted = call("count", scores, *ASKED, "--name", name, "--output", tmp_path / f"{name[:3]}.state")
+        counted = call(
+            "count", scores, *ASKED, "--name", name, "--output", tmp_path / f"{name[:3]}.state"
+        )
         assert counted.exit_code == 0, counted.output
     first, second = tmp_path / "Mon.state", tmp_path / "Tue.state"
     for command in ("merge", "monitor", "compare"):
@@ -151,7 +183,10 @@ def test_a_file_counts_once(days: list[Path], tmp_path: Path, call: Any) -> None
     assert "Note: two of the states have the same counts of " in said
     assert "rows (Monday and Tuesday). If they are the same rows, they are counted twice." in said
     done = call("monitor", first, second, "--json", "-")
-    assert json.loads(done.stdout)["looks"] == ["Monday", "Tuesday"]  # the given names, not those of the files
+    # the given names, not those of the files
+    assert json.loads(done.stdout)["looks"] == ["Monday", "Tuesday"]
     assert done.stderr.count("Note: two of the states have the same counts of ") == 1
     said = refusal(call("merge", first, scores))
-    assert said.startswith(f"merge takes counts of metrifair count, got '{scores}'; first metrifair count ")
+    assert said.startswith(
+        f"merge takes counts of metrifair count, got '{scores}'; first metrifair count "
+    )

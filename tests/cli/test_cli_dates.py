@@ -37,8 +37,12 @@ def test_a_column_is_of_dates_where_all_its_values_are(case: str, tmp_path: Path
     elif case == "days":
         assert found == meant
     else:
-        assert found == [None if hours is None else _DAY + dt.timedelta(hours=hours) for hours in meant]
-    assert read(str(path), texts=["day"], roles={})[0]["day"].to_list() == [value or None for value in given]
+        assert found == [
+            None if hours is None else _DAY + dt.timedelta(hours=hours) for hours in meant
+        ]
+    assert read(str(path), texts=["day"], roles={})[0]["day"].to_list() == [
+        value or None for value in given
+    ]
 
 
 def test_what_is_trained_on_dates_predicts_from_dates(tmp_path: Path, call: Any) -> None:
@@ -54,7 +58,18 @@ def test_what_is_trained_on_dates_predicts_from_dates(tmp_path: Path, call: Any)
     data, model, out = tmp_path / "d.csv", tmp_path / "m.metrifair", tmp_path / "p.csv"
     table.write_csv(data)
     trained = call(
-        "train", data, "--label", "pay", "--group", "sex", "--strength", 0, "--model", "linear", "--output", model
+        "train",
+        data,
+        "--label",
+        "pay",
+        "--group",
+        "sex",
+        "--strength",
+        0,
+        "--model",
+        "linear",
+        "--output",
+        model,
     )
     assert trained.exit_code == 0, trained.output
     assert load(model).encoder.coders_["day"].kind == "date"

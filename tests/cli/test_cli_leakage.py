@@ -17,7 +17,11 @@ RNG = np.random.default_rng(0)
 N = 60
 LABEL = pl.Series("hired", np.where(RNG.random(N) < 0.5, "yes", "no"))
 WAGE = pl.Series("wage", RNG.lognormal(3, 1, N))
-NOISE = {"age": RNG.normal(size=N), "town": np.array(["a", "b"])[RNG.integers(2, size=N)], "id": np.arange(N)}
+NOISE = {
+    "age": RNG.normal(size=N),
+    "town": np.array(["a", "b"])[RNG.integers(2, size=N)],
+    "id": np.arange(N),
+}
 
 RENAMED = {
     "equal": LABEL,
@@ -41,7 +45,8 @@ def test_a_renaming_of_a_class_is_refused_by_name(how: str) -> None:
     with pytest.raises(DataError) as caught:
         check_leakage(table, LABEL, number=False)
     assert str(caught.value) == (
-        "column 'so called' is the label 'hired' in other words (one-to-one in all 60 rows), which no later file will "
+        "column 'so called' is the label 'hired' in other words (one-to-one in all 60 rows), which "
+        "no later file will "
         "contain: exclude it with --ignore 'so called', or keep it with --keep 'so called'"
     )
     assert check_leakage(table, LABEL, keep=["so called"], number=False) == []
@@ -64,7 +69,9 @@ def test_what_only_hints_at_the_label_is_not_refused() -> None:
 
 
 def test_every_row_its_own_value_is_no_leakage() -> None:
-    """An id tells the label of every row, and so does any measurement; of numbers, each is one-to-one with another."""
+    """An id tells the label of every row, and so does any measurement; of numbers, each is
+    one-to-one with another.
+    """
     rng = np.random.default_rng(99)
     table = pl.DataFrame({"id": [f"P{k}" for k in range(N)], "measured": rng.normal(size=N)})
     assert check_leakage(table, LABEL, number=False) == []
@@ -75,7 +82,8 @@ def test_a_column_that_tells_the_label_in_every_row_is_named() -> None:
     reason = [None if value == "yes" else "abc"[k % 3] for k, value in enumerate(LABEL)]
     (note,) = check_leakage(pl.DataFrame(NOISE | {"reason": reason}), LABEL, number=False)
     assert note == (
-        "Column 'reason' alone determines the label 'hired' in all 60 rows; where it is written down only after the "
+        "Column 'reason' alone determines the label 'hired' in all 60 rows; where it is written "
+        "down only after the "
         "outcome, leave it out with --ignore reason."
     )
 
@@ -94,7 +102,9 @@ def test_a_rare_label_is_matched_by_chance() -> None:
 
 @pytest.mark.extended
 def test_chance_makes_no_false_alarm_and_copies_are_found() -> None:
-    """Of 2,000 files of 14 rows with a random binary column hardly any is refused; with a copy of 20 rows all are."""
+    """Of 2,000 files of 14 rows with a random binary column hardly any is refused; with a copy
+    of 20 rows all are.
+    """
     rng = np.random.default_rng(99)
     refused = 0
     for _ in range(2000):
@@ -114,22 +124,39 @@ def test_chance_makes_no_false_alarm_and_copies_are_found() -> None:
 def test_a_copy_of_the_label_stops_the_command_line(
     people: pl.DataFrame, tmp_path: Path, call: Any, command: str
 ) -> None:
-    people.with_columns(contract=pl.when(pl.col("hired") == "yes").then(1).otherwise(0)).write_csv(tmp_path / "p.csv")
+    people.with_columns(contract=pl.when(pl.col("hired") == "yes").then(1).otherwise(0)).write_csv(
+        tmp_path / "p.csv"
+    )
     asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage")
     done = call(command, tmp_path / "p.csv", *asked)
     assert "column 'contract' is the label 'hired' in other words" in refusal(done)
     assert left_behind(tmp_path) == ["p.csv"]
 
 
-def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+def test_a_copy_of_the_label_is_taken_where_it_is_named(
+    people: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
     people.with_columns(contract=pl.col("hired") == "yes").write_csv(tmp_path / "p.csv")
-    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--strength", "0")
+    asked = (
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--model",
+        "linear",
+        "--ignore",
+        "wage",
+        "--strength",
+        "0",
+    )
     assert "in other words" in refusal(call("train", tmp_path / "p.csv", *asked))
     done = call("train", tmp_path / "p.csv", *asked, "--keep", "contract")
     assert done.exit_code == 0, done.output
     done = call("train", tmp_path / "p.csv", *asked, "--ignore", "contract")
     assert done.exit_code == 0, done.output
-    said = refusal(call("train", tmp_path / "p.csv", *asked, "--keep", "contract", "--ignore", "contract"))
+    said = refusal(
+        call("train", tmp_path / "p.csv", *asked, "--keep", "contract", "--ignore", "contract")
+    )
     assert "--keep names 'contract', which --label or --ignore names too" in said
 
 
@@ -137,26 +164,53 @@ def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tm
 def test_features_that_may_be_predictions_of_another_model_are_noted(
     people: pl.DataFrame, tmp_path: Path, call: Any, command: str
 ) -> None:
-    predictions = {"old score": RNG.random(len(people)), "decision": RNG.integers(2, size=len(people))}
-    people.with_columns(**predictions, age=RNG.integers(20, 70, len(people))).write_csv(tmp_path / "p.csv")
-    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--ignore", "number")
+    predictions = {
+        "old score": RNG.random(len(people)),
+        "decision": RNG.integers(2, size=len(people)),
+    }
+    people.with_columns(**predictions, age=RNG.integers(20, 70, len(people))).write_csv(
+        tmp_path / "p.csv"
+    )
+    asked = (
+        "--label",
+        "hired",
+        "--group",
+        "sex",
+        "--model",
+        "linear",
+        "--ignore",
+        "wage",
+        "--ignore",
+        "number",
+    )
     asked += {"train": ("--strength", "0.5"), "frontier": ("--strengths", "0,0.5")}[command]
     said = " ".join(call(command, tmp_path / "p.csv", *asked).output.split())
     assert (
-        "The features include 'old score', 'decision'. If these are scores or decisions of another model, leave them "
+        "The features include 'old score', 'decision'. If these are scores or decisions of another "
+        "model, leave them "
         "out with --ignore 'old score' --ignore decision."
     ) in said
     assert "Features: 7 columns" in said  # the note changes nothing
     chosen = ("--ignore", "old score", "--keep", "decision")
-    assert "scores or decisions of another model" not in call(command, tmp_path / "p.csv", *asked, *chosen).output
+    assert (
+        "scores or decisions of another model"
+        not in call(command, tmp_path / "p.csv", *asked, *chosen).output
+    )
 
 
 @pytest.mark.parametrize("command", ["train", "frontier"])
-def test_a_group_that_is_the_label_is_told_once(people: pl.DataFrame, tmp_path: Path, call: Any, command: str) -> None:
+def test_a_group_that_is_the_label_is_told_once(
+    people: pl.DataFrame, tmp_path: Path, call: Any, command: str
+) -> None:
     people.with_columns(outcome=pl.col("hired").str.to_uppercase()).write_csv(tmp_path / "p.csv")
     asked = ("--label", "hired", "--model", "linear", "--ignore", "wage", "--ignore", "number")
     asked += {"train": ("--strength", "0.5"), "frontier": ("--strengths", "0,0.5")}[command]
     done = call(command, tmp_path / "p.csv", *asked, "--group", "outcome", "--group", "sex")
     assert done.exit_code == 0, done.output
-    assert done.output.count("are the label in other words: scores that are right are then unfair by design.") == 1
+    assert (
+        done.output.count(
+            "are the label in other words: scores that are right are then unfair by design."
+        )
+        == 1
+    )
     assert "The groups of outcome are the label" in done.output

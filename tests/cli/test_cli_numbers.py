@@ -24,7 +24,9 @@ def people(tmp_path: Path) -> Path:
     p = (1 / (1 + np.exp(-x - z))).round(3)
     sex, region = generator.choice(list("fm"), 240), generator.choice(list("abcd"), 240)
     path = tmp_path / "people.csv"
-    pl.DataFrame({"x": x, "z": z, "age": age, "sex": sex, "region": region, "y": y, "p": p}).write_csv(path)
+    pl.DataFrame(
+        {"x": x, "z": z, "age": age, "sex": sex, "region": region, "y": y, "p": p}
+    ).write_csv(path)
     return path
 
 
@@ -58,10 +60,14 @@ def test_independence_asks_of_all_groups_together(people: Path, tmp_path: Path, 
     found = findings(call(*asked, "--contrast", "independence"), out)
     table = pl.read_csv(people)
     assert len(found) == 3
-    assert found[-1]["value"] == pytest.approx(energy_dependence(table["p"], table["region"]), rel=1e-9)
+    assert found[-1]["value"] == pytest.approx(
+        energy_dependence(table["p"], table["region"]), rel=1e-9
+    )
 
 
-def test_counts_of_a_number_are_cut_or_told_when_merged(people: Path, tmp_path: Path, call: Any) -> None:
+def test_counts_of_a_number_are_cut_or_told_when_merged(
+    people: Path, tmp_path: Path, call: Any
+) -> None:
     out, state = tmp_path / "out.json", tmp_path / "day.state"
     asked = ["count", str(people), "--score", "p", "--group", "age", "--output", str(state)]
     assert call(*asked, "--cuts", "40").exit_code == 0
@@ -72,7 +78,9 @@ def test_counts_of_a_number_are_cut_or_told_when_merged(people: Path, tmp_path: 
     assert found[0]["cuts"] > 20
     done = call(*merged, "--continuous", "sex")
     assert done.exit_code == 2
-    assert "--continuous names 'sex', which is none of the sensitive features ['age']" in done.output
+    assert (
+        "--continuous names 'sex', which is none of the sensitive features ['age']" in done.output
+    )
 
 
 @pytest.mark.extended
@@ -89,11 +97,30 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
         table = pl.read_csv(held_out)
         reached[strength] = energy_dependence(table["probability"], table["age"])
     assert reached["30"] < reached["0"] / 2
-    cut = call(*asked, "--group", "age", "--group", "sex", "--cuts", "age=30,50", "--held-out", str(held_out))
+    cut = call(
+        *asked,
+        "--group",
+        "age",
+        "--group",
+        "sex",
+        "--cuts",
+        "age=30,50",
+        "--held-out",
+        str(held_out),
+    )
     assert cut.exit_code == 0, cut.output
     assert "age: ≤30, (30,50], >50; sex: f, m" in " ".join(cut.output.split())
     assert "--group age --group sex --cuts age=30,50 --label y" in " ".join(cut.output.split())
-    options = ["--group", "region", "--contrast", "independence", "--strengths", "0,3", "--json", str(out)]
+    options = [
+        "--group",
+        "region",
+        "--contrast",
+        "independence",
+        "--strengths",
+        "0,3",
+        "--json",
+        str(out),
+    ]
     done = call("frontier", *asked[1:], *options)
     assert done.exit_code == 0, done.output
     assert len(json.loads(out.read_text())["points"]) == 2
@@ -102,10 +129,16 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--group", "age", "--group", "sex", "--cuts", "2"], "use --cuts COLUMN=NUMBERS, with one of the columns"),
-        (["--group", "age", "--cuts", "sex=3"], "--cuts names 'sex', which is none of the sensitive features ['age']"),
-        (["--group", "age", "--continuous", "sex"], "--continuous names 'sex', which is none of the"),
-        (["--group", "age", "--cuts", "old"], "'old' is not a list of numbers, such as 25,40,60 or age=25,40,60"),
+        (["--group", "age", "--group", "sex", "--cuts", "2"], ("use --cuts COLUMN=NUMBERS, with "
+                                                               "one "
+                                                              "of the columns")),
+        (["--group", "age", "--cuts", "sex=3"], ("--cuts names 'sex', which is none of the "
+                                                "sensitive features ['age']")),
+        (["--group", "age", "--continuous", "sex"], ("--continuous names 'sex', which is none of "
+                                                    "the")),
+        (["--group", "age", "--cuts", "old"], ("'old' is not a list of numbers, such as 25,40,60 "
+                                               "or "
+                                              "age=25,40,60")),
         (["--group", "sex", "--cuts", "3"], "sex"),
         (["--group", "sex", "--continuous", "sex"], "sex"),
     ],
@@ -121,8 +154,11 @@ def test_what_cannot_be_meant_is_refused(
 
 
 def test_families_that_need_groups_say_so(people: Path, call: Any) -> None:
-    done = call("frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycenter")
+    done = call(
+        "frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycenter"
+    )
     assert done.exit_code == 2
-    assert "--families barycenter needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
-        done.output.split()
+    assert (
+        "--families barycenter needs groups, and 'age' is a number; cut it with --cuts"
+        in " ".join(done.output.split())
     )

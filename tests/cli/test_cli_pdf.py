@@ -21,17 +21,32 @@ MOST_PAGES = {"train": 3, "frontier": 4}
 
 @pytest.fixture(autouse=True)
 def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrifair.FairClassifier, "__init__", shorten(metrifair.FairClassifier.__init__))
+    monkeypatch.setattr(
+        metrifair.FairClassifier, "__init__", shorten(metrifair.FairClassifier.__init__)
+    )
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_report_is_a_page_and_a_pdf_of_few_pages(command: str, csv: Path, tmp_path: Path, call: Any) -> None:
+def test_a_report_is_a_page_and_a_pdf_of_few_pages(
+    command: str, csv: Path, tmp_path: Path, call: Any
+) -> None:
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
     if not any(map(pdf.shutil.which, pdf.BROWSERS)):
         pytest.skip("no browser is installed")
     page, printed = tmp_path / "report.html", tmp_path / "report.pdf"
-    done = call(command, csv, *TRAIN, *COMMANDS[command], "--html", page, "--pdf", printed, "--json", tmp_path / "j")
+    done = call(
+        command,
+        csv,
+        *TRAIN,
+        *COMMANDS[command],
+        "--html",
+        page,
+        "--pdf",
+        printed,
+        "--json",
+        tmp_path / "j",
+    )
     assert done.exit_code == 0, done.output
     assert done.stdout.count("Report: ") == 2
     sheets = [" ".join(sheet.extract_text().split()) for sheet in pypdf.PdfReader(printed).pages]
@@ -41,8 +56,10 @@ def test_a_report_is_a_page_and_a_pdf_of_few_pages(command: str, csv: Path, tmp_
     for name in ("accuracy", "unfairness"):
         assert f"{chosen[name]:.3f}" in " ".join(sheets)
     assert "hired by sex" in sheets[0]
-    assert ("One model: strength 0.5, with accuracy" in sheets[0]) == (command == "train")
-    assert figures["provenance"]["files"][0]["sha256"] in "".join(sheets).replace(" ", "").replace("\ufb00", "ff")
+    assert ("On 60 test rows: accuracy" in sheets[0]) == (command == "train")
+    assert figures["provenance"]["files"][0]["sha256"] in "".join(sheets).replace(" ", "").replace(
+        "\ufb00", "ff"
+    )
     assert "metrifair" in page.read_text(encoding="utf-8")
 
 
@@ -58,7 +75,11 @@ def test_a_pdf_needs_a_browser_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("option", ["html", "pdf"])
-def test_a_report_of_train_needs_held_out_rows(option: str, csv: Path, tmp_path: Path, call: Any) -> None:
+def test_a_report_of_train_needs_held_out_rows(
+    option: str, csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options are checked first: this error is the same with and without a browser."""
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
     done = call("train", csv, *TRAIN, "--test", 0, f"--{option}", tmp_path / f"report.{option}")
     assert done.exit_code == 2
     assert f"--{option} needs held-out rows; leave --test 0 out" in done.stderr

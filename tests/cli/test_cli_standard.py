@@ -1,4 +1,6 @@
-"""`--standard`: the answer on the first screen, the rest on request, one person makes no headline, PDF files."""
+"""`--standard`: the answer on the first screen, the rest on request, one person makes no
+headline, PDF files.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,23 @@ def asked(call: Callable[..., Result], decisions: Path) -> Callable[..., Result]
     return run
 
 
-def test_the_tables_fill_the_first_screen_and_nothing_else_follows(asked: Callable[..., Result]) -> None:
+def test_the_tables_fill_the_first_screen_and_nothing_else_follows(
+    asked: Callable[..., Result],
+) -> None:
     found = asked("--standard", "ll144")
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
     men, women = (rate(set(SELECTED), {sex}) for sex in ("Male", "Female"))
     assert "Local Law 144" in lines[0]
-    assert lines[1].startswith(f"By Sex, {100 * women:.1f}% of “Female” and {100 * men:.1f}% of “Male” are selected.")
+    assert lines[1].startswith(
+        f"By Sex, {100 * women:.1f}% of “Female” and {100 * men:.1f}% of “Male” are selected."
+    )
     assert f"Smallest impact ratio {women / men:.3f}" in " ".join(lines[1:3])
-    rows = {line.split("  ")[1]: at for at, line in enumerate(lines) if line.startswith("  Sex") or "  Race: " in line}
+    rows = {
+        line.split("  ")[1]: at
+        for at, line in enumerate(lines)
+        if line.startswith("  Sex") or "  Race: " in line
+    }
     assert max(rows.values()) < SCREEN
     table = "\n".join(lines[:SCREEN])
     for sex, share in (("Female", women), ("Male", men)):
@@ -59,7 +69,9 @@ def test_details_follow_the_tables_on_request(asked: Callable[..., Result], tmp_
     found = asked("--standard", "ll144", "--details", "--html", tmp_path / "whole.html")
     text = found.stdout
     assert text.index("Impact ratio".lower()) < text.index("gap") < text.index("kolmogorov")
-    assert "wasserstein" not in text, "of decisions, all distances are functions of the difference of rates"
+    assert "wasserstein" not in text, (
+        "of decisions, all distances are functions of the difference of rates"
+    )
     page = (tmp_path / "whole.html").read_text()
     assert page.index('id="ratios"') < page.index('id="findings"')
     asked("--standard", "ll144", "--html", tmp_path / "rates.html")
@@ -67,7 +79,9 @@ def test_details_follow_the_tables_on_request(asked: Callable[..., Result], tmp_
 
 
 def test_one_person_breaks_no_limit_on_rates(asked: Callable[..., Result]) -> None:
-    """The only Pacific Islander is selected; groups with enough rows differ by less than 20 points."""
+    """The only Pacific Islander is selected; groups with enough rows differ by less than 20
+    points.
+    """
     assert asked("--standard", "ll144", "--fail-above", "selection_difference=0.25").exit_code == 0
     found = asked("--standard", "ll144", "--fail-above", "selection_difference=0.1")
     assert found.exit_code == 1
@@ -91,5 +105,8 @@ def test_pages_are_printed_where_a_browser_is(asked: Callable[..., Result], tmp_
     if not any(map(pdf.shutil.which, pdf.BROWSERS)):
         pytest.skip("no browser is installed")
     found = asked("--standard", "ll144", "--pdf", tmp_path / "rates.pdf")
-    assert f"Report: {tmp_path / 'rates.pdf'}" in "".join(found.stdout.split("\n")) or "rates.pdf" in found.stdout
+    assert (
+        f"Report: {tmp_path / 'rates.pdf'}" in "".join(found.stdout.split("\n"))
+        or "rates.pdf" in found.stdout
+    )
     assert len(pypdf.PdfReader(tmp_path / "rates.pdf").pages) == 2

@@ -1,4 +1,6 @@
-"""Help lists every option of every command in one section, in a fixed order, the main options first."""
+"""Help lists every option of every command in one section, in a fixed order, the main options
+first.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def test_the_table_has_every_option_once_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", SECTIONED)
 def test_no_line_of_the_help_cuts_the_name_of_an_option(call: Any, name: str) -> None:
-    every = set().union(*map(options_of, COMMANDS.values())) | {"no-refit", "regression", "help"}
+    every = set().union(*map(options_of, COMMANDS.values())) | {"regression", "help"}
     for width in range(60, 101, 5):
         text = call(name, "--help", terminal_width=width).output
         assert "\N{NON-BREAKING HYPHEN}" not in text
@@ -77,10 +79,19 @@ def test_no_line_of_the_help_cuts_the_name_of_an_option(call: Any, name: str) ->
             assert mentioned in every, width
     text = call(name, "--help", terminal_width=WIDTH).output
     examples = {line.strip() for line in (COMMANDS[name].help or "").splitlines()}
-    assert [line for line in text.splitlines() if len(line) > WIDTH and line.strip() not in examples] == []
+    assert [
+        line for line in text.splitlines() if len(line) > WIDTH and line.strip() not in examples
+    ] == []
 
 
 def test_an_option_that_the_table_lacks_is_shown_as_advanced() -> None:
-    command = SectionedCommand("new", params=[click.Option(["--html"]), click.Option(["--unheard-of"])])
+    command = SectionedCommand(
+        "new", params=[click.Option(["--html"]), click.Option(["--unheard-of"])]
+    )
     text = command.get_help(click.Context(command, info_name="new"))
-    assert text.index("Output:") < text.index("--html") < text.index("Advanced:") < text.index("--unheard-of")
+    assert (
+        text.index("Output:")
+        < text.index("--html")
+        < text.index("Advanced:")
+        < text.index("--unheard-of")
+    )

@@ -1,4 +1,6 @@
-"""The table of options: every entry describes an option that a command has, with keys and types that are read."""
+"""The table of options: every entry describes an option that a command has, with keys and types
+that are read.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,42 @@ from metrifair.cli.help_sections import option_name
 from metrifair.cli.option_table import command_entries
 
 KEYS = {
-    *("section", "placeholder", "arguments", "type", "choices", "endings", "stdout", "range", "count", "repeat"),
+    *(
+        "section",
+        "placeholder",
+        "arguments",
+        "type",
+        "choices",
+        "endings",
+        "stdout",
+        "range",
+        "count",
+        "repeat",
+    ),
     *("required", "default", "metavar", "spelling", "parameter", "help", "otherwise"),
 }
 TYPES = {
     *("flag", "switch", "integer", "number", "number or median", "output", "pdf", "table"),
     *("folder", "folder or archive"),
-    *("costs", "criterion", "cuts", "fact", "families", "metric", "probabilities", "replacement", "strengths"),
+    *(
+        "costs",
+        "criterion",
+        "cuts",
+        "fact",
+        "families",
+        "metric",
+        "probabilities",
+        "replacement",
+        "strengths",
+    ),
 }
 LISTS = {"commands", "bundles", "main options"}
 CONTEXT = click.Context(main)
-COMMANDS = {name: command for name in main.list_commands(CONTEXT) if (command := main.get_command(CONTEXT, name))}
+COMMANDS = {
+    name: command
+    for name in main.list_commands(CONTEXT)
+    if (command := main.get_command(CONTEXT, name))
+}
 
 
 def read_table() -> ConfigParser:
@@ -42,16 +69,23 @@ def test_every_entry_has_known_keys_and_types_and_belongs_to_a_command() -> None
         name, _, commands = heading.partition(":")
         assert set(table[heading]) <= KEYS, heading
         assert table[heading].get("type", "flag") in TYPES, heading
-        assert set(commands.split()) <= {command for command, names in used.items() if name in names}, heading
-        limit = name.startswith("fail-") and name != "fail-worse"  # rules.py makes these, of which there are four
+        assert set(commands.split()) <= {
+            command for command, names in used.items() if name in names
+        }, heading
+        # rules.py makes these, of which there are four
+        limit = name.startswith("fail-") and name != "fail-worse"
         assert limit or any(name in names for names in used.values()), heading
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_the_options_of_its_entries(name: str) -> None:
-    options = {option_name(one): one for one in COMMANDS[name].params if isinstance(one, click.Option)}
+    options = {
+        option_name(one): one for one in COMMANDS[name].params if isinstance(one, click.Option)
+    }
     entries = command_entries(name)
-    assert set(entries) == {one for one in options if not re.fullmatch("fail-(certain-)?(above|below)", one)}
+    assert set(entries) == {
+        one for one in options if not re.fullmatch("fail-(certain-)?(above|below)", one)
+    }
     for option, entry in entries.items():
         assert options[option].multiple == ("repeat" in entry)
         assert options[option].required == ("required" in entry)

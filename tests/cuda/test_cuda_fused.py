@@ -1,4 +1,6 @@
-"""The fused step of linear models and networks with one hidden layer against the general step on the CPU."""
+"""The fused step of linear models and networks with one hidden layer against the general step
+on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,13 @@ from metrifair.training.objective import BINARY, Objective, regression
 
 pytestmark = pytest.mark.cuda
 
-TWO, THREE = (Comparison((0,), (1,)),), tuple(Comparison((i,), (j,)) for i, j in ((0, 1), (0, 2), (1, 2)))
-CLOSE = 2e-4  # a fifth of what one step may move a parameter: ranks that rounding swaps show, a wrong slope does more
+TWO, THREE = (
+    (Comparison((0,), (1,)),),
+    tuple(Comparison((i,), (j,)) for i, j in ((0, 1), (0, 2), (1, 2))),
+)
+# a fifth of what one step may move a parameter: ranks that rounding swaps show, a wrong slope does
+# more
+CLOSE = 2e-4
 CASES: dict[str, dict[str, Any]] = {
     "usual": {},
     "population": {"estimate": "population"},
@@ -58,7 +65,10 @@ def people(rows: int, features: int, *, tied: bool, scale: float) -> Samples:
 def trained(device: str, size: tuple[int, int, int], **case: Any) -> dict[str, Tensor]:
     batch, features, units = size
     data = people(
-        case.pop("batches", 3) * batch + 1, features, tied=case.pop("tied", False), scale=case.pop("scale", 1.0)
+        case.pop("batches", 3) * batch + 1,
+        features,
+        tied=case.pop("tied", False),
+        scale=case.pop("scale", 1.0),
     )
     comparisons = case.pop("comparisons", TWO)
     if comparisons is TWO:
@@ -69,7 +79,14 @@ def trained(device: str, size: tuple[int, int, int], **case: Any) -> dict[str, T
     objective = Objective(case.pop("task", BINARY), comparisons, **case)
     network = Network(features, (units,) if units else ())
     found = train(
-        data, network, objective, strengths=[0.0, 1.0, 30.0], seeds=[3, 8], schedule=schedule, rows=rows, device=device
+        data,
+        network,
+        objective,
+        strengths=[0.0, 1.0, 30.0],
+        seeds=[3, 8],
+        schedule=schedule,
+        rows=rows,
+        device=device,
     )
     return {name: value.cpu() for name, value in found.parameters.items()}
 
@@ -127,7 +144,15 @@ def test_steps_repeat_to_the_last_bit() -> None:
 def test_other_objectives_take_the_general_step(objective: Objective, taken: list[bool]) -> None:
     data = people(200, 3, tied=False, scale=1.0)
     for model in (Network(3, (4,)), Network(3, (4, 4))):
-        found = train(data, model, objective, strengths=[1.0], seeds=[0], schedule=Schedule(64, 1, 1e-3), device="cuda")
+        found = train(
+            data,
+            model,
+            objective,
+            strengths=[1.0],
+            seeds=[0],
+            schedule=Schedule(64, 1, 1e-3),
+            device="cuda",
+        )
         assert not bool(found.failed.any())
     assert taken == [False, False]
 

@@ -25,9 +25,16 @@ def small(device: str) -> FairClassifier:
 STACKS: dict[str, Any] = {
     "fairkde": lambda on: FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on),
     "fairkde path": lambda on: FairKDEClassifier(
-        criterion="equal_opportunity", warm_start_path=True, variant="reference", batch_size=50, epochs=5, device=on
+        criterion="equal_opportunity",
+        warm_start_path=True,
+        variant="reference",
+        batch_size=50,
+        epochs=5,
+        device=on,
     ),
-    "fairbatch": lambda on: FairBatchClassifier(hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on),
+    "fairbatch": lambda on: FairBatchClassifier(
+        hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on
+    ),
     "sinkhorn": lambda on: SinkhornClassifier(epochs=8, device=on),
     "sinkhorn blocks": lambda on: SinkhornClassifier(epochs=4, block=17, device=on),
     "labelbias": lambda on: LabelBiasClassifier(small(on), rounds=3),

@@ -16,7 +16,11 @@ pytestmark = pytest.mark.cuda
 EVERY: dict[str, Metric] = {
     **{name: row.plug_in for name, row in METRICS.items()},
     **{f"unbiased {name}": row.unbiased for name, row in METRICS.items() if row.unbiased},
-    **{f"trained {name}": training_metric(name, estimate="batch") for name, row in METRICS.items() if row.in_training},
+    **{
+        f"trained {name}": training_metric(name, estimate="batch")
+        for name, row in METRICS.items()
+        if row.in_training
+    },
 }
 
 
@@ -40,7 +44,9 @@ def test_values_and_gradients_are_the_cpus(name: str, weighted: bool) -> None:
 
 def test_a_dependence_is_the_cpus() -> None:
     z, a = torch.randn(3, 2000), torch.randint(20, 90, (2000,)).double()
-    torch.testing.assert_close(energy_dependence(z.cuda(), a).cpu(), energy_dependence(z, a), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        energy_dependence(z.cuda(), a).cpu(), energy_dependence(z, a), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_samples_on_two_devices_are_refused() -> None:

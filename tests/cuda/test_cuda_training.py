@@ -1,6 +1,7 @@
 """Training on a CUDA device: the step that is recorded there ends where the CPU's does.
 
-On such a machine `pytest -m cuda` runs all tests of its kind, and asks for torch, numpy, scikit-learn and pytest alone.
+On such a machine `pytest -m cuda` runs all tests of its kind, and asks for torch, numpy,
+scikit-learn and pytest alone.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def test_defaults_train_on_the_device() -> None:
     x, y, a = people(2)
     for kind, method in ((FairClassifier, "decision_function"), (FairRegressor, "predict")):
         far, near = (
-            getattr(kind(hidden=(16,), random_state=0, device=device).fit(x, y, sensitive_features=a), method)(x)
+            getattr(
+                kind(hidden=(16,), random_state=0, device=device).fit(x, y, sensitive_features=a),
+                method,
+            )(x)
             for device in ("cuda", "cpu")
         )
         assert np.corrcoef(far, near)[0, 1] > 0.99
@@ -74,7 +78,13 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
     x, y, a = people(2)
     options = {"strengths": [0.0, 1.0, 10.0], "random_state": 0, "search": SearchOptions(seeds=2)}
     far, near = (
-        frontier(FairClassifier(hidden=(8,), epochs=4, device=device), x, y, sensitive_features=a, **options)
+        frontier(
+            FairClassifier(hidden=(8,), epochs=4, device=device),
+            x,
+            y,
+            sensitive_features=a,
+            **options,
+        )
         for device in ("cuda", "cpu")
     )
     for one, other in zip(far.points, near.points, strict=True):
@@ -94,21 +104,28 @@ def test_the_penalty_of_a_loop_of_ones_own_is_the_cpus(estimate: str) -> None:
     for device in ("cpu", "cuda"):
         penalty = UnfairnessPenalty("equal_opportunity", estimate=estimate, sampler=sampler)
         own = score.clone().to(device).requires_grad_()
-        value = penalty(own, torch.as_tensor(a)[batch].to(device), torch.as_tensor(y)[batch].to(device))
+        value = penalty(
+            own, torch.as_tensor(a)[batch].to(device), torch.as_tensor(y)[batch].to(device)
+        )
         value.backward()
         found.append((value.detach().cpu(), own.grad.cpu()))
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_batches_drawn_on_the_device_train_alike(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_drawn_on_the_device_train_alike(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y, a = people(2)
     weight = np.random.default_rng(4).integers(1, 4, len(y)) if weighted else None
     options = {"hidden": (8,), "batch_size": 64, "epochs": 100, "random_state": 0}
     given = {"sensitive_features": a, "sample_weight": weight}
     near = FairClassifier(**options).fit(x, y, **given).decision_function(x)
     monkeypatch.setattr(samples, "DevicePasses", DevicePasses)
-    far, again = (FairClassifier(device="cuda", **options).fit(x, y, **given).decision_function(x) for _ in range(2))
+    far, again = (
+        FairClassifier(device="cuda", **options).fit(x, y, **given).decision_function(x)
+        for _ in range(2)
+    )
     assert not np.allclose(far, near, rtol=1e-2, atol=5e-3)  # other batches
     np.testing.assert_array_equal(again, far)
     assert np.corrcoef(far, near)[0, 1] > 0.97
@@ -121,7 +138,8 @@ def test_passes_of_the_device_are_those_of_its_laws(weighted: bool) -> None:
     odds = [[(torch.arange(len(cell)) % 3).double() for cell in rows]] * 3 if weighted else None
     passes = DevicePasses([rows] * 3, Layout((45, 19)), 15, odds=odds, device="cuda")
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
-    drawn = torch.stack([passes(generators) for _ in range(200)]).cpu()  # (passes, seeds, steps, size)
+    # of shape: passes, seeds, steps, size
+    drawn = torch.stack([passes(generators) for _ in range(200)]).cpu()
     assert ((drawn < 700) == (torch.arange(64) < 45)).all()
     if weighted:
         assert (drawn[..., :45] % 3 != 0).all()

@@ -1,10 +1,11 @@
-"""Where the raw data lie, folders that nobody else uses, and a publisher on this machine that fails as told."""
+"""Where the raw data lie, folders that nobody else uses, and a publisher on this machine that
+fails as told.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import socket
 import threading
@@ -15,18 +16,13 @@ from pathlib import Path
 import pytest
 
 from metrifair.datasets.fetch import RawFile
-
-# read before any test changes the environment
-_NAMED = os.environ.get("METRIFAIR_DATA")
-_FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"
+from tests.raw_data import require_raw_data
 
 
 @pytest.fixture(scope="session")
 def raw_data() -> Path:
     """The folder of the published files."""
-    if not _FOLDER.is_dir():
-        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({_FOLDER} does not exist)")
-    return _FOLDER
+    return require_raw_data()
 
 
 @pytest.fixture
@@ -43,7 +39,9 @@ def only_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: object) -> None:
-        assert not isinstance(address, tuple) or address[0] in ("127.0.0.1", "::1"), f"a test wants to reach {address}"
+        assert not isinstance(address, tuple) or address[0] in ("127.0.0.1", "::1"), (
+            f"a test wants to reach {address}"
+        )
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
@@ -66,16 +64,26 @@ class Publisher:
         self.over = threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self.thread.start()
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.server.server_port}/{name}"
 
-    def raw(self, name: str = "made-up.csv", *, content: bytes | None = None, member: tuple[str, ...] = ()) -> RawFile:
+    def raw(
+        self,
+        name: str = "made-up.csv",
+        *,
+        content: bytes | None = None,
+        member: tuple[str, ...] = (),
+    ) -> RawFile:
         """A record of a file published here; its content is that of the server unless told."""
         content = self.content if content is None else content
-        return RawFile(name, len(content), hashlib.sha256(content).hexdigest(), self.url(name), member)
+        return RawFile(
+            name, len(content), hashlib.sha256(content).hexdigest(), self.url(name), member
+        )
 
     def close(self) -> None:
         self.over.set()
@@ -91,12 +99,17 @@ class Publisher:
                     publisher.over.wait()
                     return
                 start = 0
-                if publisher.ranges and (asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")):
+                if publisher.ranges and (
+                    asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "")
+                ):
                     start = int(asked[1])
                 body = publisher.content[start:]
                 self.send_response(206 if start else publisher.status)
                 if start:
-                    self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{start + len(body)}")
+                    self.send_header(
+                        "Content-Range",
+                        f"bytes {start}-{start + len(body) - 1}/{start + len(body)}",
+                    )
                 if publisher.tells_length:
                     self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -113,7 +126,9 @@ class Publisher:
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    server = Publisher(b"id;grade\n" + b"".join(b"%d;%d\n" % (row, row * row % 21) for row in range(5000)))
+    server = Publisher(
+        b"id;grade\n" + b"".join(b"%d;%d\n" % (row, row * row % 21) for row in range(5000))
+    )
     yield server
     server.close()
 

@@ -10,7 +10,16 @@ import pytest
 from metrifair import datasets
 
 FEATURES = [
-    *("age", "workclass", "education-num", "marital-status", "occupation", "relationship", "race", "sex"),
+    *(
+        "age",
+        "workclass",
+        "education-num",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+    ),
     *("capital-gain", "capital-loss", "hours-per-week", "native-country"),
 ]
 
@@ -20,7 +29,9 @@ def census(raw_data: Path) -> datasets.Dataset:
     return datasets.load("adult", data_home=raw_data)
 
 
-def parts(data: datasets.Dataset, values: pd.Series | pd.DataFrame) -> list[pd.Series | pd.DataFrame]:
+def parts(
+    data: datasets.Dataset, values: pd.Series | pd.DataFrame
+) -> list[pd.Series | pd.DataFrame]:
     return [values.iloc[rows] for rows in data.split(0)]
 
 
@@ -34,7 +45,14 @@ def test_the_prescribed_split_comes_back_whatever_the_seed(census: datasets.Data
 def test_the_features_are_twelve_codes(census: datasets.Dataset) -> None:
     assert list(census.X.columns) == FEATURES
     assert [part.shape for part in parts(census, census.X)] == [(32561, 12), (16281, 12)]
-    levels = {"workclass": 9, "marital-status": 7, "occupation": 15, "race": 5, "native-country": 42, "relationship": 6}
+    levels = {
+        "workclass": 9,
+        "marital-status": 7,
+        "occupation": 15,
+        "race": 5,
+        "native-country": 42,
+        "relationship": 6,
+    }
     for name, count in levels.items():
         assert sorted(census.X[name].unique()) == list(range(count))
     assert census.names == ("women", "men")
@@ -96,10 +114,19 @@ def test_groups_and_rates_are_the_published_ones(
 
 
 @pytest.mark.parametrize(("drop_missing", "n_columns"), [(False, 90), (True, 86)])
-def test_one_hot_columns_hold_one_one_for_each_category(raw_data: Path, drop_missing: bool, n_columns: int) -> None:
+def test_one_hot_columns_hold_one_one_for_each_category(
+    raw_data: Path, drop_missing: bool, n_columns: int
+) -> None:
     X = datasets.load("adult", data_home=raw_data, encoding="onehot", drop_missing=drop_missing).X
     assert X.shape[1] == n_columns
-    for name in ("workclass", "marital-status", "occupation", "relationship", "race", "native-country"):
+    for name in (
+        "workclass",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "native-country",
+    ):
         block = X[[column for column in X.columns if column.startswith(f"{name}_")]]
         assert (block.sum(axis="columns") == 1).all()
         assert (block.sum() > 0).all()

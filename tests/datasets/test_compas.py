@@ -17,7 +17,11 @@ def test_the_features_have_the_published_shape_and_means(raw_data: Path) -> None
     data = datasets.load("compas", data_home=raw_data)
     assert data.X.shape == (5278, 7)
     assert list(data.X.columns) == [*AGES, "sex", "priors_count", "c_charge_degree", "race"]
-    means = dict(zip(data.X.columns[:6], [0.573323, 0.207654, 0.219022, 0.804661, 0.0, 0.348238], strict=True))
+    means = dict(
+        zip(
+            data.X.columns[:6], [0.573323, 0.207654, 0.219022, 0.804661, 0.0, 0.348238], strict=True
+        )
+    )
     assert data.X.iloc[:, :6].mean().to_dict() == pytest.approx(means, abs=5e-7)
     assert data.X["priors_count"].std(ddof=0) == pytest.approx(1, abs=1e-12)
     assert_array_equal(data.X["race"], data.group_codes)
@@ -38,7 +42,11 @@ def test_priors_can_stay_counts(raw_data: Path) -> None:
     ],
 )
 def test_groups_and_rates_are_the_published_ones(
-    raw_data: Path, options: dict[str, str | bool], groups: dict[int, int], rate: float, by_group: list[float]
+    raw_data: Path,
+    options: dict[str, str | bool],
+    groups: dict[int, int],
+    rate: float,
+    by_group: list[float],
 ) -> None:
     data = datasets.load("compas", data_home=raw_data, **options)
     assert data.group_codes.value_counts().to_dict() == groups
@@ -60,7 +68,9 @@ def test_all_races_are_6172_rows(raw_data: Path) -> None:
     assert data.names == ("African-American", "all others")
 
 
-def test_the_violent_file_with_all_races_lacks_the_five_rows_without_a_score(raw_data: Path) -> None:
+def test_the_violent_file_with_all_races_lacks_the_five_rows_without_a_score(
+    raw_data: Path,
+) -> None:
     assert len(datasets.load("compas", data_home=raw_data, races="all", violent=True).X) == 4015
 
 
@@ -70,11 +80,15 @@ def test_the_split_of_seed_0_is_the_published_one(raw_data: Path) -> None:
     assert (len(train), len(test)) == (3958, 1320)
     assert test[:5].tolist() == [4647, 29, 4462, 3523, 1872]
     assert [data.group_codes.iloc[rows].sum() for rows in (train, test)] == [1576, 527]
-    assert [data.y.iloc[rows].mean() for rows in (train, test)] == pytest.approx([0.476756, 0.451515], abs=5e-7)
+    assert [data.y.iloc[rows].mean() for rows in (train, test)] == pytest.approx(
+        [0.476756, 0.451515], abs=5e-7
+    )
 
 
 def test_the_group_can_be_left_out_of_the_features(raw_data: Path) -> None:
-    assert "race" not in datasets.load("compas", data_home=raw_data, include_protected=False).X.columns
+    assert (
+        "race" not in datasets.load("compas", data_home=raw_data, include_protected=False).X.columns
+    )
 
 
 @pytest.mark.parametrize("violent", [False, True])
@@ -91,6 +105,13 @@ def test_names_and_dates_of_birth_are_never_parsed(
     datasets.load("compas", data_home=raw_data, violent=violent)
     (table,) = parsed
     assert sorted(table.columns) == [
-        *("age_cat", "c_charge_degree", "days_b_screening_arrest", "is_recid", "priors_count", "race"),
+        *(
+            "age_cat",
+            "c_charge_degree",
+            "days_b_screening_arrest",
+            "is_recid",
+            "priors_count",
+            "race",
+        ),
         *("score_text", "sex", "two_year_recid"),
     ]

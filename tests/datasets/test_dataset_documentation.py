@@ -1,4 +1,6 @@
-"""Every public name of the data sets has numpydoc's sections: parameters described, what comes back, examples."""
+"""Every public name of the data sets has numpydoc's sections: parameters described, what comes
+back, examples.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from metrifair import datasets
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
-# missing docstring, parameters that are undocumented, unknown, in another order or without a description, no Returns or
-# no description of it, no summary, no example
+# missing docstring, parameters that are undocumented, unknown, in another order or without a
+# description, no Returns or no description of it, no summary, no example
 WANTED = {"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "SS01", "EX01"}
 NAMES = [f"metrifair.datasets.{name}" for name in datasets.__all__]
 

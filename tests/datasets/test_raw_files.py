@@ -22,7 +22,12 @@ from metrifair.datasets.fetch import RawFile, read
 from metrifair.errors import DataError, MissingExtra
 
 CONTENT = b"id;grade\r\n1;10\r\n2;20\r\n"
-RAW = RawFile("made-up.csv", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "http://127.0.0.1:9/made-up.csv")
+RAW = RawFile(
+    "made-up.csv",
+    len(CONTENT),
+    hashlib.sha256(CONTENT).hexdigest(),
+    "http://127.0.0.1:9/made-up.csv",
+)
 REMEDY = "replace it with the one from http://127.0.0.1:9/made-up.csv, or remove it to have it downloaded"
 needs_permissions = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
@@ -97,15 +102,22 @@ def test_a_file_of_wrong_checksum_is_refused_with_both_checksums(cache: Path) ->
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT + b"\n", CONTENT * 100_000])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_truncated_or_longer_file_is_refused_by_name_and_size(cache: Path, content: bytes, packed: bool) -> None:
+def test_a_truncated_or_longer_file_is_refused_by_name_and_size(
+    cache: Path, content: bytes, packed: bool
+) -> None:
     name = "made-up.csv.gz" if packed else "made-up.csv"
     path = put(cache, gzip.compress(content) if packed else content, name)
     with pytest.raises(DataError) as caught:
         read(RAW)
     longer = len(content) > len(CONTENT)
-    got = "more bytes" if longer else f"{len(content)} bytes with sha256 {hashlib.sha256(content).hexdigest()}"
+    got = (
+        "more bytes"
+        if longer
+        else f"{len(content)} bytes with sha256 {hashlib.sha256(content).hexdigest()}"
+    )
     assert str(caught.value) == (
-        f"{path} is not the published made-up.csv: expected 22 bytes with sha256 {RAW.sha256}, got {got}; {REMEDY}"
+        f"{path} is not the published made-up.csv: expected 22 bytes with sha256 {RAW.sha256}, got "
+        f"{got}; {REMEDY}"
     )
 
 
@@ -113,7 +125,9 @@ def test_a_truncated_or_longer_file_is_refused_by_name_and_size(cache: Path, con
     "damage",
     [
         pytest.param(lambda packed: packed[:-12], id="truncated"),
-        pytest.param(lambda packed: packed[:15] + bytes([packed[15] ^ 255]) + packed[16:], id="flipped"),
+        pytest.param(
+            lambda packed: packed[:15] + bytes([packed[15] ^ 255]) + packed[16:], id="flipped"
+        ),
         pytest.param(lambda packed: b"no gzip at all", id="not gzip"),
     ],
 )
@@ -128,7 +142,10 @@ def test_a_damaged_gzip_file_is_refused_by_name(cache: Path, damage) -> None:
 def test_something_else_than_a_folder_is_refused_as_data_home(cache: Path) -> None:
     with pytest.raises(DataError) as caught:
         read(RAW, data_home=3)  # type: ignore[arg-type]
-    assert str(caught.value) == "data_home must be the path of a folder, got 3; leave it out to use the cache"
+    assert (
+        str(caught.value)
+        == "data_home must be the path of a folder, got 3; leave it out to use the cache"
+    )
 
 
 def test_a_folder_that_has_the_file_needs_no_pooch(
@@ -137,7 +154,9 @@ def test_a_folder_that_has_the_file_needs_no_pooch(
     monkeypatch.setitem(sys.modules, "pooch", None)
     put(tmp_path / "home")
     assert read(RAW, data_home=tmp_path / "home") == CONTENT
-    with pytest.raises(MissingExtra, match=re.escape('needs pooch: pip install "metrifair[datasets]"')):
+    with pytest.raises(
+        MissingExtra, match=re.escape('needs pooch: pip install "metrifair[datasets]"')
+    ):
         read(RAW)
 
 
@@ -173,7 +192,10 @@ def test_a_read_only_folder_is_named_with_file_and_address(read_only: Path) -> N
     assert re.fullmatch(
         re.escape(f"cannot save made-up.csv from http://127.0.0.1:9/made-up.csv in {read_only}: ")
         + ".*Permission denied.*"
-        + re.escape("; name a folder that can be written by data_home=, or one that has the file by METRIFAIR_DATA"),
+        + re.escape(
+            "; name a folder that can be written by data_home=, or one that has the file by "
+            "METRIFAIR_DATA"
+        ),
         str(caught.value),
     )
 
@@ -183,7 +205,10 @@ def test_a_read_only_user_cache_is_named_with_file_and_address(
     read_only: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(read_only))
-    message = re.escape(f"cannot save made-up.csv from {RAW.url} in {read_only}/metrifair: ") + ".*Permission denied"
+    message = (
+        re.escape(f"cannot save made-up.csv from {RAW.url} in {read_only}/metrifair: ")
+        + ".*Permission denied"
+    )
     with ordinary_user(), pytest.raises(DataError, match=message):
         read(RAW)
 
@@ -204,7 +229,9 @@ def test_a_file_that_may_not_be_read_is_named(read_only: Path) -> None:
     path.chmod(0o000)
     with ordinary_user(), pytest.raises(DataError) as caught:
         read(RAW, data_home=read_only)
-    assert str(caught.value) == f"cannot read {path}: Permission denied; make it readable, or {REMEDY}"
+    assert (
+        str(caught.value) == f"cannot read {path}: Permission denied; make it readable, or {REMEDY}"
+    )
 
 
 def test_a_folder_below_a_file_cannot_be_a_cache(cache: Path, tmp_path: Path) -> None:
@@ -213,18 +240,24 @@ def test_a_folder_below_a_file_cannot_be_a_cache(cache: Path, tmp_path: Path) ->
         read(RAW, data_home=tmp_path / "file" / "below")
 
 
-def test_an_absent_file_without_a_connection_names_file_address_and_folder(cache: Path, unreachable: str) -> None:
-    raw = dataclasses.replace(RAW, url=f"{unreachable}/all.zip", member=("inner.zip", "made-up.csv"))
+def test_an_absent_file_without_a_connection_names_file_address_and_folder(
+    cache: Path, unreachable: str
+) -> None:
+    raw = dataclasses.replace(
+        RAW, url=f"{unreachable}/all.zip", member=("inner.zip", "made-up.csv")
+    )
     with pytest.raises(DataError) as caught:
         read(raw)
     message = str(caught.value)
     assert message.startswith(
-        f"made-up.csv was not found and could not be downloaded from {unreachable}/all.zip (in it: inner.zip, "
+        f"made-up.csv was not found and could not be downloaded from {unreachable}/all.zip (in it: "
+        "inner.zip, "
         "made-up.csv): "
     )
     assert os.strerror(errno.ECONNREFUSED) in message
     assert message.endswith(
-        f"; fetch it by hand and put made-up.csv into {cache}, or name the folder that has it by data_home= or "
+        f"; fetch it by hand and put made-up.csv into {cache}, or name the folder that has it by "
+        "data_home= or "
         "METRIFAIR_DATA"
     )
     assert list(cache.iterdir()) == []

@@ -13,12 +13,39 @@ from metrifair import datasets
 BOTH = ("student-math", "student-portuguese")
 JOBS = ("at_home", "health", "other", "services")
 FEATURES = [
-    *("age", "Medu", "Fedu", "traveltime", "studytime", "failures", "famrel", "freetime", "goout", "Dalc", "Walc"),
+    *(
+        "age",
+        "Medu",
+        "Fedu",
+        "traveltime",
+        "studytime",
+        "failures",
+        "famrel",
+        "freetime",
+        "goout",
+        "Dalc",
+        "Walc",
+    ),
     *("health", "absences", "G1", "G2", "school_GP", "address_R", "famsize_GT3", "Pstatus_A"),
     *(f"Mjob_{job}" for job in JOBS),
     *(f"Fjob_{job}" for job in JOBS),
-    *("reason_course", "reason_home", "reason_other", "guardian_father", "guardian_mother", "schoolsup_no"),
-    *("famsup_no", "paid_no", "activities_no", "nursery_no", "higher_no", "internet_no", "romantic_no"),
+    *(
+        "reason_course",
+        "reason_home",
+        "reason_other",
+        "guardian_father",
+        "guardian_mother",
+        "schoolsup_no",
+    ),
+    *(
+        "famsup_no",
+        "paid_no",
+        "activities_no",
+        "nursery_no",
+        "higher_no",
+        "internet_no",
+        "romantic_no",
+    ),
 ]
 
 
@@ -36,11 +63,25 @@ def test_the_features_are_the_forty_of_the_published_runs(raw_data: Path, name: 
     ("name", "groups", "moments", "zeros", "by_group", "kolmogorov", "means"),
     [
         (
-            *("student-math", {0: 187, 1: 208}, (10.415190, 4.575640), 38, [10.914439, 9.966346], 0.114819),
+            *(
+                "student-math",
+                {0: 187, 1: 208},
+                (10.415190, 4.575640),
+                38,
+                [10.914439, 9.966346],
+                0.114819,
+            ),
             [16.696203, 5.708861, 10.908861, 10.713924],
         ),
         (
-            *("student-portuguese", {0: 266, 1: 383}, (11.906009, 3.228166), 15, [11.406015, 12.253264], 0.137802),
+            *(
+                "student-portuguese",
+                {0: 266, 1: 383},
+                (11.906009, 3.228166),
+                15,
+                [11.406015, 12.253264],
+                0.137802,
+            ),
             [16.744222, 3.659476, 11.399076, 11.570108],
         ),
     ],
@@ -69,11 +110,22 @@ def test_the_grades_have_the_published_distribution(
     ("name", "sizes", "women", "means", "first"),
     [
         ("student-math", [296, 99], [151, 57], [10.530405, 10.070707], [329, 318, 317, 65, 59]),
-        ("student-portuguese", [486, 163], [280, 103], [11.839506, 12.104294], [532, 375, 306, 625, 480]),
+        (
+            "student-portuguese",
+            [486, 163],
+            [280, 103],
+            [11.839506, 12.104294],
+            [532, 375, 306, 625, 480],
+        ),
     ],
 )
 def test_the_split_of_seed_0_is_the_published_one(
-    raw_data: Path, name: str, sizes: list[int], women: list[int], means: list[float], first: list[int]
+    raw_data: Path,
+    name: str,
+    sizes: list[int],
+    women: list[int],
+    means: list[float],
+    first: list[int],
 ) -> None:
     data = datasets.load(name, data_home=raw_data)
     parts = train, test = data.split(0)

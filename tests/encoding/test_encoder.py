@@ -1,4 +1,6 @@
-"""Raw tables as numbers: what each kind of column becomes, from any library, and what is refused by name."""
+"""Raw tables as numbers: what each kind of column becomes, from any library, and what is
+refused by name.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,26 @@ ROWS = {
     "kids": GENERATOR.integers(0, 4, N).tolist(),
     "color": [None if k % 11 == 0 else str(color) for k, color in enumerate(COLOR)],
     "member": (GENERATOR.random(N) < 0.5).tolist(),
-    "since": [dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in GENERATOR.integers(0, 900, N)],
+    "since": [
+        dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in GENERATOR.integers(0, 900, N)
+    ],
 }
 FORMS: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
     "lists by name": lambda rows: rows,
     "pandas": pd.DataFrame,
     "pandas with types": lambda rows: (
-        pd.DataFrame(rows).convert_dtypes().astype({"color": "category"}).assign(since=pd.to_datetime(rows["since"]))
+        pd.DataFrame(rows)
+        .convert_dtypes()
+        .astype({"color": "category"})
+        .assign(since=pd.to_datetime(rows["since"]))
     ),
     "polars": pl.DataFrame,
     "polars with types": lambda rows: pl.DataFrame(
         rows, schema_overrides={"color": pl.Categorical, "since": pl.Datetime, "kids": pl.UInt8}
     ),
-    "an array of objects": lambda rows: np.array(list(zip(*rows.values(), strict=True)), dtype=object),
+    "an array of objects": lambda rows: np.array(
+        list(zip(*rows.values(), strict=True)), dtype=object
+    ),
     "a list of rows": lambda rows: [list(row) for row in zip(*rows.values(), strict=True)],
 }
 
@@ -57,7 +66,8 @@ def changed(**columns: list[Any]) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in (ROWS | columns).items()}
 
 
-# --- what columns become ----------------------------------------------------------------------------------------
+# --- what columns become
+# ----------------------------------------------------------------------------------------
 
 
 def test_each_kind_of_column_becomes_what_the_class_says() -> None:
@@ -75,8 +85,12 @@ def test_each_kind_of_column_becomes_what_the_class_says() -> None:
     days = np.array([(day - dt.date(1970, 1, 1)).days for day in ROWS["since"]])
     np.testing.assert_allclose(found["since"], (days - days.mean()) / days.std(), rtol=1e-9)
     for level in ("blue", "green", "red"):
-        np.testing.assert_array_equal(found[f"color = {level}"], [color == level for color in ROWS["color"]])
-    np.testing.assert_array_equal(found["color is missing"], [color is None for color in ROWS["color"]])
+        np.testing.assert_array_equal(
+            found[f"color = {level}"], [color == level for color in ROWS["color"]]
+        )
+    np.testing.assert_array_equal(
+        found["color is missing"], [color is None for color in ROWS["color"]]
+    )
     np.testing.assert_array_equal(found["member = True"], ROWS["member"])
 
 
@@ -85,13 +99,17 @@ def test_each_kind_of_column_becomes_what_the_class_says() -> None:
 def test_every_form_of_a_table_gives_the_same_numbers(fitted_on: str, applied_to: str) -> None:
     wanted = TableEncoder(min_frequency=5).fit_transform(pl.DataFrame(ROWS))
     encoder = TableEncoder(min_frequency=5).fit(FORMS[fitted_on](ROWS))
-    np.testing.assert_allclose(encoder.transform(FORMS[applied_to](ROWS)), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        encoder.transform(FORMS[applied_to](ROWS)), wanted, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_columns_are_found_by_name_and_others_are_ignored() -> None:
     encoder = TableEncoder().fit(ROWS)
     shuffled = {name: ROWS[name] for name in reversed(ROWS)} | {"new": ["?"] * N}
-    np.testing.assert_array_equal(encoder.transform(pl.DataFrame(shuffled)), encoder.transform(ROWS))
+    np.testing.assert_array_equal(
+        encoder.transform(pl.DataFrame(shuffled)), encoder.transform(ROWS)
+    )
 
 
 def test_rare_levels_share_a_column_where_unseen_ones_go_too() -> None:
@@ -130,7 +148,8 @@ def test_a_category_is_a_name_even_where_it_is_a_number() -> None:
     codes = pd.DataFrame({"zip": pd.Series([10, 20] * 10).astype("category")})
     encoder = TableEncoder().fit(codes)
     assert list(encoder.get_feature_names_out()) == ["zip = 10", "zip = 20"]
-    with_gap = pd.DataFrame({"zip": pd.Series([20, None, 10]).astype("category")})  # pandas makes floats of these
+    # pandas makes floats of these
+    with_gap = pd.DataFrame({"zip": pd.Series([20, None, 10]).astype("category")})
     np.testing.assert_array_equal(encoder.transform(with_gap), [[0, 1], [0, 0], [1, 0]])
 
 
@@ -142,7 +161,9 @@ def test_numbers_of_any_library_are_numbers() -> None:
 
 def test_times_are_taken_to_greenwich() -> None:
     zone = dt.timezone(dt.timedelta(hours=6))
-    there = {"t": [dt.datetime(2020, 1, 1, 6, tzinfo=zone), dt.datetime(2020, 1, 2, 18, tzinfo=zone)]}
+    there = {
+        "t": [dt.datetime(2020, 1, 1, 6, tzinfo=zone), dt.datetime(2020, 1, 2, 18, tzinfo=zone)]
+    }
     here = {"t": [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 12)]}
     encoder = TableEncoder().fit(here)
     np.testing.assert_array_equal(encoder.transform(there), encoder.transform(here))
@@ -158,12 +179,21 @@ def test_times_are_taken_to_greenwich() -> None:
         (list(range(100, 130)), "numbers the rows"),
         (list(range(29, -1, -1)), "numbers the rows"),
         (list(range(1000, 1300, 10)), "numbers the rows"),
-        ([k for k in range(1, 41) if k % 4][:30], "numbers the rows"),  # every fourth row was kept apart
-        ([f"name {k}" for k in range(30)], "contains a different value in every row, none of them 10 times"),
-        ([f"town {k // 3}" for k in range(30)], "contains 10 different values, none of them 10 times"),
+        # every fourth row was kept apart
+        ([k for k in range(1, 41) if k % 4][:30], "numbers the rows"),
+        (
+            [f"name {k}" for k in range(30)],
+            "contains a different value in every row, none of them 10 times",
+        ),
+        (
+            [f"town {k // 3}" for k in range(30)],
+            "contains 10 different values, none of them 10 times",
+        ),
     ],
 )
-def test_columns_that_tell_nothing_are_left_out_and_the_reason_is_kept(values: list[Any], reason: str) -> None:
+def test_columns_that_tell_nothing_are_left_out_and_the_reason_is_kept(
+    values: list[Any], reason: str
+) -> None:
     encoder = TableEncoder().fit({"odd": values, "x": [0.5, 1.0, 1.5] * 10})
     assert encoder.dropped_ == {"odd": reason}
     assert list(encoder.get_feature_names_out()) == ["x"]
@@ -173,7 +203,9 @@ def test_columns_that_tell_nothing_are_left_out_and_the_reason_is_kept(values: l
     assert str(caught.value) == f"no column of X can be learned from: 'odd' {reason}"
 
 
-@pytest.mark.parametrize("values", [list(range(10)), [*range(29), 61], [*range(29), 28], [*range(19)]])
+@pytest.mark.parametrize(
+    "values", [list(range(10)), [*range(29), 61], [*range(29), 28], [*range(19)]]
+)
 def test_whole_numbers_that_do_not_count_the_rows_are_kept(values: list[Any]) -> None:
     assert TableEncoder().fit({"x": values}).dropped_ == {}
 
@@ -184,7 +216,8 @@ def test_names_stay_unique() -> None:
     assert len(set(names)) == len(names) == 5
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
+# --- refusals
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +237,10 @@ def test_names_stay_unique() -> None:
         ),
         (
             {"since": ["2020-01-01"] * N},
-            "column 'since' contained dates at fit, and contains text now: '2020-01-01'; pass dates",
+            (
+                "column 'since' contained dates at fit, and contains text now: '2020-01-01'; pass "
+                "dates"
+            ),
         ),
         (
             {"age": [1e200] * N},
@@ -224,11 +260,16 @@ def test_names_stay_unique() -> None:
         ),
         (
             {"since": [dt.timedelta(days=1)] * N},
-            "column 'since' contains values of type timedelta; use numbers, text, booleans or dates",
+            (
+                "since must be numbers, text, booleans or dates, got durations such as "
+                "datetime.timedelta(days=1); turn them into numbers, such as of days"
+            ),
         ),
     ],
 )
-def test_a_column_of_another_kind_is_refused_by_name(change: dict[str, list[Any]], message: str) -> None:
+def test_a_column_of_another_kind_is_refused_by_name(
+    change: dict[str, list[Any]], message: str
+) -> None:
     with pytest.raises(DataError) as caught:
         TableEncoder().fit(ROWS).transform(pd.DataFrame(changed(**change), dtype=object))
     assert str(caught.value) == message
@@ -258,7 +299,9 @@ def test_parameters_that_count_nothing_are_refused(parameter: str, value: Any) -
 
 def test_a_value_too_far_from_those_at_fit_is_refused() -> None:
     encoder = TableEncoder().fit({"tiny": [0.0, 1e-200, 2e-200], "x": [1.0, 2.0, 4.0]})
-    with pytest.raises(DataError, match=r"column 'tiny' contains 1e\+150, which is too far from the values at fit"):
+    with pytest.raises(
+        DataError, match=r"column 'tiny' contains 1e\+150, which is too far from the values at fit"
+    ):
         encoder.transform({"tiny": [0.0, 1e150], "x": [1.0, 2.0]})
     assert np.isfinite(encoder.transform({"tiny": [1e-100], "x": [1e140]})).all()
 
@@ -271,22 +314,29 @@ def test_a_name_of_two_columns_is_refused_by_name() -> None:
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(DataError, match=r"X is a lazy table; pass X\.collect\(\)"):
         TableEncoder().fit(pl.LazyFrame(ROWS))
-    with pytest.raises(DataError, match=r"X must have at least 2 rows to learn from, got n_samples=1"):
+    with pytest.raises(
+        DataError, match=r"X must have at least 2 rows to learn from, got n_samples=1"
+    ):
         TableEncoder().fit({"x": [1.0]})
     with pytest.raises(NotFittedError):
         TableEncoder().transform(ROWS)
 
 
-# --- laws -------------------------------------------------------------------------------------------------------
+# --- laws
+# -------------------------------------------------------------------------------------------------------
 
 cells = {
     "number": st.one_of(st.none(), st.floats(-1e100, 1e100), st.integers(-(10**6), 10**6)),
-    "name": st.one_of(st.none(), st.sampled_from(["a", "b", "=1+1", "<b>", ""]), st.text(max_size=3)),
+    "name": st.one_of(
+        st.none(), st.sampled_from(["a", "b", "=1+1", "<b>", ""]), st.text(max_size=3)
+    ),
     "truth": st.one_of(st.none(), st.booleans()),
     "day": st.one_of(st.none(), st.dates(dt.date(1800, 1, 1), dt.date(2200, 1, 1))),
 }
 tables = st.lists(st.tuples(*cells.values()), min_size=2, max_size=30).map(
-    lambda rows: {name: list(column) for name, column in zip(cells, zip(*rows, strict=True), strict=True)}
+    lambda rows: {
+        name: list(column) for name, column in zip(cells, zip(*rows, strict=True), strict=True)
+    }
 )
 
 
@@ -296,7 +346,9 @@ def test_whatever_was_learned_later_tables_become_finite_numbers_and_files_chang
     table: dict[str, list[Any]], later: dict[str, list[Any]], least: int
 ) -> None:
     table = {"sure": [0.0, 1.0] * len(later["name"]), **table}
-    table = {name: (column * len(table["sure"]))[: len(table["sure"])] for name, column in table.items()}
+    table = {
+        name: (column * len(table["sure"]))[: len(table["sure"])] for name, column in table.items()
+    }
     later = {"sure": [None] * len(later["name"]), **later}
     encoder = TableEncoder(min_frequency=least).fit(table)
     for rows in (table, later):
@@ -304,12 +356,16 @@ def test_whatever_was_learned_later_tables_become_finite_numbers_and_files_chang
         assert found.shape == (len(rows["number"]), len(encoder.get_feature_names_out()))
         assert np.isfinite(found).all()
     again = read_encoder(
-        read_record(EncoderRecord, json.loads(json.dumps(encoder_record(encoder).as_json(), allow_nan=False)))
+        read_record(
+            EncoderRecord,
+            json.loads(json.dumps(encoder_record(encoder).as_json(), allow_nan=False)),
+        )
     )
     np.testing.assert_array_equal(again.transform(later), found)
     assert list(again.get_feature_names_out()) == list(encoder.get_feature_names_out())
     one_by_one = [
-        encoder.transform({name: [column[row]] for name, column in later.items()}) for row in range(len(found))
+        encoder.transform({name: [column[row]] for name, column in later.items()})
+        for row in range(len(found))
     ]
     np.testing.assert_array_equal(np.concatenate(one_by_one), found)
 
@@ -317,10 +373,13 @@ def test_whatever_was_learned_later_tables_become_finite_numbers_and_files_chang
 @parametrize_with_checks(
     [TableEncoder(), TableEncoder(min_frequency=1)],
     expected_failed_checks=lambda _: {
-        "check_dataframe_column_names_consistency": "columns are found by name, in any order; an array goes by place"
+        "check_dataframe_column_names_consistency": "columns are found by name, in any order; an "
+        "array goes by place"
     },
 )
-def test_scikit_learn_check(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+def test_scikit_learn_check(
+    estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
+) -> None:
     check(estimator)
 
 
@@ -345,10 +404,14 @@ STRAY = ["7.5"] * 38 + ["8", "1,234"]
 
 
 def test_text_that_is_nearly_numbers_is_encoded_with_a_warning_that_shows_why() -> None:
-    with pytest.warns(UserWarning, match=r"column 'pay' is taken for text, .* 1 of its 40 values, such as '1,234'"):
+    with pytest.warns(
+        UserWarning, match=r"column 'pay' is taken for text, .* 1 of its 40 values, such as '1,234'"
+    ):
         encoder = TableEncoder().fit({"pay": STRAY, "age": [20, 30] * 20})
     assert list(encoder.get_feature_names_out()) == ["pay = 7.5", "pay is other", "age"]
-    with pytest.warns(UserWarning, match=r"column 'SpO2' is taken for text, .* 40 of its 40 values, such as '95%'"):
+    with pytest.warns(
+        UserWarning, match=r"column 'SpO2' is taken for text, .* 40 of its 40 values, such as '95%'"
+    ):
         TableEncoder().fit({"SpO2": ["95%", "97.5 %"] * 20, "age": [20, 30] * 20})
 
 
@@ -383,12 +446,19 @@ COMMAS = {  # texts of a column, and whether they are numbers with a decimal com
 
 
 @pytest.mark.parametrize("case", COMMAS)
-def test_the_encoder_and_the_command_line_agree_on_decimal_commas(case: str, tmp_path: Path) -> None:
-    """Numbers that a comma makes text are refused everywhere, never taken for names; as categories they are names."""
+def test_the_encoder_and_the_command_line_agree_on_decimal_commas(
+    case: str, tmp_path: Path
+) -> None:
+    """Numbers that a comma makes text are refused everywhere, never taken for names; as
+    categories they are names.
+    """
     values, refused = COMMAS[case]
     table = pl.DataFrame({"x": values * 2, "row": [str(row % 2) for row in range(2 * len(values))]})
     table.write_csv(tmp_path / "table.csv")
-    for fit in (TableEncoder(min_frequency=1).fit, lambda _: read(str(tmp_path / "table.csv"), texts=[], roles={})):
+    for fit in (
+        TableEncoder(min_frequency=1).fit,
+        lambda _: read(str(tmp_path / "table.csv"), texts=[], roles={}),
+    ):
         if refused:
             with pytest.raises(DataError, match=r"column 'x'.*comma, such as"):
                 fit(table)

@@ -1,4 +1,6 @@
-"""Whether training has come to an end: exact constants, long and short trainings, few rows of many."""
+"""Whether training has come to an end: exact constants, long and short trainings, few rows of
+many.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def test_a_long_training_is_finished_and_a_short_one_is_not(case: str, strength:
         model.fit(X, y, sensitive_features=GROUP)
         found[epochs] = training_slack(model, X, y, sensitive_features=GROUP)
         assert found[epochs].attainable <= found[epochs].objective
-        assert found[epochs].attainable <= found[epochs].constant  # all outputs times 0 is a constant
+        # all outputs times 0 is a constant
+        assert found[epochs].attainable <= found[epochs].constant
     assert found[2].unfinished
     assert not found[400].unfinished
     assert found[400].objective < found[2].objective
@@ -46,27 +49,46 @@ def test_a_long_training_is_finished_and_a_short_one_is_not(case: str, strength:
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("settings", [{"model": "linear"}, {"epochs": 3}], ids=["solver", "steps"])
-def test_a_fit_that_ends_at_the_constant_says_so_and_what_to_do(case: str, settings: dict[str, Any]) -> None:
+def test_a_fit_that_ends_at_the_constant_says_so_and_what_to_do(
+    case: str, settings: dict[str, Any]
+) -> None:
     kind, y = CASES[case]
-    told = "Lower the strength, or train for more than 3 epochs" if "epochs" in settings else "Lower the strength$"
-    with pytest.warns(MetrifairWarning, match=f"the same for everyone: at strength 1e\\+06 .* {told}"):
+    told = (
+        "Lower the strength, or train for more than 3 epochs"
+        if "epochs" in settings
+        else "Lower the strength$"
+    )
+    with pytest.warns(
+        MetrifairWarning, match=f"the same for everyone: at strength 1e\\+06 .* {told}"
+    ):
         model = kind(1e6, random_state=0, **settings).fit(X, y, sensitive_features=GROUP)
     predicted = model.predict(X) if kind is FairRegressor else model.predict_proba(X)
     assert np.ptp(predicted, axis=0).max() < 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = kind(0.1, random_state=0, model="linear").fit(X, y, sensitive_features=GROUP)
-    assert np.ptp(model.predict(X) if kind is FairRegressor else model.predict_proba(X), axis=0).max() > 0.1
+    assert (
+        np.ptp(model.predict(X) if kind is FairRegressor else model.predict_proba(X), axis=0).max()
+        > 0.1
+    )
 
 
 def test_the_constant_is_the_entropy_of_the_base_rate_or_the_variance() -> None:
     _, y = CASES["two classes"]
-    model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0).fit(X, y, sensitive_features=GROUP)
+    model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0).fit(
+        X, y, sensitive_features=GROUP
+    )
     rate = (y == "yes").mean()
     entropy = -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
-    assert training_slack(model, X, y, sensitive_features=GROUP).constant == pytest.approx(entropy, abs=1e-6)
-    line = FairRegressor(1.0, model="mlp", epochs=2, random_state=0).fit(X, TARGET, sensitive_features=GROUP)
-    assert training_slack(line, X, TARGET, sensitive_features=GROUP).constant == pytest.approx(1.0, abs=1e-6)
+    assert training_slack(model, X, y, sensitive_features=GROUP).constant == pytest.approx(
+        entropy, abs=1e-6
+    )
+    line = FairRegressor(1.0, model="mlp", epochs=2, random_state=0).fit(
+        X, TARGET, sensitive_features=GROUP
+    )
+    assert training_slack(line, X, TARGET, sensitive_features=GROUP).constant == pytest.approx(
+        1.0, abs=1e-6
+    )
 
 
 def test_weights_are_repetitions() -> None:
@@ -74,7 +96,9 @@ def test_weights_are_repetitions() -> None:
     _, y = CASES["two classes"]
     weight = rng.integers(1, 4, N)
     rows = np.repeat(np.arange(N), weight)
-    model = FairClassifier(0.0, model="mlp", epochs=5, random_state=0).fit(X, y, sensitive_features=GROUP)
+    model = FairClassifier(0.0, model="mlp", epochs=5, random_state=0).fit(
+        X, y, sensitive_features=GROUP
+    )
     weighted = training_slack(model, X, y, sensitive_features=GROUP, sample_weight=weight)
     repeated = training_slack(model, X[rows], y[rows], sensitive_features=GROUP[rows])
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
@@ -85,9 +109,9 @@ def test_a_group_that_was_too_small_to_train_on_is_left_out_here_too() -> None:
     _, y = CASES["two classes"]
     tribe = np.where(np.arange(N) == 7, "one", np.where(GROUP == 1, "many", "more"))
     with pytest.warns(MetrifairWarning):
-        model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0, estimate="population").fit(
-            X, y, sensitive_features=tribe
-        )
+        model = FairClassifier(
+            1.0, model="mlp", epochs=2, random_state=0, estimate="population"
+        ).fit(X, y, sensitive_features=tribe)
     assert training_slack(model, X, y, sensitive_features=tribe).unfinished
 
 

@@ -1,4 +1,6 @@
-"""The estimators: exact optima, every option, and everything that scikit-learn does with an estimator."""
+"""The estimators: exact optima, every option, and everything that scikit-learn does with an
+estimator.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ Y = (X.sum(1) + RNG.normal(size=N) > 1.5).astype(int)
 LEVEL = np.digitize(X.sum(1) + RNG.normal(size=N), [0.5, 2.5])
 AMOUNT = X.sum(1) + RNG.normal(size=N)
 _OWN = np.random.default_rng(7)
-SKILL = _OWN.normal(size=(N, 3)) + np.outer(A, [1.5, 0, 0])  # one feature tells the group: fairness leaves the others
+# one feature tells the group: fairness leaves the others
+SKILL = _OWN.normal(size=(N, 3)) + np.outer(A, [1.5, 0, 0])
 HIRED = (SKILL.sum(1) + _OWN.normal(size=N) > 0.75).astype(int)
 RANK = np.digitize(SKILL.sum(1) + _OWN.normal(size=N), [0.0, 1.5])
 QUICK: dict[str, Any] = {"model": "linear", "epochs": 80, "learning_rate": 0.08, "random_state": 0}
@@ -51,7 +54,8 @@ def score(model: FairClassifier, rows: Floats = X) -> Floats:
     return model.predict_proba(rows)[:, 1]
 
 
-# --- exact optima -----------------------------------------------------------------------------------------------
+# --- exact optima
+# -----------------------------------------------------------------------------------------------
 
 EXACT: dict[str, Any] = {
     "model": "linear",
@@ -70,8 +74,12 @@ def coefficients(model: FairRegressor) -> Floats:
     return np.array([*(np.array(at_units) - at_zero), at_zero])
 
 
-def offset_point(population: OffsetRegression, model: FairRegressor) -> tuple[Normal, Normal, float]:
-    """Distribution of the predictions in the two groups of the population, and their risk there; all exact."""
+def offset_point(
+    population: OffsetRegression, model: FairRegressor
+) -> tuple[Normal, Normal, float]:
+    """Distribution of the predictions in the two groups of the population, and their risk
+    there; all exact.
+    """
     *slopes, at_one, intercept = coefficients(model)
     found = [Normal(mean, math.hypot(*slopes)) for mean in (intercept, intercept + at_one)]
     off = [intercept - population.delta, intercept + at_one]
@@ -85,7 +93,8 @@ STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 @pytest.mark.extended
 @pytest.mark.parametrize("strength", STRENGTHS)
 def test_offset_regression_is_solved_exactly_on_an_ideal_sample(strength: float) -> None:
-    """1,000 normal quantiles in each group, taken as a population, stand for the true one: c and s within 5e-3.
+    """1,000 normal quantiles in each group, taken as a population, stand for the true one: c and s
+    within 5e-3.
 
     The objective is flat at its minimum: errors of this size cost less than 1e-4 of it.
     """
@@ -105,24 +114,34 @@ def test_offset_regression_is_solved_exactly_on_an_ideal_sample(strength: float)
 @pytest.mark.extended
 @pytest.mark.parametrize(("p1", "strength"), [(0.5, 0.5), (0.5, 2.0), (0.2, 1.0)])
 def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: float) -> None:
-    """5,000 rows move c and s by their sampling error, about 0.03; the objective, flat there, by less than 0.004."""
+    """5,000 rows move c and s by their sampling error, about 0.03; the objective, flat there,
+    by less than 0.004.
+    """
     population = OffsetRegression(theta=(0.6, 0.8), delta=1.0, p1=p1)
     features, y, a = population.sample(5000, seed=1)
     model = FairRegressor(strength, batch_size=5000, **EXACT).fit(features, y, sensitive_features=a)
     left, right, risk = offset_point(population, model)
-    excess = risk + strength * normal_distances(left, right).energy - population.tradeoff(strength).objective
+    excess = (
+        risk
+        + strength * normal_distances(left, right).energy
+        - population.tradeoff(strength).objective
+    )
     assert -1e-9 < excess < 0.004
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("strength", [0.05, 0.25, 1.0])
 def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) -> None:
-    """Slopes within 0.06: three standard errors of a slope fitted to 2,500 rows of noise; objective within 0.004."""
+    """Slopes within 0.06: three standard errors of a slope fitted to 2,500 rows of noise;
+    objective within 0.004.
+    """
     population = Example1(p1=0.5)
     raw, y, a = population.sample(5000, seed=2)
     features = np.column_stack([raw, raw[:, 0] * raw[:, 1]])
     longer = EXACT | {"epochs": 500, "learning_rate": 0.2, "learning_rate_decay": 0.99}
-    model = FairRegressor(strength, batch_size=5000, **longer).fit(features, y, sensitive_features=a)
+    model = FairRegressor(strength, batch_size=5000, **longer).fit(
+        features, y, sensitive_features=a
+    )
     slope, at_one, extra, intercept = coefficients(model)
     exact = population.tradeoff(strength)
     assert abs(slope) == pytest.approx(exact.parameters["s0"], abs=0.06)
@@ -134,7 +153,8 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     assert -1e-5 < risk + strength * apart - exact.objective < 0.004
 
 
-# --- criteria, metrics, options ---------------------------------------------------------------------------------
+# --- criteria, metrics, options
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.extended
@@ -150,11 +170,18 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
         ("conditional_statistical_parity", {"control_features": REGION}),
     ],
 )
-def test_every_criterion_lowers_its_own_unfairness(criterion: str, others: dict[str, Any], batch_size: Any) -> None:
-    """And still ranks people nearly as well: the model that predicts the same for everyone would lower anything."""
+def test_every_criterion_lowers_its_own_unfairness(
+    criterion: str, others: dict[str, Any], batch_size: Any
+) -> None:
+    """And still ranks people nearly as well: the model that predicts the same for everyone
+    would lower anything.
+    """
     rng = np.random.default_rng(99)
     rows = {"control_features": REGION} if "control_features" in others else {}
-    labels = np.where(A == 1, HIRED, rng.permutation(HIRED)) if criterion == "risk_parity" else HIRED  # harder in 0
+    # harder in 0
+    labels = (
+        np.where(A == 1, HIRED, rng.permutation(HIRED)) if criterion == "risk_parity" else HIRED
+    )
 
     def reached(strength: float) -> tuple[float, float]:
         model = FairClassifier(strength, criterion=criterion, batch_size=batch_size, **QUICK)
@@ -168,14 +195,20 @@ def test_every_criterion_lowers_its_own_unfairness(criterion: str, others: dict[
 
 
 def test_criteria_are_different_things() -> None:
-    """Groups that differ within one label only: asking for parity within the other does not mend it."""
+    """Groups that differ within one label only: asking for parity within the other does not
+    mend it.
+    """
     rng = np.random.default_rng(3)
     label = rng.integers(2, size=N)
     features = rng.normal(size=(N, 1)) + 1.5 * (label * (1 + A))[:, None]
 
     def left(y: Floats, trained: str, measured: str) -> float:
-        model = FairClassifier(2.0, criterion=trained, **QUICK).fit(features, y, sensitive_features=A)
-        return unfairness(y, score(model, features), sensitive_features=A, criterion=measured, metric="energy")
+        model = FairClassifier(2.0, criterion=trained, **QUICK).fit(
+            features, y, sensitive_features=A
+        )
+        return unfairness(
+            y, score(model, features), sensitive_features=A, criterion=measured, metric="energy"
+        )
 
     for y, asked, other in (
         (label, "equal_opportunity", "predictive_equality"),
@@ -186,18 +219,25 @@ def test_criteria_are_different_things() -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_can_be_trained_on(metric: str) -> None:
-    """Kolmogorov and total variation have poor gradients: for them it is enough that the energy falls."""
+    """Kolmogorov and total variation have poor gradients: for them it is enough that the energy
+    falls.
+    """
     strength = {"kolmogorov": 0.7, "total_variation": 0.7}.get(metric, 1.0)
     fair, plain = (
         FairClassifier(value, metric=metric, **QUICK).fit(SKILL, HIRED, sensitive_features=A)
         for value in (strength, 0.0)
     )
     measured = "energy" if metric in ("kolmogorov", "total_variation") else metric
-    values = [unfairness(None, score(model, SKILL), sensitive_features=A, metric=measured) for model in (fair, plain)]
+    values = [
+        unfairness(None, score(model, SKILL), sensitive_features=A, metric=measured)
+        for model in (fair, plain)
+    ]
     assert 0 < values[0] < 0.75 * values[1]
 
 
-def mean_gap(u: Tensor, v: Tensor, *, u_weights: Tensor | None = None, v_weights: Tensor | None = None) -> Tensor:
+def mean_gap(
+    u: Tensor, v: Tensor, *, u_weights: Tensor | None = None, v_weights: Tensor | None = None
+) -> Tensor:
     """A metric of the user's own: the squared difference of the means."""
 
     def mean(z: Tensor, w: Tensor | None) -> Tensor:
@@ -212,21 +252,30 @@ def test_a_function_can_be_the_metric(weighted: bool) -> None:
     weight = rng.integers(1, 4, N) if weighted else None
     given = {"sensitive_features": A, "sample_weight": weight}
     fair = score(FairClassifier(100.0, metric=mean_gap, **QUICK).fit(SKILL, HIRED, **given), SKILL)
-    means = [np.average(fair[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)]
+    means = [
+        np.average(fair[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)
+    ]
     assert means[0] == pytest.approx(means[1], abs=2e-2)
     assert roc_auc_score(HIRED, fair) > 0.7
     plain = score(FairClassifier(0.0, **QUICK).fit(SKILL, HIRED, **given), SKILL)
     assert abs(plain[A == 0].mean() - plain[A == 1].mean()) > 0.2
 
 
-@pytest.mark.parametrize(("penalize", "other"), [("prediction", "output"), ("output", "prediction")])
+@pytest.mark.parametrize(
+    ("penalize", "other"), [("prediction", "output"), ("output", "prediction")]
+)
 def test_what_is_compared_is_what_becomes_alike(penalize: Any, other: Any) -> None:
-    """With the outputs compared the penalty is on their scale; a strength that acts on one is not that of the other."""
+    """With the outputs compared the penalty is on their scale; a strength that acts on one is
+    not that of the other.
+    """
 
     def gaps(which: Any) -> dict[str, float]:
         model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
         seen = {"prediction": score(model), "output": model.decision_function(X)}
-        return {name: unfairness(None, z, sensitive_features=A, metric="energy") for name, z in seen.items()}
+        return {
+            name: unfairness(None, z, sensitive_features=A, metric="energy")
+            for name, z in seen.items()
+        }
 
     def objective(which: Any) -> float:
         model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
@@ -244,8 +293,14 @@ def test_four_groups_become_alike(contrast: Any, comparisons: int) -> None:
     groups = np.digitize(X[:, 0], [-0.3, 0.6, 1.5])
     values = []
     for strength in (0.0, 5.0):
-        model = FairClassifier(strength, contrast=contrast, **QUICK).fit(X, Y, sensitive_features=groups)
-        values.append(unfairness(None, score(model), sensitive_features=groups, metric="energy", contrast=contrast))
+        model = FairClassifier(strength, contrast=contrast, **QUICK).fit(
+            X, Y, sensitive_features=groups
+        )
+        values.append(
+            unfairness(
+                None, score(model), sensitive_features=groups, metric="energy", contrast=contrast
+            )
+        )
         assert len(model.scheme_.comparisons) == comparisons
     assert values[1] < 0.2 * values[0]
 
@@ -254,7 +309,8 @@ def test_several_attributes_together_and_crossed() -> None:
     """Both single attributes become fair; only their crossing makes the intersections fair too."""
     rng = np.random.default_rng(4)
     sex, old = rng.integers(2, size=(2, N))
-    features = np.column_stack([rng.normal(size=(N, 2)), sex == old, sex, old])  # skill sits in the crossing
+    # skill sits in the crossing
+    features = np.column_stack([rng.normal(size=(N, 2)), sex == old, sex, old])
     y = (features[:, 0] + 2 * features[:, 2] + rng.normal(size=N) > 1).astype(int)
     table = pd.DataFrame({"sex": np.array(["f", "m"])[sex], "old": old})
 
@@ -262,7 +318,9 @@ def test_several_attributes_together_and_crossed() -> None:
         model = FairClassifier(strength, intersectional=intersectional, **QUICK)
         predicted = score(model.fit(features, y, sensitive_features=table), features)
         options: dict[str, Any] = {"sensitive_features": table, "metric": "energy"}
-        return unfairness(None, predicted, **options), unfairness(None, predicted, **options, intersectional=True)
+        return unfairness(None, predicted, **options), unfairness(
+            None, predicted, **options, intersectional=True
+        )
 
     plain, apart, crossed = left(False, 0.0), left(False), left(True)
     assert apart[0] < plain[0]
@@ -272,7 +330,9 @@ def test_several_attributes_together_and_crossed() -> None:
 
 
 def test_strata_confine_the_criterion() -> None:
-    """Parity within regions leaves the difference between regions; a mask asks for parity there alone."""
+    """Parity within regions leaves the difference between regions, also where booleans name the
+    regions.
+    """
     mask = REGION == 1
 
     def left(**rows: Any) -> dict[str, float]:
@@ -283,18 +343,23 @@ def test_strata_confine_the_criterion() -> None:
             for name, inside in (("there", mask), ("elsewhere", ~mask))
         }
 
-    both, there = left(control_features=REGION), left(control_features=mask)
+    both = left(control_features=REGION)
     assert max(both.values()) < 0.03
-    assert there["there"] < 0.03
-    assert there["elsewhere"] > both["elsewhere"]
+    assert left(control_features=mask) == both
 
 
 def test_a_regression_target_is_cut_by_bins() -> None:
     odds = replace(EQUALIZED_ODDS, bins=(float(np.median(AMOUNT)),))
     values = []
     for strength in (0.0, 20.0):
-        model = FairRegressor(strength, criterion=odds, **QUICK).fit(X, AMOUNT, sensitive_features=A)
-        values.append(unfairness(AMOUNT, model.predict(X), sensitive_features=A, criterion=odds, metric="energy"))
+        model = FairRegressor(strength, criterion=odds, **QUICK).fit(
+            X, AMOUNT, sensitive_features=A
+        )
+        values.append(
+            unfairness(
+                AMOUNT, model.predict(X), sensitive_features=A, criterion=odds, metric="energy"
+            )
+        )
     assert values[1] < 0.3 * values[0]
 
 
@@ -310,9 +375,15 @@ def test_a_criterion_of_one_s_own() -> None:
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])
 def test_every_loss_of_a_regressor_fits_and_is_made_fair(loss: str) -> None:
-    plain, fair = (FairRegressor(s, loss=loss, **QUICK).fit(X, AMOUNT, sensitive_features=A) for s in (0.0, 10.0))
+    plain, fair = (
+        FairRegressor(s, loss=loss, **QUICK).fit(X, AMOUNT, sensitive_features=A)
+        for s in (0.0, 10.0)
+    )
     assert plain.score(X, AMOUNT) > 0.6
-    gaps = [unfairness(None, model.predict(X), sensitive_features=A, metric="energy") for model in (plain, fair)]
+    gaps = [
+        unfairness(None, model.predict(X), sensitive_features=A, metric="energy")
+        for model in (plain, fair)
+    ]
     assert gaps[1] < 0.1 * gaps[0]
 
 
@@ -322,14 +393,17 @@ def test_a_regressor_s_strength_means_the_same_on_every_scale() -> None:
     np.testing.assert_allclose(scaled, 1e6 * base - 5e6, rtol=1e-6, atol=1e-2)
 
 
-# --- classes ----------------------------------------------------------------------------------------------------
+# --- classes
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("metric", ["energy", "mmd", "wasserstein"])
 def test_three_classes_become_alike_as_vectors(metric: str) -> None:
     values = []
     for strength in (0.0, 1.0 if metric == "wasserstein" else 10.0):
-        model = FairClassifier(strength, metric=metric, **QUICK).fit(SKILL, RANK, sensitive_features=A)
+        model = FairClassifier(strength, metric=metric, **QUICK).fit(
+            SKILL, RANK, sensitive_features=A
+        )
         probability = model.predict_proba(SKILL)
         np.testing.assert_allclose(probability.sum(1), 1, rtol=1e-12)
         values.append(unfairness(None, probability, sensitive_features=A, metric=metric))
@@ -341,17 +415,27 @@ def test_three_classes_become_alike_as_vectors(metric: str) -> None:
 def test_labels_may_be_words(classes: int) -> None:
     codes = Y if classes == 2 else LEVEL
     words = np.array(["high", "low", "middle"])[codes]
-    by_code, by_word = (FairClassifier(1.0, **QUICK).fit(X, y, sensitive_features=A) for y in (codes, words))
+    by_code, by_word = (
+        FairClassifier(1.0, **QUICK).fit(X, y, sensitive_features=A) for y in (codes, words)
+    )
     np.testing.assert_array_equal(by_word.predict_proba(X), by_code.predict_proba(X))
-    np.testing.assert_array_equal(by_word.predict(X), np.array(["high", "low", "middle"])[by_code.predict(X)])
+    np.testing.assert_array_equal(
+        by_word.predict(X), np.array(["high", "low", "middle"])[by_code.predict(X)]
+    )
     assert by_word.classes_.tolist() == ["high", "low", "middle"][:classes]
 
 
 def test_the_positive_label_is_what_equal_opportunity_speaks_of() -> None:
-    same = FairClassifier(1.0, criterion="equal_opportunity", pos_label=0, **QUICK).fit(X, Y, sensitive_features=A)
-    other = FairClassifier(1.0, criterion="predictive_equality", **QUICK).fit(X, Y, sensitive_features=A)
+    same = FairClassifier(1.0, criterion="equal_opportunity", pos_label=0, **QUICK).fit(
+        X, Y, sensitive_features=A
+    )
+    other = FairClassifier(1.0, criterion="predictive_equality", **QUICK).fit(
+        X, Y, sensitive_features=A
+    )
     np.testing.assert_array_equal(score(same), score(other))
-    by_default = FairClassifier(1.0, criterion="equal_opportunity", **QUICK).fit(X, Y, sensitive_features=A)
+    by_default = FairClassifier(1.0, criterion="equal_opportunity", **QUICK).fit(
+        X, Y, sensitive_features=A
+    )
     assert not np.array_equal(score(same), score(by_default))
 
 
@@ -363,12 +447,15 @@ def test_probabilities_outputs_and_labels_agree() -> None:
     assert model.score(X, Y) == np.mean(model.predict(X) == Y)
 
 
-# --- groups that are not known, weights -------------------------------------------------------------------------
+# --- groups that are not known, weights
+# -------------------------------------------------------------------------
 
 
 @pytest.mark.extended
 def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -> None:
-    """The fit minimizes mean loss over all rows + strength x energy of the known ones: no other fit does better."""
+    """The fit minimizes mean loss over all rows + strength x energy of the known ones: no other
+    fit does better.
+    """
     rng = np.random.default_rng(5)
     hidden = rng.random(N) < 0.5
     known = np.where(hidden, np.nan, A)
@@ -381,7 +468,9 @@ def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -
         return float(np.mean(np.logaddexp(0, z) - Y * z) + 2 * apart)
 
     partly = FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=known)
-    without = FairClassifier(2.0, **settings).fit(X[~hidden], Y[~hidden], sensitive_features=A[~hidden])
+    without = FairClassifier(2.0, **settings).fit(
+        X[~hidden], Y[~hidden], sensitive_features=A[~hidden]
+    )
     everyone = FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=A)
     assert objective(partly) < objective(without) - 1e-3  # the hidden rows' losses count
     assert objective(partly) < objective(everyone) - 1e-4  # their groups do not
@@ -390,13 +479,17 @@ def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -
 @pytest.mark.extended
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
 def test_weights_act(batch_size: Any) -> None:
-    """Rows of group 1 count ten times: their loss falls, that of group 0 rises, without a penalty and with one."""
+    """Rows of group 1 count ten times: their loss falls, that of group 0 rises, without a
+    penalty and with one.
+    """
     labels = np.where(A == 1, Y, 1 - Y)  # what is right for one group is wrong for the other
     weight = np.where(A == 1, 10.0, 1.0)
     for strength in (0.0, 0.5):
         settings = QUICK | {"strength": strength, "batch_size": batch_size}
         even = FairClassifier(**settings).fit(X, labels, sensitive_features=A)
-        tilted = FairClassifier(**settings).fit(X, labels, sensitive_features=A, sample_weight=weight)
+        tilted = FairClassifier(**settings).fit(
+            X, labels, sensitive_features=A, sample_weight=weight
+        )
         losses = [-np.log(np.where(labels, score(m), 1 - score(m))) for m in (even, tilted)]
         assert losses[1][A == 1].mean() < losses[0][A == 1].mean() - 0.05
         assert losses[1][A == 0].mean() > losses[0][A == 0].mean() + 0.05
@@ -404,14 +497,21 @@ def test_weights_act(batch_size: Any) -> None:
 
 @pytest.mark.extended
 def test_weights_of_the_unfairness_are_those_of_the_rows() -> None:
-    """In a full batch the penalty compares weighted distributions: what is lowered is the weighted objective."""
+    """In a full batch the penalty compares weighted distributions: what is lowered is the
+    weighted objective.
+    """
     uneven, even = np.where(X[:, 1] > 0.5, 5.0, 1.0), np.ones(N)
     settings: dict[str, Any] = QUICK | {"epochs": 300, "learning_rate_decay": 0.99}
-    fits = [FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=A, sample_weight=w) for w in (uneven, even)]
+    fits = [
+        FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=A, sample_weight=w)
+        for w in (uneven, even)
+    ]
 
     def objective(model: FairClassifier, weight: Any) -> float:
         z = model.decision_function(X)
-        apart = unfairness(None, score(model), sensitive_features=A, sample_weight=weight, metric="energy")
+        apart = unfairness(
+            None, score(model), sensitive_features=A, sample_weight=weight, metric="energy"
+        )
         return float(np.average(np.logaddexp(0, z) - Y * z, weights=weight) + 2 * apart)
 
     for weight, own, other in ((uneven, *fits), (even, *reversed(fits))):
@@ -423,19 +523,23 @@ def test_only_ratios_of_weights_matter(scale: float) -> None:
     rng = np.random.default_rng(99)
     weight = rng.uniform(0.5, 2, N)
     one, other = (
-        FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A, sample_weight=w) for w in (weight, scale * weight)
+        FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A, sample_weight=w)
+        for w in (weight, scale * weight)
     )
     np.testing.assert_allclose(score(one), score(other), rtol=1e-8)
 
 
-# --- modules ----------------------------------------------------------------------------------------------------
+# --- modules
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_module_of_one_s_own_is_trained() -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     values = []
     for strength in (0.0, 10.0):
-        model = FairClassifier(strength, **(QUICK | {"model": module})).fit(X, Y, sensitive_features=A)
+        model = FairClassifier(strength, **(QUICK | {"model": module})).fit(
+            X, Y, sensitive_features=A
+        )
         assert model.score(X, Y) > 0.55
         values.append(unfairness(None, score(model), sensitive_features=A, metric="energy"))
     assert values[1] < 0.1 * values[0]
@@ -445,7 +549,9 @@ def test_a_module_of_one_s_own_is_trained() -> None:
 
 
 def test_a_module_with_one_output_per_class() -> None:
-    model = FairClassifier(1.0, **(QUICK | {"model": nn.Linear(3, 3)})).fit(X, LEVEL, sensitive_features=A)
+    model = FairClassifier(1.0, **(QUICK | {"model": nn.Linear(3, 3)})).fit(
+        X, LEVEL, sensitive_features=A
+    )
     assert model.predict_proba(X).shape == (N, 3)
 
 
@@ -454,7 +560,8 @@ def test_running_statistics_are_refused_at_fit() -> None:
     with pytest.raises(DataError) as caught:
         FairClassifier(model=module).fit(X, Y, sensitive_features=A)
     assert str(caught.value) == (
-        "layer 0 (BatchNorm1d) keeps running statistics, which a stack of models cannot share; use LayerNorm or "
+        "layer 0 (BatchNorm1d) keeps running statistics, which a stack of models cannot share; use "
+        "LayerNorm or "
         "GroupNorm"
     )
 
@@ -466,10 +573,13 @@ def test_running_statistics_are_refused_at_fit() -> None:
         (nn.Sequential(nn.Linear(3, 3), nn.Softmax(-1)), LEVEL),
     ],
 )
-def test_a_module_that_returns_probabilities_raises_a_warning(module: nn.Sequential, target: Floats) -> None:
+def test_a_module_that_returns_probabilities_raises_a_warning(
+    module: nn.Sequential, target: Floats
+) -> None:
     options = QUICK | {"model": module, "epochs": 2}
     message = (
-        "model returns numbers between 0 and 1 for all rows, which are used as log-odds and not as probabilities; "
+        "model returns numbers between 0 and 1 for all rows, which are used as log-odds and not as "
+        "probabilities; "
         "remove its last layer if that is Sigmoid or Softmax"
     )
     with pytest.warns(MetrifairWarning) as caught:
@@ -493,7 +603,9 @@ class OwnLayer(nn.Module):
 @pytest.mark.extended
 @pytest.mark.parametrize("layer", [nn.Linear(3, 1), OwnLayer()], ids=["Linear", "own"])
 def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
-    """A large strength leaves little else than the base rate, 5 of 8 here, whose log-odds are 0.5."""
+    """A large strength leaves little else than the base rate, 5 of 8 here, whose log-odds are
+    0.5.
+    """
     common = (np.arange(N) % 8 < 5).astype(int)
     model = FairClassifier(300.0, **QUICK | {"model": nn.Sequential(layer), "epochs": 300})
     output = model.fit(X, common, sensitive_features=A).decision_function(X)
@@ -503,17 +615,22 @@ def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
 
 def test_dropout_is_for_training_only() -> None:
     module = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
-    model = FairClassifier(1.0, **(QUICK | {"model": module, "epochs": 5})).fit(X, Y, sensitive_features=A)
+    model = FairClassifier(1.0, **(QUICK | {"model": module, "epochs": 5})).fit(
+        X, Y, sensitive_features=A
+    )
     np.testing.assert_array_equal(score(model), score(model))
 
 
-# --- seeds, stacks, divergence ----------------------------------------------------------------------------------
+# --- seeds, stacks, divergence
+# ----------------------------------------------------------------------------------
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
-def test_the_seed_decides_every_bit(kind: type[FairClassifier | FairRegressor], batch_size: Any) -> None:
+def test_the_seed_decides_every_bit(
+    kind: type[FairClassifier | FairRegressor], batch_size: Any
+) -> None:
     def fitted(seed: Any) -> FairClassifier | FairRegressor:
         model = kind(1.0, batch_size=batch_size, epochs=10, random_state=seed)
         return model.fit(X, LEVEL, sensitive_features=A)
@@ -533,17 +650,28 @@ def test_a_stack_of_estimators_is_each_of_them(batch_size: Any, classes: int) ->
     y = Y if classes == 2 else LEVEL
     model = FairClassifier(hidden=(4,), epochs=8, batch_size=batch_size, learning_rate=0.02)
     stack = fit_stack(model, X, y, strengths=[0.0, 2.0], seeds=[3, 4], sensitive_features=A)
-    for found, (seed, strength) in zip(stack, [(3, 0.0), (3, 2.0), (4, 0.0), (4, 2.0)], strict=True):
-        alone = clone(model).set_params(strength=strength, random_state=seed).fit(X, y, sensitive_features=A)
+    for found, (seed, strength) in zip(
+        stack, [(3, 0.0), (3, 2.0), (4, 0.0), (4, 2.0)], strict=True
+    ):
+        alone = (
+            clone(model)
+            .set_params(strength=strength, random_state=seed)
+            .fit(X, y, sensitive_features=A)
+        )
         assert found.get_params() == alone.get_params()
         assert found.classes_.tolist() == alone.classes_.tolist()
         tolerance = 1e-9 if batch_size == "auto" else 1e-4
-        np.testing.assert_allclose(found.decision_function(X), alone.decision_function(X), atol=tolerance)
+        np.testing.assert_allclose(
+            found.decision_function(X), alone.decision_function(X), atol=tolerance
+        )
 
 
 def test_a_stack_has_none_where_training_diverged() -> None:
     model = FairRegressor(model="linear", epochs=3, learning_rate=1e300)
-    assert fit_stack(model, X, AMOUNT, strengths=[0.0, 1.0], seeds=[0], sensitive_features=A) == [None, None]
+    assert fit_stack(model, X, AMOUNT, strengths=[0.0, 1.0], seeds=[0], sensitive_features=A) == [
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
@@ -551,7 +679,8 @@ def test_a_fit_that_diverges_says_so(kind: type[FairClassifier | FairRegressor])
     with pytest.raises(DataError) as caught:
         kind(0.25, learning_rate=1e300, epochs=3).fit(X, Y, sensitive_features=A)
     assert str(caught.value) == (
-        "training diverged at strength 0.25; lower learning_rate (now 1e+300), or check the scale of X and y"
+        "training diverged at strength 0.25; lower learning_rate (now 1e+300), or check the scale "
+        "of X and y"
     )
 
 
@@ -564,7 +693,8 @@ def test_batches_grow_with_rare_groups_and_say_so() -> None:
     ]
 
 
-# --- tables of every library ------------------------------------------------------------------------------------
+# --- tables of every library
+# ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -590,7 +720,8 @@ def test_data_frames_give_names_and_the_same_results() -> None:
         model = FairClassifier(1.0, **QUICK).fit(features, labels, sensitive_features=groups)
         assert model.feature_names_in_.tolist() == names
         assert model.scheme_.attributes[0].name == "sex"
-        np.testing.assert_allclose(model.predict_proba(features), base.predict_proba(X), rtol=1e-9)  # sums differ
+        # sums differ
+        np.testing.assert_allclose(model.predict_proba(features), base.predict_proba(X), rtol=1e-9)
     assert not hasattr(base, "feature_names_in_")
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"age": "agee"}))
@@ -598,7 +729,9 @@ def test_data_frames_give_names_and_the_same_results() -> None:
 
 @pytest.mark.usefixtures("every_warning")
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
-def test_arrays_that_may_not_be_written_to_are_taken(kind: type[FairClassifier | FairRegressor]) -> None:
+def test_arrays_that_may_not_be_written_to_are_taken(
+    kind: type[FairClassifier | FairRegressor],
+) -> None:
     """As pandas hands them out; the weights too."""
     fixed = [part.copy() for part in (X, Y, A, np.ones(N))]
     for part in fixed:
@@ -609,12 +742,21 @@ def test_arrays_that_may_not_be_written_to_are_taken(kind: type[FairClassifier |
     assert model.predict(features).shape == (N,)
 
 
-# --- what scikit-learn does with an estimator -------------------------------------------------------------------
+# --- what scikit-learn does with an estimator
+# -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
-def test_parameters_are_stored_as_given_and_cloned(kind: type[FairClassifier | FairRegressor]) -> None:
-    changed = {"strength": "odd", "hidden": [1, 2], "metric": mean_gap, "epochs": -1, "criterion": EQUALIZED_ODDS}
+def test_parameters_are_stored_as_given_and_cloned(
+    kind: type[FairClassifier | FairRegressor],
+) -> None:
+    changed = {
+        "strength": "odd",
+        "hidden": [1, 2],
+        "metric": mean_gap,
+        "epochs": -1,
+        "criterion": EQUALIZED_ODDS,
+    }
     model = kind(**changed)
     assert model.get_params() == kind().get_params() | changed
     assert model.hidden is changed["hidden"]
@@ -637,10 +779,14 @@ def test_a_pickle_predicts_the_same_and_holds_no_rows(
 
 
 def test_groups_pass_through_a_pipeline() -> None:
-    base = FairClassifier(1.0, **QUICK).fit(StandardScaler().fit_transform(X), Y, sensitive_features=A)
+    base = FairClassifier(1.0, **QUICK).fit(
+        StandardScaler().fit_transform(X), Y, sensitive_features=A
+    )
     by_name = make_pipeline(StandardScaler(), FairClassifier(1.0, **QUICK))
     by_name.fit(X, Y, fairclassifier__sensitive_features=A)
-    np.testing.assert_allclose(by_name.predict_proba(X), base.predict_proba(StandardScaler().fit_transform(X)))
+    np.testing.assert_allclose(
+        by_name.predict_proba(X), base.predict_proba(StandardScaler().fit_transform(X))
+    )
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
             StandardScaler(), FairClassifier(1.0, **QUICK).set_fit_request(sensitive_features=True)
@@ -672,15 +818,25 @@ def test_groups_and_weights_are_routed_through_a_grid_search_to_fit_and_scorer()
 
 def test_a_grid_search_over_criteria_and_models_by_accuracy() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        model = FairClassifier(0.1, **(QUICK | {"epochs": 20})).set_fit_request(sensitive_features=True)
-        grid = {"criterion": ["statistical_parity", EQUALIZED_ODDS], "model": ["linear", nn.Linear(3, 1)]}
+        model = FairClassifier(0.1, **(QUICK | {"epochs": 20})).set_fit_request(
+            sensitive_features=True
+        )
+        grid = {
+            "criterion": ["statistical_parity", EQUALIZED_ODDS],
+            "model": ["linear", nn.Linear(3, 1)],
+        }
         found = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, Y, sensitive_features=A)
     assert found.best_score_ > 0.6
 
 
 def test_cross_validation_without_routing_takes_params() -> None:
     scores = cross_validate(
-        FairRegressor(0.0, **QUICK), X, AMOUNT, cv=3, params={"sample_weight": np.ones(N)}, error_score="raise"
+        FairRegressor(0.0, **QUICK),
+        X,
+        AMOUNT,
+        cv=3,
+        params={"sample_weight": np.ones(N)},
+        error_score="raise",
     )
     assert scores["test_score"].min() > 0.5
 
@@ -689,9 +845,13 @@ def test_cross_validation_without_routing_takes_params() -> None:
 def test_a_users_module_keeps_its_mode_and_its_weights(training: bool) -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1)).train(training)
     before = [value.clone() for value in module.parameters()]
-    FairClassifier(model=module, epochs=2, random_state=0).fit(X, Y, sensitive_features=A).predict(X)
+    FairClassifier(model=module, epochs=2, random_state=0).fit(X, Y, sensitive_features=A).predict(
+        X
+    )
     assert all(part.training is training for part in module.modules())
-    assert all(torch.equal(one, other) for one, other in zip(before, module.parameters(), strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(before, module.parameters(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("pos_label", [None, 0, 1])
@@ -717,7 +877,9 @@ def test_at_an_exact_tie_the_decision_is_for(pos_label: int | None) -> None:
 
 def test_strata_of_a_stream_match_by_value() -> None:
     """A column of integers becomes one of floats as soon as a value is missing in a chunk of it."""
-    model = FairClassifier(0.5, criterion="conditional_statistical_parity", batch_size=16, random_state=0)
+    model = FairClassifier(
+        0.5, criterion="conditional_statistical_parity", batch_size=16, random_state=0
+    )
     strata = np.arange(len(X)) // 4 % 2
     again = np.where(np.arange(len(X)) == 3, np.nan, strata)
     for control in (strata, again, strata.astype(float)):

@@ -11,7 +11,8 @@ from torch import nn
 
 from metrifair import FairClassifier, FairRegressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=120)
@@ -41,10 +42,22 @@ MODELS: dict[str, tuple[type, dict[str, Any], Any]] = {
     "network as it is": (FairClassifier, QUICK | {"standardize": False}, YES),
     "regression, linear": (FairRegressor, {"model": "linear"}, 100 + 7 * VALUE),
     "regression": (FairRegressor, QUICK, 100 + 7 * VALUE),
-    "module": (FairClassifier, QUICK | {"model": nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))}, THREE),
-    "module of a line": (FairRegressor, QUICK | {"model": nn.Linear(3, 1, bias=False)}, 100 + 7 * VALUE),
+    "module": (
+        FairClassifier,
+        QUICK | {"model": nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))},
+        THREE,
+    ),
+    "module of a line": (
+        FairRegressor,
+        QUICK | {"model": nn.Linear(3, 1, bias=False)},
+        100 + 7 * VALUE,
+    ),
     "module that is flat": (FairRegressor, QUICK | {"model": Flat()}, 100 + 7 * VALUE),
-    "module as it is": (FairClassifier, QUICK | {"model": nn.Linear(3, 1), "standardize": False}, YES),
+    "module as it is": (
+        FairClassifier,
+        QUICK | {"model": nn.Linear(3, 1), "standardize": False},
+        YES,
+    ),
 }
 OURS = [name for name in MODELS if not name.startswith("module")]
 
@@ -55,7 +68,11 @@ def fitted(name: str) -> Any:
 
 
 def said(model: Any, rows: Any = X) -> Any:
-    found = model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+    found = (
+        model.decision_function(rows)
+        if hasattr(model, "decision_function")
+        else model.predict(rows)
+    )
     return found if found.ndim == 2 else found[:, None]
 
 
@@ -65,16 +82,22 @@ def test_a_module_says_what_the_model_says(name: str) -> None:
     module = model.module()
     assert not module.training
     assert {part.dtype for part in module.parameters()} == {torch.float64}
-    np.testing.assert_allclose(module(torch.tensor(X)).detach().numpy(), said(model), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        module(torch.tensor(X)).detach().numpy(), said(model), rtol=1e-10, atol=1e-10
+    )
     half = np.float32(X)
-    np.testing.assert_allclose(module.float()(torch.tensor(half)).detach().numpy(), said(model), rtol=1e-3, atol=2e-3)
+    np.testing.assert_allclose(
+        module.float()(torch.tensor(half)).detach().numpy(), said(model), rtol=1e-3, atol=2e-3
+    )
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_module_of_ours_is_layers_of_torch_alone(name: str) -> None:
     module = fitted(name).module()
     assert {type(part) for part in module.modules()} <= {nn.Sequential, nn.Linear, nn.ReLU}
-    widths = [(layer.in_features, layer.out_features) for layer in module if isinstance(layer, nn.Linear)]
+    widths = [
+        (layer.in_features, layer.out_features) for layer in module if isinstance(layer, nn.Linear)
+    ]
     layers: list[nn.Module] = []
     for place, (before, after) in enumerate(widths):
         layers += ([nn.ReLU()] if place else []) + [nn.Linear(before, after, dtype=torch.float64)]
@@ -105,7 +128,9 @@ def test_a_stream_gives_the_module_of_the_moment() -> None:
     for chunk in (slice(0, 60), slice(60, 120)):
         model.partial_fit(X[chunk], YES[chunk], sensitive_features=A[chunk])
         assert model.n_updates_
-        np.testing.assert_allclose(model.module()(torch.tensor(X)).detach().numpy(), said(model), atol=1e-10)
+        np.testing.assert_allclose(
+            model.module()(torch.tensor(X)).detach().numpy(), said(model), atol=1e-10
+        )
 
 
 @pytest.mark.slow
@@ -113,7 +138,11 @@ def test_a_stream_gives_the_module_of_the_moment() -> None:
 def test_a_module_is_scripted_and_exported_with_any_number_of_rows() -> None:
     model = fitted("network, three classes")
     rows = torch.export.Dim("rows", min=1)
-    program = torch.export.export(model.module(), (torch.tensor(X[:5]),), dynamic_shapes=({0: rows},))
-    np.testing.assert_allclose(program.module()(torch.tensor(X)).detach().numpy(), said(model), atol=1e-10)
+    program = torch.export.export(
+        model.module(), (torch.tensor(X[:5]),), dynamic_shapes=({0: rows},)
+    )
+    np.testing.assert_allclose(
+        program.module()(torch.tensor(X)).detach().numpy(), said(model), atol=1e-10
+    )
     scripted = torch.jit.script(model.module())  # type: ignore[no-untyped-call]
     np.testing.assert_allclose(scripted(torch.tensor(X)).detach().numpy(), said(model), atol=1e-10)

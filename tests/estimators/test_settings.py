@@ -1,4 +1,6 @@
-"""What estimators take and refuse: settings, tables, groups, and the message that says what to do."""
+"""What estimators take and refuse: settings, tables, groups, and the message that says what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,16 @@ def refusal(kind: type[ValueError | TypeError], call: Callable[[], object]) -> s
     return str(caught.value)
 
 
-# --- settings ---------------------------------------------------------------------------------------------------
+# --- settings
+# ---------------------------------------------------------------------------------------------------
 
 SETTINGS = {
     "strength": ("a finite number from 0 upwards", [-1, -1e-9, NAN, math.inf, True, "1", None, 1j]),
     "learning_rate": ("'auto' or a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
-    "learning_rate_decay": ("'auto' or a number above 0, at most 1", [0, 1.01, NAN, -1, True, "linear"]),
+    "learning_rate_decay": (
+        "'auto' or a number above 0, at most 1",
+        [0, 1.01, NAN, -1, True, "linear"],
+    ),
     "early_stopping": (
         "True, False, or the share of rows to judge by, between 0 and 1",
         [0, 1, 1.5, NAN, -0.1, "yes", None],
@@ -57,7 +63,9 @@ SETTINGS = {
     ("name", "wanted", "value"),
     [(name, wanted, value) for name, (wanted, values) in SETTINGS.items() for value in values],
 )
-def test_a_setting_out_of_its_range_is_refused(name: str, wanted: str, value: object, method: str) -> None:
+def test_a_setting_out_of_its_range_is_refused(
+    name: str, wanted: str, value: object, method: str
+) -> None:
     model = FairClassifier(**{"epochs": 1, name: value})
     message = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=A))
     assert message == f"{name} must be {wanted}, got {value!r}"
@@ -102,27 +110,41 @@ NAMES = {
     "criterion": (
         "statistic_parity",
         (
-            "'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', 'risk_parity', "
+            "'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', "
+            "'risk_parity', "
             "'conditional_statistical_parity' or a Criterion"
         ),
         "; did you mean 'statistical_parity'?",
     ),
     "metric": (
         "enrgy",
-        "'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation' or a function",
+        (
+            "'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation' or a "
+            "function"
+        ),
         "; did you mean 'energy'?",
     ),
     "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
     "penalize": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
     "contrast": ("pair", "'pairs', 'rest', 'independence'", "; did you mean 'pairs'?"),
-    "loss": ("square_error", "'squared_error', 'absolute_error', 'huber'", "; did you mean 'squared_error'?"),
+    "loss": (
+        "square_error",
+        "'squared_error', 'absolute_error', 'huber'",
+        "; did you mean 'squared_error'?",
+    ),
 }
 
 
-@pytest.mark.parametrize(("name", "value", "known", "hint"), [(name, *row) for name, row in NAMES.items()])
-def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, known: str, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "known", "hint"), [(name, *row) for name, row in NAMES.items()]
+)
+def test_unknown_names_are_refused_with_the_known_ones(
+    name: str, value: str, known: str, hint: str
+) -> None:
     kind = FairRegressor if name == "loss" else FairClassifier
-    message = refusal(DataError, lambda: kind(**{name: value}, epochs=1).fit(X, Y, sensitive_features=A))
+    message = refusal(
+        DataError, lambda: kind(**{name: value}, epochs=1).fit(X, Y, sensitive_features=A)
+    )
     assert message == f"{name} must be one of {known}, got {value!r}{hint}"
 
 
@@ -133,7 +155,8 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
             {"criterion": "risk_parity", "penalize": "output"},
             Y,
             (
-                "penalize='output' applies where the score is the prediction; risk_parity compares loss: leave "
+                "penalize='output' applies where the score is the prediction; risk_parity compares "
+                "loss: leave "
                 "penalize as it is"
             ),
         ),
@@ -144,33 +167,52 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
             "pos_label must be one of the classes ['No', 'Yes'], got 'yes'",
         ),
         ({}, 0 * Y, "y must contain at least two classes, got 1 class: [0]"),
-        ({"random_state": "x"}, Y, "random_state must be None, an integer or a NumPy generator, got 'x'"),
+        (
+            {"random_state": "x"},
+            Y,
+            "random_state must be None, an integer or a NumPy generator, got 'x'",
+        ),
         ({"hidden": 16}, Y, "hidden must be a list of integers from 1 upwards, got 16"),
         ({"hidden": (-1,)}, Y, "hidden must be a list of integers from 1 upwards, got (-1,)"),
         ({"device": "gpu"}, Y, "device must be 'auto', 'cpu' or 'cuda', got 'gpu'"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], y: np.ndarray, message: str) -> None:
-    assert refusal(DataError, lambda: FairClassifier(**settings, epochs=1).fit(X, y, sensitive_features=A)) == message
+def test_what_does_not_fit_together_is_refused(
+    settings: dict[str, Any], y: np.ndarray, message: str
+) -> None:
+    assert (
+        refusal(
+            DataError, lambda: FairClassifier(**settings, epochs=1).fit(X, y, sensitive_features=A)
+        )
+        == message
+    )
 
 
 def test_labels_of_a_regression_need_bins() -> None:
     model = FairRegressor(criterion="equalized_odds", epochs=1)
     assert refusal(DataError, lambda: model.fit(X, X[:, 0], sensitive_features=A)) == (
-        "equalized_odds compares groups within labels, and there are 0 classes; for a regression target cut it with "
+        "equalized_odds compares groups within labels, and there are 0 classes; for a regression "
+        "target cut it with "
         "bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
     )
 
 
-# --- groups -----------------------------------------------------------------------------------------------------
+# --- groups
+# -----------------------------------------------------------------------------------------------------
 
 GROUPS = {
     "missing": (
         None,
-        ("strength=1.0 requires groups; pass sensitive_features, one value per sample, or set strength=0"),
+        (
+            "strength=1.0 requires groups; pass sensitive_features, one value per sample, or set "
+            "strength=0"
+        ),
     ),
     "short": (A[:-1], "arguments must have one length, got X 60, y 60, sensitive_features 59"),
-    "one group": (0 * A, "sensitive_features has 1 group(s): [0]; fairness between groups needs at least two"),
+    "one group": (
+        0 * A,
+        "sensitive_features has 1 group(s): [0]; fairness between groups needs at least two",
+    ),
     "all unknown": (
         [None] * N,
         "sensitive_features has 0 group(s): []; fairness between groups needs at least two",
@@ -181,7 +223,11 @@ GROUPS = {
     ),
     "cube": (
         np.zeros((N, 2, 2)),
-        "sensitive_features must be a column or a table of columns, got an array of shape (60, 2, 2)",
+        (
+            "sensitive_features must be a column or a table of columns, got an array of shape (60, "
+            "2, "
+            "2)"
+        ),
     ),
 }
 
@@ -204,37 +250,57 @@ RARE = np.where(A == 1, np.arange(N) == 1, np.arange(N) // 2 % 2)  # one man wit
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize("size", ["auto", 30])
 def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate: Any) -> None:
-    """With it the odds of label 1 are equalized for nobody, those of label 0 as if it had never been there."""
-    settings: dict[str, Any] = {"estimate": estimate, "batch_size": size, "epochs": 8, "random_state": 0}
+    """With it the odds of label 1 are equalized for nobody, those of label 0 as if it had never
+    been there.
+    """
+    settings: dict[str, Any] = {
+        "estimate": estimate,
+        "batch_size": size,
+        "epochs": 8,
+        "random_state": 0,
+    }
     model = FairClassifier(criterion="equalized_odds", **settings)
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, RARE, sensitive_features={"sex": SEX})
     assert model.left_out_ == ("sex 'm', label=1 (1 row)",)
     (told,) = caught
     assert str(told.message) == (
-        "left out of the penalty, as too small to train on: sex 'm', label=1 (1 row); their rows still count for the "
+        "left out of the penalty, as too small to train on: sex 'm', label=1 (1 row); their rows "
+        "still count for the "
         "risk. Merge small groups to include them"
     )
-    unknown = np.where(RARE == 1, None, SEX)  # the same rows, of groups that are not known where the label is 1
-    same = FairClassifier(criterion="predictive_equality", **settings).fit(X, RARE, sensitive_features={"sex": unknown})
+    # the same rows, of groups that are not known where the label is 1
+    unknown = np.where(RARE == 1, None, SEX)
+    same = FairClassifier(criterion="predictive_equality", **settings).fit(
+        X, RARE, sensitive_features={"sex": unknown}
+    )
     assert same.left_out_ == ()
     if size == "auto":  # else rows are dealt out in another order
         np.testing.assert_allclose(model.decision_function(X), same.decision_function(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
-def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(criterion: str) -> None:
+def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(
+    criterion: str,
+) -> None:
     asked: dict[str, Any] = {"small_groups": "error"} if criterion == "equalized_odds" else {}
     model = FairClassifier(criterion=criterion, epochs=1, **asked)
     told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
     more = ", or leave them out of the penalty with small_groups='leave_out'" if asked else ""
-    assert told == (f"too small to train on: sex 'm', label=1 (1 row); merge small groups, mark them as missing{more}")
+    assert told == (
+        "too small to train on: sex 'm', label=1 (1 row); merge small groups, mark them as "
+        f"missing{more}"
+    )
 
 
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None:
-    """Of the population nothing can be said from one row, which is left out; of the rows it is one."""
-    race = np.where(np.arange(N) == 1, "b", np.where(A == 1, "a", np.array(["a", "b"])[np.arange(N) // 2 % 2]))
+    """Of the population nothing can be said from one row, which is left out; of the rows it is
+    one.
+    """
+    race = np.where(
+        np.arange(N) == 1, "b", np.where(A == 1, "a", np.array(["a", "b"])[np.arange(N) // 2 % 2])
+    )
     model = FairClassifier(estimate=estimate, batch_size=30, epochs=1)
     both = {"sex": SEX, "race": race}  # one man is of race b
     if estimate != "population":
@@ -270,7 +336,8 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
         model.fit(X, Y, sensitive_features=A)
     (told,) = caught
     assert str(told.message) == (
-        "estimate='population' has no effect: wasserstein can only be measured within each batch (estimate='batch'), "
+        "estimate='population' has no effect: wasserstein can only be measured within each batch "
+        "(estimate='batch'), "
         "which is biased; energy, cramer, mmd have estimates without bias"
     )
     model.set_params(estimate="rows").fit(X, Y, sensitive_features=A)  # nothing was asked for
@@ -279,16 +346,22 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
 def test_conditional_parity_needs_strata() -> None:
     model = FairClassifier(criterion="conditional_statistical_parity", epochs=1)
     assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A)) == (
-        "conditional_statistical_parity needs control_features; pass a column or a boolean mask"
+        "conditional_statistical_parity needs control_features; pass the stratum of each row"
     )
-    assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5])) == (
+    assert refusal(
+        DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5])
+    ) == (
         "arguments must have one length, got X 60, y 60, sensitive_features 60, control_features 5"
     )
 
 
 def test_groups_of_every_kind_are_taken() -> None:
     """Numbers, booleans, text, categories, dates: what matters is who shares a value."""
-    base = FairClassifier(random_state=0, epochs=3).fit(X, Y, sensitive_features=A).decision_function(X)
+    base = (
+        FairClassifier(random_state=0, epochs=3)
+        .fit(X, Y, sensitive_features=A)
+        .decision_function(X)
+    )
     dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")[A]
     for groups in (
         A.astype(bool),
@@ -302,7 +375,8 @@ def test_groups_of_every_kind_are_taken() -> None:
         np.testing.assert_array_equal(same.decision_function(X), base)
 
 
-# --- tables -----------------------------------------------------------------------------------------------------
+# --- tables
+# -----------------------------------------------------------------------------------------------------
 
 
 def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
@@ -317,18 +391,34 @@ def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
     ("change", "message"),
     [
         ({"X": holed(X)}, "X contains missing values (NaN); encode it first"),
-        ({"X": holed(X, math.inf)}, "Input X contains infinity or a value too large for dtype('float64')."),
+        (
+            {"X": holed(X, math.inf)},
+            "Input X contains infinity or a value too large for dtype('float64').",
+        ),
         ({"y": holed(Y)}, "Input y contains NaN."),
         ({"y": Y[:-1]}, "Found input variables with inconsistent numbers of samples: [60, 59]"),
         (
             {"sample_weight": np.ones(59)},
-            "arguments must have one length, got X 60, y 60, sensitive_features 60, sample_weight 59",
+            (
+                "arguments must have one length, got X 60, y 60, sensitive_features 60, "
+                "sample_weight "
+                "59"
+            ),
         ),
         ({"sample_weight": holed(np.ones(N))}, "sample_weight must be finite and not negative"),
         ({"sample_weight": -np.ones(N)}, "sample_weight must be finite and not negative"),
         ({"X": X[:, 0]}, "Expected 2D array, got 1D array instead"),
     ],
-    ids=["NaN in X", "infinity in X", "NaN in y", "short y", "short weights", "NaN in weights", "negative", "1D"],
+    ids=[
+        "NaN in X",
+        "infinity in X",
+        "NaN in y",
+        "short y",
+        "short weights",
+        "NaN in weights",
+        "negative",
+        "1D",
+    ],
 )
 def test_tables_that_cannot_be_used_are_refused_in_scikit_learn_s_words(
     kind: type[FairClassifier | FairRegressor], method: str, change: dict[str, Any], message: str
@@ -343,7 +433,9 @@ def test_sparse_tables_are_refused_with_the_way_out() -> None:
     for table in (scipy.sparse.csr_array(X), scipy.sparse.csr_matrix(X)):
         with pytest.raises(DataError) as caught:
             FairClassifier(epochs=1).fit(table, Y, sensitive_features=A)
-        assert str(caught.value) == "X is a sparse matrix, which is not taken here; pass X.toarray()"
+        assert (
+            str(caught.value) == "X is a sparse matrix, which is not taken here; pass X.toarray()"
+        )
 
 
 def test_a_classifier_takes_no_continuous_target() -> None:
@@ -351,19 +443,25 @@ def test_a_classifier_takes_no_continuous_target() -> None:
         FairClassifier(0.0, epochs=1).fit(X, X[:, 0])
 
 
-# --- what is left to us -----------------------------------------------------------------------------------------
+# --- what is left to us
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 50, 1_000, 1_001, 5_000, 100_000])
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_small_data_sets_are_used_whole_and_large_ones_in_bounded_batches(n: int, model: str) -> None:
+def test_small_data_sets_are_used_whole_and_large_ones_in_bounded_batches(
+    n: int, model: str
+) -> None:
     schedule = schedule_for(FairClassifier(model=model), n)
     assert schedule.batch_size == n if n <= 1_000 else 256 <= schedule.batch_size <= 2_048
-    assert 50 <= schedule.epochs * max(1, n // schedule.batch_size) <= 2_500  # steps: neither none nor for ever
+    # steps: neither none nor for ever
+    assert 50 <= schedule.epochs * max(1, n // schedule.batch_size) <= 2_500
 
 
 def test_what_the_user_sets_is_left_alone() -> None:
-    model = FairClassifier(batch_size=7, epochs=3, learning_rate=0.5, learning_rate_decay=0.9, weight_decay=0.1)
+    model = FairClassifier(
+        batch_size=7, epochs=3, learning_rate=0.5, learning_rate_decay=0.9, weight_decay=0.1
+    )
     schedule = schedule_for(model, 100)
     assert schedule == Schedule(7, 3, 0.5, 0.9, 0.1, from_constant=True)
 
@@ -391,26 +489,33 @@ def test_devices() -> None:
     assert as_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-# --- rows of weight zero ----------------------------------------------------------------------------------------
+# --- rows of weight zero
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 @pytest.mark.parametrize("size", ["auto", 30], ids=["full batch", "minibatch"])
-def test_rows_of_weight_zero_are_rows_that_are_not_there(kind: type[FairClassifier | FairRegressor], size: Any) -> None:
+def test_rows_of_weight_zero_are_rows_that_are_not_there(
+    kind: type[FairClassifier | FairRegressor], size: Any
+) -> None:
     rng = np.random.default_rng(1)
     weight = np.where(np.arange(N) % 4 == 3, 0.0, rng.uniform(0.5, 2, N))
     kept = weight > 0
     strange = np.where(kept[:, None], X, 1e6 * X)  # would change units and loss if they counted
     settings = {"strength": 1.0, "batch_size": size, "epochs": 20, "random_state": 0}
     with_zeros = kind(**settings).fit(strange, Y, sensitive_features=A, sample_weight=weight)
-    without = kind(**settings).fit(X[kept], Y[kept], sensitive_features=A[kept], sample_weight=weight[kept])
+    without = kind(**settings).fit(
+        X[kept], Y[kept], sensitive_features=A[kept], sample_weight=weight[kept]
+    )
     np.testing.assert_allclose(with_zeros.predict(X), without.predict(X), rtol=1e-12)
 
 
 def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
     groups = np.where(np.arange(N) < 4, "ghost", np.array(["f", "m"])[A])
     weight = (np.arange(N) >= 4) * 1.0
-    model = FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=groups, sample_weight=weight)
+    model = FairClassifier(epochs=2, random_state=0).fit(
+        X, Y, sensitive_features=groups, sample_weight=weight
+    )
     assert model.scheme_.attributes == (Attribute("sensitive_features", ("f", "m")),)
 
 

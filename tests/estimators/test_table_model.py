@@ -25,7 +25,10 @@ N = 80
 GENERATOR = np.random.default_rng(1)
 TABLE = pl.DataFrame(
     {
-        "income": [None if k % 9 == 0 else float(value) for k, value in enumerate(GENERATOR.lognormal(size=N))],
+        "income": [
+            None if k % 9 == 0 else float(value)
+            for k, value in enumerate(GENERATOR.lognormal(size=N))
+        ],
         "town": np.array(["north", "south", "east"])[GENERATOR.integers(3, size=N)],
         "sex": np.array(["f", "m"])[GENERATOR.integers(2, size=N)],
     }
@@ -40,7 +43,9 @@ LABELS: dict[str, Any] = {
 
 def fitted(kind: str = "two classes", **options: Any) -> TableModel:
     encoder = TableEncoder().fit(TABLE)
-    estimator = (FairRegressor if kind == "a number" else FairClassifier)(epochs=3, random_state=0, **options)
+    estimator = (FairRegressor if kind == "a number" else FairClassifier)(
+        epochs=3, random_state=0, **options
+    )
     estimator.fit(encoder.transform(TABLE), LABELS[kind], sensitive_features=TABLE["sex"])
     return TableModel(encoder, estimator, "outcome", ("sex",), ("number",))
 
@@ -52,11 +57,17 @@ def test_a_saved_model_predicts_the_same_to_the_last_bit(tmp_path: Path, kind: s
     again = load(tmp_path / "model.metrifair")
     assert isinstance(again, TableModel)
     assert (again.target, again.sensitive, again.ids) == ("outcome", ("sex",), ("number",))
-    later = TABLE.with_columns(town=pl.lit("west"), income=pl.lit(None, pl.Float64)).head(5).vstack(TABLE.head(5))
+    later = (
+        TABLE.with_columns(town=pl.lit("west"), income=pl.lit(None, pl.Float64))
+        .head(5)
+        .vstack(TABLE.head(5))
+    )
     np.testing.assert_array_equal(again.predict(later), model.predict(later))
     if kind == "a number":
         assert again.classes is None
-        with pytest.raises(DataError, match="the model predicts the number 'outcome', which has no probability"):
+        with pytest.raises(
+            DataError, match="the model predicts the number 'outcome', which has no probability"
+        ):
             again.predict_proba(later)
     else:
         np.testing.assert_array_equal(again.predict_proba(later), model.predict_proba(later))
@@ -65,23 +76,33 @@ def test_a_saved_model_predicts_the_same_to_the_last_bit(tmp_path: Path, kind: s
 
 def test_what_the_model_does_not_know_is_refused_by_name() -> None:
     model = fitted()
-    with pytest.raises(DataError, match="the table lacks the column 'town', which was there at fit; add it"):
+    with pytest.raises(
+        DataError, match="the table lacks the column 'town', which was there at fit; add it"
+    ):
         model.predict(TABLE.drop("town"))
-    with pytest.raises(DataError, match="column 'income' contained numbers at fit, and contains text now: 'much'"):
+    with pytest.raises(
+        DataError, match="column 'income' contained numbers at fit, and contains text now: 'much'"
+    ):
         model.predict(TABLE.with_columns(income=pl.lit("much")))
 
 
 def test_parts_that_do_not_fit_together_are_refused() -> None:
     model = fitted()
-    with pytest.raises(DataError, match="the encoder makes 6 columns, and the estimator takes 7; fit them together"):
+    with pytest.raises(
+        DataError, match="the encoder makes 6 columns, and the estimator takes 7; fit them together"
+    ):
         TableModel(TableEncoder().fit(TABLE.drop_nulls()), model.estimator)
-    with pytest.raises(DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"):
+    with pytest.raises(
+        DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"
+    ):
         TableModel(model.encoder, FairClassifier())
 
 
 @pytest.mark.parametrize("pos_label", ["no", "yes"])
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7, 1.0])
-def test_the_threshold_decides_and_is_kept_in_the_file(tmp_path: Path, pos_label: str, threshold: float) -> None:
+def test_the_threshold_decides_and_is_kept_in_the_file(
+    tmp_path: Path, pos_label: str, threshold: float
+) -> None:
     plain = fitted(pos_label=pos_label)
     assert plain.classes is not None
     probability = plain.predict_proba(TABLE)[:, plain.positive]
@@ -100,12 +121,16 @@ def test_a_threshold_is_chosen_on_rows_and_leaves_the_model_as_it_is() -> None:
     best = model.choose_threshold(TABLE, y)
     assert model.threshold is None
     assert (best.predict(TABLE) == y).mean() >= (model.predict(TABLE) == y).mean()
-    dear = model.choose_threshold(TABLE, y, rule="cost", costs=[[0, 100], [1, 0]])  # a wrong yes costs most
+    # a wrong yes costs most
+    dear = model.choose_threshold(TABLE, y, rule="cost", costs=[[0, 100], [1, 0]])
     assert ((dear.predict(TABLE) == "yes") & (y == "no")).sum() == 0
     fair = model.choose_threshold(TABLE, y, rule="parity", sensitive_features=TABLE["sex"])
     assert 0 < fair.threshold < 1
     weight = np.where(y == "yes", 1.0, 0.0)  # rows of weight 0 are as if they were not there
-    assert model.choose_threshold(TABLE, y, sample_weight=weight).threshold <= model.predict_proba(TABLE)[:, 1].min()
+    assert (
+        model.choose_threshold(TABLE, y, sample_weight=weight).threshold
+        <= model.predict_proba(TABLE)[:, 1].min()
+    )
     with pytest.raises(DataError, match="sensitive_features is missing"):
         model.choose_threshold(TABLE, y, rule="parity")
 
@@ -119,7 +144,9 @@ def test_a_threshold_is_chosen_on_rows_and_leaves_the_model_as_it_is() -> None:
         ("a number", 0.5, "threshold=0.5 needs a model of two classes"),
     ],
 )
-def test_a_threshold_that_means_nothing_is_refused(kind: str, threshold: float, message: str) -> None:
+def test_a_threshold_that_means_nothing_is_refused(
+    kind: str, threshold: float, message: str
+) -> None:
     with pytest.raises(DataError, match=re.escape(message)):
         replace(fitted(kind), threshold=threshold)
 
@@ -144,32 +171,54 @@ def loaded(path: Path, meta: Any, arrays: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("encoder", "coders", "income", "spread"), -1.0, "column 'income': Expected `float` >= 0.0 - at `$.spread`"),
+        (
+            ("encoder", "coders", "income", "spread"),
+            -1.0,
+            "column 'income': Expected `float` >= 0.0 - at `$.spread`",
+        ),
         (
             ("encoder", "coders", "income", "median"),
             "high",
             "column 'income': Expected `float`, got `str` - at `$.median`",
         ),
-        (("encoder", "coders", "income", "kind"), "text", "column 'income': Invalid enum value 'text' - at `$.kind`"),
+        (
+            ("encoder", "coders", "income", "kind"),
+            "text",
+            "column 'income': Invalid enum value 'text' - at `$.kind`",
+        ),
         (("encoder", "coders", "town", "levels"), ["a", "a", "b"], "names a level twice"),
-        (("encoder", "coders", "town", "levels"), ["a"], "the encoder makes 5 columns, and the estimator takes 7"),
+        (
+            ("encoder", "coders", "town", "levels"),
+            ["a"],
+            "the encoder makes 5 columns, and the estimator takes 7",
+        ),
         (("encoder", "coders", "town"), {}, "column 'town': Object missing required field `kind`"),
         (("encoder", "names"), ["income", "town"], "describes other columns than it names"),
-        (("encoder", "parameters", "max_levels"), 0, "Expected `int` >= 1 - at `$.encoder.parameters.max_levels`"),
+        (
+            ("encoder", "parameters", "max_levels"),
+            0,
+            "Expected `int` >= 1 - at `$.encoder.parameters.max_levels`",
+        ),
         (
             ("estimator", "meta", "kind"),
             "Oracle",
             "it contains a model of the kind 'Oracle', which this version cannot read",
         ),
         (("estimator", "kind"), "oracle", "Invalid enum value 'oracle' - at `$.estimator.kind`"),
-        (("estimator", "kind"), "frontier", "Invalid enum value 'frontier' - at `$.estimator.kind`"),
+        (
+            ("estimator", "kind"),
+            "frontier",
+            "Invalid enum value 'frontier' - at `$.estimator.kind`",
+        ),
         (("target",), 7, "Expected `str`, got `int` - at `$.target`"),
         (("threshold",), 1.5, "Expected `float` <= 1.0 - at `$.threshold`"),
         (("threshold",), "half", "Expected `float | null`, got `str` - at `$.threshold`"),
         (("ids",), "number", "Expected `array`, got `str` - at `$.ids`"),
     ],
 )
-def test_a_file_that_lies_is_refused(tmp_path: Path, content: Any, place: Any, value: Any, message: str) -> None:
+def test_a_file_that_lies_is_refused(
+    tmp_path: Path, content: Any, place: Any, value: Any, message: str
+) -> None:
     meta = copy.deepcopy(content.meta)
     node = meta
     for key in place[:-1]:
@@ -180,11 +229,15 @@ def test_a_file_that_lies_is_refused(tmp_path: Path, content: Any, place: Any, v
     assert message in str(caught.value)
 
 
-def test_a_number_of_columns_is_believed_only_where_they_are_described(tmp_path: Path, content: Any) -> None:
+def test_a_number_of_columns_is_believed_only_where_they_are_described(
+    tmp_path: Path, content: Any
+) -> None:
     meta = copy.deepcopy(content.meta)
     meta["encoder"] |= {"names": None, "count": 10**7}
     tracemalloc.start()
-    with pytest.raises(ModelFileError, match="the encoder has 10000000 columns, and describes others"):
+    with pytest.raises(
+        ModelFileError, match="the encoder has 10000000 columns, and describes others"
+    ):
         loaded(tmp_path / "model", meta, content.arrays)
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
@@ -193,7 +246,11 @@ def test_a_number_of_columns_is_believed_only_where_they_are_described(tmp_path:
 def test_a_model_within_a_model_is_refused(tmp_path: Path, content: Any) -> None:
     meta = content.meta | {"estimator": {"kind": TABLE_MODEL, "meta": content.meta}}
     with pytest.raises(ModelFileError, match="Invalid enum value 'table model'"):
-        loaded(tmp_path / "model", meta, {f"estimator/{name}": array for name, array in content.arrays.items()})
+        loaded(
+            tmp_path / "model",
+            meta,
+            {f"estimator/{name}": array for name, array in content.arrays.items()},
+        )
 
 
 def test_arrays_of_nothing_are_refused(tmp_path: Path, content: Any) -> None:

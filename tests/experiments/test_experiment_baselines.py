@@ -1,4 +1,6 @@
-"""Solvers that stop short: noted in the results, counted on the page; and the ridge that keeps Zafar from it."""
+"""Solvers that stop short: noted in the results, counted on the page; and the ridge that keeps
+Zafar from it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ QUICK = Effort.of(1, quick=True)
 
 
 def case_of(name: str, inputs: str) -> Any:
-    (found,) = [case for case in cases("classification", CORRECTED, QUICK) if (case.name, case.input) == (name, inputs)]
+    (found,) = [
+        case
+        for case in cases("classification", CORRECTED, QUICK)
+        if (case.name, case.input) == (name, inputs)
+    ]
     return found
 
 
@@ -40,12 +46,20 @@ def warned(text: str, category: type[Warning]) -> list[ModelResult]:
 
 
 def test_results_say_whether_a_solver_stopped_short_unless_the_method_knows_better() -> None:
-    assert [one.unconverged for one in noted(lambda: warned("stopped", ConvergenceWarning))] == [1.0, 0.0]
+    assert [one.unconverged for one in noted(lambda: warned("stopped", ConvergenceWarning))] == [
+        1.0,
+        0.0,
+    ]
     assert [one.unconverged for one in noted(lambda: [result(1.0, 0.5, 0.5)])] == [0.0]
 
 
 def test_only_strengths_above_1_pass_in_silence() -> None:
-    assert noted(lambda: warned("strength 100 is above 1: the cross-entropy", UserWarning))[0].unconverged == 0.0
+    assert (
+        noted(lambda: warned("strength 100 is above 1: the cross-entropy", UserWarning))[
+            0
+        ].unconverged
+        == 0.0
+    )
     with pytest.warns(UserWarning, match="the targets are far apart"):
         noted(lambda: warned("the targets are far apart", UserWarning))
 
@@ -62,8 +76,12 @@ def splits() -> Splits:
 
 
 def test_zafar_has_a_ridge_on_one_hot_adult_only() -> None:
-    """Without it the bound is met by one row far away, and the others stay as unfair as they were."""
-    plain, ridged = (baselines._zafar(case_of(name, "standard"), splits(), QUICK) for name in ("compas", "adult"))
+    """Without it the bound is met by one row far away, and the others stay as unfair as they
+    were.
+    """
+    plain, ridged = (
+        baselines._zafar(case_of(name, "standard"), splits(), QUICK) for name in ("compas", "adult")
+    )
     assert [one.unconverged for one in plain][1:] == [1.0] * 3
     assert [one.unconverged for one in ridged] == [0.0] * 4
     assert plain[-1].label_gap > plain[0].label_gap - 0.05
@@ -71,7 +89,11 @@ def test_zafar_has_a_ridge_on_one_hot_adult_only() -> None:
 
 
 def test_results_from_before_this_was_noted_can_be_read(tmp_path: Path) -> None:
-    old = {name: value for name, value in asdict(result(1.0, 0.5, 0.5)).items() if name != "unconverged"}
+    old = {
+        name: value
+        for name, value in asdict(result(1.0, 0.5, 0.5)).items()
+        if name != "unconverged"
+    }
     assert isnan(from_record(old).unconverged)
     write_csv(tmp_path / "points.csv", [result(1.0, 0.5, 0.5, unconverged=1.0)])
     assert [one.unconverged for one in read_csv([tmp_path / "points.csv"])] == [1.0]
@@ -90,6 +112,8 @@ def test_the_page_counts_them() -> None:
     ]
     text = "A solver stopped short of its tolerance, in the fit or in one of its stack. "
     for known, sentence in ((rows, text + "Oneto (Sinkhorn): 1 of 2 models."), (rows[1:], "")):
-        page = comparison_page("classification", "published", known).markdown("classification-published")
+        page = comparison_page("classification", "published", known).markdown(
+            "classification-published"
+        )
         assert sentence in page
         assert ("solver" in page) == bool(sentence)

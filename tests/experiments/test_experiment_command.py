@@ -25,7 +25,19 @@ def test_an_experiment_gets_what_was_asked(
     command.main(["theory", *options, "--out", str(tmp_path)])
     given = {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path}
     assert asked == [("theory", given | {"parts": ("", "", inf, None)})]
-    command.main(["duel", "--sets", "drug,compas", "--splits", "0-4", "--minutes", "9", "--wheels", str(tmp_path)])
+    command.main(
+        [
+            "duel",
+            "--sets",
+            "drug,compas",
+            "--splits",
+            "0-4",
+            "--minutes",
+            "9",
+            "--wheels",
+            str(tmp_path),
+        ]
+    )
     assert asked[1][1]["parts"] == ("drug,compas", "0-4", 9.0, tmp_path)
     assert capsys.readouterr().out.startswith(f"Results: {tmp_path.resolve()}\n")
 
@@ -57,9 +69,12 @@ def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from experiments.__main__ import main\n"
         "try: main(['--help'])\n"
-        "finally: print(sorted({'torch', 'numpy', 'polars', 'pandas', 'sklearn'} & set(sys.modules)))"
+        "finally: print(sorted({'torch', 'numpy', 'polars', 'pandas', 'sklearn'} & "
+        "set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -67,7 +82,11 @@ def test_help_imports_nothing_heavy() -> None:
     ("name", "shown"), [("theory", ["theory-corrected"]), ("all", ["boosting", "theory-corrected"])]
 )
 def test_the_pages_of_a_run_are_named(
-    name: str, shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    shown: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def reproduce(*_: Any, **__: Any) -> None:
         for page in ("theory-corrected", "boosting"):

@@ -1,4 +1,6 @@
-"""The duel: its protocol is written down, tasks are never done twice, and a lead counts from two standard errors on."""
+"""The duel: its protocol is written down, tasks are never done twice, and a lead counts from
+two standard errors on.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,17 @@ PROTOCOL = duel.Plan(TEXT).protocol
 
 
 def test_the_protocol_is_the_page() -> None:
-    assert (ROOT / "docs/results/duel/protocol.md").read_text(encoding="utf-8") == protocol_page(TEXT)
+    assert (ROOT / "docs/results/duel/protocol.md").read_text(encoding="utf-8") == protocol_page(
+        TEXT
+    )
 
 
 def test_the_protocol_has_every_method_on_every_base_and_ten_splits() -> None:
     plan = duel.Plan(TEXT)
     cases = plan.cases(duel.Parts())
-    assert {name: sum(case.name == name for case in cases) for name in PROTOCOL["data"]["sets"]} == {
+    assert {
+        name: sum(case.name == name for case in cases) for name in PROTOCOL["data"]["sets"]
+    } == {
         "compas": 10,
         "drug": 10,
         "communities": 10,
@@ -66,14 +72,24 @@ def test_rows_are_trained_on_or_tested_and_folds_are_of_training_rows(name: str)
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A sketch of few rows; a list of estimators in the place of "auto"."""
-    text = TEXT.replace("rows = 160", "rows = 90").replace("splits = 2\n", "splits = 1\n")
-    for method in ("fairret, network", "HSIC, network", "error-parity, logistic", "OxonFair, blend"):
+    """A sketch of one split; a list of estimators in the place of "auto"."""
+    text = TEXT.replace("splits = 2\n", "splits = 1\n")
+    for method in (
+        "fairret, network",
+        "HSIC, network",
+        "error-parity, logistic",
+        "OxonFair, blend",
+    ):
         text = text.replace(f'  "{method}",\n', "")
     linear = FairClassifier(model="linear")
     families = [linear, ThresholdPostprocessor(linear)]
-    options: dict[str, Any] = {"strengths": [0, 3], "test": 0.25, "search": SearchOptions(tolerances=[0.0, 0.2])}
-    monkeypatch.setattr(duel, "frontier", lambda _, *given, **named: frontier(families, *given, **(named | options)))
+    options: dict[str, Any] = {
+        "strengths": [0, 3],
+        "search": SearchOptions(tolerances=[0.0, 0.2]),
+    }
+    monkeypatch.setattr(
+        duel, "frontier", lambda _, *given, **named: frontier(families, *given, **(named | options))
+    )
     return text
 
 
@@ -87,24 +103,37 @@ def test_a_quick_run_is_resumed_and_writes_its_page(
     run(parts=duel.Parts(minutes=0.0))
     assert "14 tasks are not done yet" in (tmp_path / "duel.md").read_text()
     run()
-    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()}
+    files = {
+        file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()
+    }
     absent = 0 if duel.peers.find_spec("equipy") else 3
     assert len(files) == 14 - absent
     next(iter(files)).unlink()
     run()
-    again = {file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()}
+    again = {
+        file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()
+    }
     assert sum(files[file] != again[file] for file in files) == 1
     content = json.loads((tmp_path / "duel-quick" / "entries.json").read_text())
     assert set(content["faults"]) == ({"equipy, logistic on drug"} if absent else set())
     methods = {Entry(*one).method for one in content["entries"]}
-    assert {OURS, OURS_BLIND, f"{OURS}: FairClassifier (linear)", "DiffDP, network and blend"} <= methods
+    assert {
+        OURS,
+        OURS_BLIND,
+        f"{OURS}: FairClassifier (linear)",
+        "DiffDP, network and blend",
+    } <= methods
     page = (tmp_path / "duel.md").read_text()
     assert "## Verdicts" in page
     assert "## Our families apart." in page
 
 
-def entries(ours: dict[int, tuple[float, float]], theirs: dict[int, tuple[float, float]]) -> list[Entry]:
-    """Entries of the blind contest of decisions: utility and gap by split, of ours and of one other method."""
+def entries(
+    ours: dict[int, tuple[float, float]], theirs: dict[int, tuple[float, float]]
+) -> list[Entry]:
+    """Entries of the blind contest of decisions: utility and gap by split, of ours and of one
+    other method.
+    """
     rows = ((OURS_BLIND, ours), ("DiffDP, network", theirs))
     return [
         Entry("drug", split, method, 0, utility, gap, gap)
@@ -126,7 +155,9 @@ NOISE = (-0.02, 0.0, 0.02)  # a standard error of 1.15 points
         (0.03, 0.2, "behind"),
     ],
 )
-def test_a_lead_counts_from_two_standard_errors_on_and_within_the_limit(lead: float, gap: float, word: str) -> None:
+def test_a_lead_counts_from_two_standard_errors_on_and_within_the_limit(
+    lead: float, gap: float, word: str
+) -> None:
     ours = {split: (0.8 + lead + noise, gap) for split, noise in enumerate(NOISE)}
     (line,) = verdict_table(entries(ours, dict.fromkeys(range(3), (0.8, 0.02))), PROTOCOL)[1:]
     utility, apart = f"{100 * lead:+.2f} ± 1.15", f"{100 * (gap - 0.02):+.2f} ± 0.00"

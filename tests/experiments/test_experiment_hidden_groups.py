@@ -9,14 +9,15 @@ import pytest
 
 from experiments import hidden_groups as experiment
 from experiments import reproduce
-from experiments.choice import FOLDS, draw_rows
 from experiments.hidden_groups import (
     FEATURES,
     FEW,
+    FOLDS,
     GROUPINGS,
     TRUE,
     WEIGHTED,
     HiddenGroups,
+    draw_rows,
     figures,
     groupings,
     hidden_groups,
@@ -50,18 +51,23 @@ def test_the_records_have_every_split_and_grouping_once() -> None:
 
 
 def test_a_recorded_split_is_computed_anew(raw_data: Path) -> None:
-    """On any processor: a probability near 0.5 may be on its other side there, so thresholded groups are left out."""
+    """On any processor: a probability near 0.5 may be on its other side there, so thresholded
+    groups are left out.
+    """
     found = trial(("compas", 480), sets=hidden_groups, strengths=(0.0, 1.0))
     for name, computed in zip(("proxies", "models"), found, strict=True):
         known = [
             one
             for one in read_records(RESULTS / f"{name}.csv")
-            if (one["data"], one["split"]) == ("compas", 480) and one.get("strength", 0.0) in (0.0, 1.0)
+            if (one["data"], one["split"]) == ("compas", 480)
+            and one.get("strength", 0.0) in (0.0, 1.0)
         ]
         for recorded, own in zip(known, computed, strict=True):
             if "thresholded" not in own.get("trained_with", ""):
                 for key in (
-                    key for key, value in own.items() if "thresholded" not in key and not isinstance(value, str)
+                    key
+                    for key, value in own.items()
+                    if "thresholded" not in key and not isinstance(value, str)
                 ):
                     assert recorded[key] == pytest.approx(own[key], abs=0.02), key
 

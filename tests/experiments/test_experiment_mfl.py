@@ -26,7 +26,9 @@ def made_up(n: int = 240, seeds: int = 3) -> Splits:
     x = np.column_stack([rng.normal(size=(n, 3)) + a[:, None], a])
     y = (x[:, 0] + rng.normal(size=n) > 0.7).astype(np.float64)
     orders = [np.random.default_rng(seed).permutation(n) for seed in range(seeds)]
-    train, test = (np.stack([order[part] for order in orders]) for part in (slice(0, 180), slice(180, None)))
+    train, test = (
+        np.stack([order[part] for order in orders]) for part in (slice(0, 180), slice(180, None))
+    )
     return Splits(x, y, a, train, test)
 
 
@@ -41,11 +43,20 @@ def pairwise(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def authors_loop(
-    splits: Splits, seed: int, strength: float, *, batch_size: int, epochs: int, rate: float, hidden: int
+    splits: Splits,
+    seed: int,
+    strength: float,
+    *,
+    batch_size: int,
+    epochs: int,
+    rate: float,
+    hidden: int,
 ) -> np.ndarray[Any, Any]:
-    """Scores of the test rows after a plain loop: fixed counts, equal weights, unscaled inputs, penalty on logits.
+    """Scores of the test rows after a plain loop: fixed counts, equal weights, unscaled inputs,
+    penalty on logits.
 
-    Weights and the order of the rows begin as ours do; all else is written out. ``hidden`` 0: a linear model.
+    Weights and the order of the rows begin as ours do; all else is written out. ``hidden`` 0: a
+    linear model.
     """
     group, rows = torch.as_tensor(splits.a), torch.as_tensor(splits.train[seed])
     x, y = torch.as_tensor(splits.x).float(), torch.as_tensor(splits.y).float()
@@ -55,7 +66,8 @@ def authors_loop(
     generator = torch.Generator().manual_seed(seed)
     start = Network(x.shape[1], (hidden,) if hidden else ()).initial(seed)
     layers = [
-        [start[f"{kind}{at}"].float().requires_grad_() for kind in ("weight", "bias")] for at in range(1 + (hidden > 0))
+        [start[f"{kind}{at}"].float().requires_grad_() for kind in ("weight", "bias")]
+        for at in range(1 + (hidden > 0))
     ]
     optimizer = torch.optim.Adam([part for layer in layers for part in layer], lr=rate)
 
@@ -81,11 +93,18 @@ def authors_loop(
 
 
 def scores_of(
-    case: Case, splits: Splits, variant: mfl.Variant, strengths: list[float], seed: int, monkeypatch: Any
+    case: Case,
+    splits: Splits,
+    variant: mfl.Variant,
+    strengths: list[float],
+    seed: int,
+    monkeypatch: Any,
 ) -> np.ndarray[Any, Any]:
     """What the experiment measures: the scores (strengths, n) of a seed's test rows."""
     measured: list[Any] = []
-    monkeypatch.setattr(mfl, "results_of", lambda *_, scores, **__: measured.append(np.stack(scores)) or [])
+    monkeypatch.setattr(
+        mfl, "results_of", lambda *_, scores, **__: measured.append(np.stack(scores)) or []
+    )
     sweep(case, splits, variant=variant, strengths=strengths, seeds=[seed], device="cpu")
     (found,) = measured
     return found
@@ -95,12 +114,18 @@ def scores_of(
 def test_the_published_case_follows_a_plain_pytorch_loop(
     variant: mfl.Variant, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the paper's learning rate, and what the published penalty acts on; only batches are smaller."""
-    (case,) = [one for one in cases("classification", PUBLISHED, Effort.of(10)) if one.name == "drug"]
+    """With the paper's learning rate, and what the published penalty acts on; only batches are
+    smaller.
+    """
+    (case,) = [
+        one for one in cases("classification", PUBLISHED, Effort.of(10)) if one.name == "drug"
+    ]
     case = replace(case, data=replace(case.data, batch_size=32, epochs=30))
     found = scores_of(case, made_up(), variant, [0.3, 10.0], 1, monkeypatch)
     for strength, own in zip((0.3, 10.0), found, strict=True):
-        loop = authors_loop(made_up(), 1, strength, batch_size=32, epochs=30, rate=5e-4, hidden=hidden)
+        loop = authors_loop(
+            made_up(), 1, strength, batch_size=32, epochs=30, rate=5e-4, hidden=hidden
+        )
         np.testing.assert_allclose(own, loop, atol=1e-4)
     others = [
         replace(case, protocol=replace(PUBLISHED, penalize="prediction")),
@@ -114,10 +139,14 @@ def test_the_published_case_follows_a_plain_pytorch_loop(
 
 def test_a_seed_does_not_depend_on_those_trained_beside_it() -> None:
     splits = made_up()
-    case = Case("classification", PUBLISHED, "raw", "drug", replace(DATA["drug"], batch_size=32, epochs=2))
+    case = Case(
+        "classification", PUBLISHED, "raw", "drug", replace(DATA["drug"], batch_size=32, epochs=2)
+    )
 
     def figures(seeds: list[int]) -> dict[tuple[int, float], float]:
-        results = sweep(case, splits, variant=NETWORK, strengths=[0.0, 1.0], seeds=seeds, device="cpu")
+        results = sweep(
+            case, splits, variant=NETWORK, strengths=[0.0, 1.0], seeds=seeds, device="cpu"
+        )
         return {(one.seed, one.strength): one.kolmogorov for one in results}
 
     together = figures([0, 1, 2])
@@ -131,8 +160,14 @@ def test_cases_of_the_tables() -> None:
         "student-math", "student-portuguese", "communities-regression",
     ]  # fmt: skip
     corrected = cases("classification", CORRECTED, effort)
-    assert [(case.input, case.name) for case in corrected][4:6] == [("raw", "drug-heroin"), ("standard", "drug")]
-    assert all(case.criterion.labels == "positive" for case in cases("equal-opportunity", PUBLISHED, effort))
+    assert [(case.input, case.name) for case in corrected][4:6] == [
+        ("raw", "drug-heroin"),
+        ("standard", "drug"),
+    ]
+    assert all(
+        case.criterion.labels == "positive"
+        for case in cases("equal-opportunity", PUBLISHED, effort)
+    )
     assert variants(cases("classification", PUBLISHED, effort)[0]) == (LINEAR, NETWORK, *DECAYING)
     assert [(one.method, one.network, one.decay) for one in DECAYING] == [
         ("mfl-linear-decay", False, 0.99), ("mfl-nn-decay", True, 0.99),
@@ -142,11 +177,19 @@ def test_cases_of_the_tables() -> None:
 
 def test_arrays_travel_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = made_up()
-    monkeypatch.setattr(data, "load", lambda name, inputs, **_: one if inputs == "raw" else replace(one, y=1 - one.y))
+    monkeypatch.setattr(
+        data,
+        "load",
+        lambda name, inputs, **_: one if inputs == "raw" else replace(one, y=1 - one.y),
+    )
     write_arrays(tmp_path / "arrays.npz", seeds=3)
     back = read_arrays(tmp_path / "arrays.npz")
     assert back.keys() == {(name, inputs) for name in DATA for inputs in ("raw", "standard")}
-    assert back["drug", "raw"].fingerprint([0, 2]) == one.fingerprint([0, 2]) != one.fingerprint([0, 1])
+    assert (
+        back["drug", "raw"].fingerprint([0, 2])
+        == one.fingerprint([0, 2])
+        != one.fingerprint([0, 1])
+    )
     assert (back["drug", "standard"].y == 1 - one.y).all()
     assert one.without_group.shape == (240, 3)
     assert not one.prescribed
@@ -164,7 +207,9 @@ def test_the_data_are_the_paper_s(name: str, raw_data: Path) -> None:
     share = 1.0 if known.prescribed else len(test) / len(known.y)
     rows = test if known.prescribed else np.arange(len(known.y))
     group, y = splits.a[rows], splits.y[rows]
-    assert tuple(round(float((group == code).sum()) * share) for code in (0, 1)) == about.test_groups
+    assert (
+        tuple(round(float((group == code).sum()) * share) for code in (0, 1)) == about.test_groups
+    )
     if about.test_positives:
         counts = tuple(round(float(((group == code) & (y == 1)).sum()) * share) for code in (0, 1))
         assert counts == about.test_positives
@@ -177,16 +222,26 @@ def test_adult_is_one_hot_where_it_is_standardized(raw_data: Path) -> None:
     assert few("adult", "raw").train.shape == few("adult", "raw").test.shape == (1, 600)
 
 
-# --- the authors' own loop, as it was measured: accuracy, gap of labels, Kolmogorov distance of scores, seed 0 --------
+# --- the authors' own loop, as it was measured: accuracy, gap of labels, Kolmogorov distance of
+# scores, seed 0 --------
 
 MEASURED = {
-    "network": {0.01: (0.835, 0.274, 0.302), 0.1: (0.833, 0.099, 0.235), 1.0: (0.818, 0.021, 0.173)},
+    "network": {
+        0.01: (0.835, 0.274, 0.302),
+        0.1: (0.833, 0.099, 0.235),
+        1.0: (0.818, 0.021, 0.173),
+    },
     "linear": {0.01: (0.820, 0.287, 0.313), 0.1: (0.814, 0.205, 0.230), 1.0: (0.820, 0.136, 0.162)},
 }
-# Ours: means over ten draws of weights and batches on that split. One draw differs from the next by 0.02 to 0.04 in the
-# gap of labels (41 test rows are in group 0), so a single one, theirs or ours, shows little.
+# Ours: means over ten draws of weights and batches on that split. One draw differs from the next by
+# 0.02 to 0.04 in the gap of labels (41 test rows are in group 0), so a single one, theirs or ours,
+# shows little.
 OURS = {
-    "network": {0.01: (0.831, 0.271, 0.297), 0.1: (0.824, 0.143, 0.222), 1.0: (0.824, 0.086, 0.196)},
+    "network": {
+        0.01: (0.831, 0.271, 0.297),
+        0.1: (0.824, 0.143, 0.222),
+        1.0: (0.824, 0.086, 0.196),
+    },
     "linear": {0.01: (0.822, 0.307, 0.323), 0.1: (0.815, 0.195, 0.239), 1.0: (0.815, 0.106, 0.149)},
 }
 
@@ -205,14 +260,24 @@ def test_drug_follows_a_plain_loop_on_the_published_batches(
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["network", "linear"])
 def test_drug_as_the_authors_own_loop_has_it(model: str, raw_data: Path) -> None:
-    """Theirs is a draw from where ours are (four standard deviations), and our means stay where they are."""
+    """Theirs is a draw from where ours are (four standard deviations), and our means stay where
+    they are.
+    """
     case = Case("classification", PUBLISHED, "raw", "drug", DATA["drug"])
     first = load("drug", "raw", seeds=1)
     splits = replace(first, train=first.train.repeat(10, 0), test=first.test.repeat(10, 0))
     variant = NETWORK if model == "network" else LINEAR
-    results = sweep(case, splits, variant=variant, strengths=list(OURS[model]), seeds=range(10), device="cpu")
+    results = sweep(
+        case, splits, variant=variant, strengths=list(OURS[model]), seeds=range(10), device="cpu"
+    )
     for strength, ours in OURS[model].items():
-        found = np.array([(one.accuracy, one.label_gap, one.kolmogorov) for one in results if one.strength == strength])
+        found = np.array(
+            [
+                (one.accuracy, one.label_gap, one.kolmogorov)
+                for one in results
+                if one.strength == strength
+            ]
+        )
         assert found.shape == (10, 3)
         assert (np.abs(found.mean(0) - ours) < (0.01, 0.03, 0.02)).all()
         spread = np.maximum(found.std(0, ddof=1), (0.003, 0.015, 0.01))

@@ -1,4 +1,6 @@
-"""Padded batches of a stream against the library's own covering batches, weights and energy distance."""
+"""Padded batches of a stream against the library's own covering batches, weights and energy
+distance.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from hypothesis import strategies as st
 
 from experiments import convergence, online, theory
 from experiments.populations import Normal, normal_distances
-from experiments.streams import Learners, batches, covering_ends, covering_weights, energy, fixed_ends
+from experiments.streams import (
+    Learners,
+    batches,
+    covering_ends,
+    covering_weights,
+    energy,
+    fixed_ends,
+)
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.batches.samples import Samples
@@ -23,12 +32,16 @@ RULE = (Comparison((0,), (1,)),)
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([4, 5, 9]), st.floats(0.1, 0.9))
-def test_covering_batches_and_their_weights_are_the_library_s(seed: int, size: int, share: float) -> None:
+def test_covering_batches_and_their_weights_are_the_library_s(
+    seed: int, size: int, share: float
+) -> None:
     group = (np.random.default_rng(seed).random(150) < share).astype(np.int64)
     group[:4] = [0, 0, 1, 1]
     ends = covering_ends(group, size)
     cell = torch.as_tensor(group)
-    stream = Samples(torch.arange(150.0)[:, None], torch.zeros(150), cell, torch.ones(150, dtype=torch.float64))
+    stream = Samples(
+        torch.arange(150.0)[:, None], torch.zeros(150), cell, torch.ones(150, dtype=torch.float64)
+    )
     expected = list(covering([stream], Coverage(RULE, size=size)))
     assert np.diff([0, *ends]).tolist() == [len(batch.samples) for batch in expected]
     for batch, own in zip(batches([ends]), expected, strict=True):
@@ -42,7 +55,9 @@ def test_published_weights_apply_to_batches_that_did_not_overshoot() -> None:
     (batch,) = batches([covering_ends(group, 4)])
     assert covering_weights(torch.as_tensor(group)[None], batch, 4).tolist() == [[1.0] * 4]
     # all four are critical: 4/3 x (1 - 1/4)
-    assert covering_weights(torch.as_tensor(group)[None], batch, 4, always=True).tolist() == [[pytest.approx(1.0)] * 4]
+    assert covering_weights(torch.as_tensor(group)[None], batch, 4, always=True).tolist() == [
+        [pytest.approx(1.0)] * 4
+    ]
     group = np.array([0, 1, 1, 0, 1])
     (batch,) = batches([covering_ends(group, 5)])
     weight = covering_weights(torch.as_tensor(group)[None], batch, 5, always=True)
@@ -76,10 +91,14 @@ def test_energy_of_padded_batches(seed: int, unbiased: bool) -> None:
 
 def test_a_batch_without_one_of_the_groups_has_no_penalty() -> None:
     score = torch.randn(1, 1, 4, dtype=torch.float64)
-    assert energy(score, torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool), unbiased=False).item() == 0.0
+    assert (
+        energy(score, torch.zeros(1, 4), torch.ones(1, 4, dtype=torch.bool), unbiased=False).item()
+        == 0.0
+    )
 
 
-# --- the problem with known constants ---------------------------------------------------------------------------
+# --- the problem with known constants
+# ---------------------------------------------------------------------------
 
 
 def objective(w: np.ndarray) -> float:
@@ -106,14 +125,21 @@ def test_one_estimate_is_unbiased_and_the_other_is_not() -> None:
 
 
 def test_the_rate_of_the_theorem() -> None:
-    """Sixteen times the steps: a quarter of the squared gradient; the biased estimate gains next to nothing."""
-    unbiased = [np.mean([one["norm"] for one in convergence.norms(t, unbiased=True)]) for t in (128, 2048)]
-    biased = [np.mean([one["norm"] for one in convergence.norms(t, unbiased=False)]) for t in (128, 2048)]
+    """Sixteen times the steps: a quarter of the squared gradient; the biased estimate gains
+    next to nothing.
+    """
+    unbiased = [
+        np.mean([one["norm"] for one in convergence.norms(t, unbiased=True)]) for t in (128, 2048)
+    ]
+    biased = [
+        np.mean([one["norm"] for one in convergence.norms(t, unbiased=False)]) for t in (128, 2048)
+    ]
     assert unbiased[0] / unbiased[1] == pytest.approx(4, rel=0.15)
     assert biased[0] / biased[1] < 1.6
 
 
-# --- tables ------------------------------------------------------------------------------------------------------
+# --- tables
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_the_fitted_exponent_is_that_of_the_power() -> None:
@@ -121,16 +147,30 @@ def test_the_fitted_exponent_is_that_of_the_power() -> None:
         kind: [{"steps": t, "norm": 3.0 * t**power} for t in (64, 128, 4096)]
         for kind, power in (("unbiased", -0.5), ("biased", -0.1))
     }
-    assert convergence.rate_table(means)[1:] == [["unbiased", "-0.50", "-0.50"], ["biased", "none", "-0.10"]]
+    assert convergence.rate_table(means)[1:] == [
+        ["unbiased", "-0.50", "-0.50"],
+        ["biased", "none", "-0.10"],
+    ]
 
 
 def test_the_paper_s_examples_beside_the_exact_values() -> None:
     lines = {line[0]: line[1:] for line in theory.values_table(theory.exact_values(9))[1:]}
     assert lines["Example 1: least fair risk"] == ["0.365", "0.0625", "no"]
-    assert lines["Example 2: positive decisions in group 0, in group 1"] == ["0.8, 0.2", "0.8, 0.2", "yes"]
-    assert lines["Example 2: share of group 1 that has label 1 with probability 0.4"] == ["0.2", "0.8", "no"]
+    assert lines["Example 2: positive decisions in group 0, in group 1"] == [
+        "0.8, 0.2",
+        "0.8, 0.2",
+        "yes",
+    ]
+    assert lines["Example 2: share of group 1 that has label 1 with probability 0.4"] == [
+        "0.2",
+        "0.8",
+        "no",
+    ]
     assert lines["Proposition: unfairness of the optimum without bias"] == ["0, 0", "0, 0", "yes"]
-    assert lines["Theorem, shift: the fair risk is no larger"][1:] == ["up to 0.95, all tested biases", "yes"]
+    assert lines["Theorem, shift: the fair risk is no larger"][1:] == [
+        "up to 0.95, all tested biases",
+        "yes",
+    ]
     assert lines["Theorem, shrink: the fair risk is no larger"][1:] == ["below 0.59", "yes"]
 
 
@@ -144,16 +184,24 @@ def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
 
 
 def test_a_replication_whose_stream_is_over_learns_no_more() -> None:
-    """Together with a longer one it ends where it ends alone, although momentum would carry it on."""
+    """Together with a longer one it ends where it ends alone, although momentum would carry it
+    on.
+    """
     rng = np.random.default_rng(0)
     group = torch.as_tensor(np.concatenate([np.tile([0, 1], 20), np.repeat([0, 1], 20)]))
-    samples = Samples(torch.as_tensor(rng.normal(size=(80, 2))).float(), torch.zeros(80), group, torch.ones(80))
+    samples = Samples(
+        torch.as_tensor(rng.normal(size=(80, 2))).float(), torch.zeros(80), group, torch.ones(80)
+    )
     order = torch.arange(80).reshape(2, 40)
     assert len(covering_ends(group[40:].numpy(), 4)) < len(covering_ends(group[:40].numpy(), 4))
 
     def learned(rows: list[int], seeds: list[int]) -> torch.Tensor:
-        learners = Learners(Network(2, (3,)), regression(), seeds=seeds, strengths=[1.0], learning_rate=0.1)
-        for _ in learners.follow(samples, order[rows], size=4, unbiased=True, covering=True, weighting="exact"):
+        learners = Learners(
+            Network(2, (3,)), regression(), seeds=seeds, strengths=[1.0], learning_rate=0.1
+        )
+        for _ in learners.follow(
+            samples, order[rows], size=4, unbiased=True, covering=True, weighting="exact"
+        ):
             pass
         return learners.predictions(samples.x[:5])
 

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from experiments import boosting, changes, continuous, convergence, duel_tables, online, remote, summary, theory
+from experiments import (
+    boosting,
+    changes,
+    continuous,
+    convergence,
+    duel_tables,
+    online,
+    remote,
+    summary,
+    theory,
+)
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -24,7 +34,11 @@ def numbers(text: str) -> list[str]:
 
 
 def table_lines(text: str) -> list[list[str]]:
-    return [[part.strip() for part in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return [
+        [part.strip() for part in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line[:1] == "|"
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +50,31 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [f"{table}-{protocol}" for table in TABLES for protocol in PROTOCOLS])
+@pytest.mark.parametrize(
+    "name", [f"{table}-{protocol}" for table in TABLES for protocol in PROTOCOLS]
+)
 def test_the_tables_hold_the_committed_figures(name: str, rebuilt: Path) -> None:
     own, kept = ((folder / f"{name}.md").read_text() for folder in (rebuilt, RESULTS))
     assert len(numbers(kept)) > 50
     assert numbers(own) == numbers(kept)
-    assert [line[:2] for line in table_lines(own)] == [line[:2] for line in table_lines(kept)]  # of the same cases
+    # of the same cases
+    assert [line[:2] for line in table_lines(own)] == [line[:2] for line in table_lines(kept)]
 
 
 def test_boosted_trees() -> None:
     kept = (RESULTS / "boosting" / "boosting.md").read_text()
-    own = boosting.boosting_page(read_csv([RESULTS / "boosting" / "boosting.csv"])).markdown("boosting")
+    own = boosting.boosting_page(read_csv([RESULTS / "boosting" / "boosting.csv"])).markdown(
+        "boosting"
+    )
     assert table_lines(own) == table_lines(kept)
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 
 
 def test_attributes_that_are_numbers() -> None:
     kept = (RESULTS / "continuous" / "continuous.md").read_text()
-    own = continuous.continuous_page(read_csv([RESULTS / "continuous" / "continuous.csv"])).markdown("continuous")
+    own = continuous.continuous_page(
+        read_csv([RESULTS / "continuous" / "continuous.csv"])
+    ).markdown("continuous")
     assert len(table_lines(kept)) > 72
     falls = [list(map(float, line)) for line in table_lines(kept)[-len(continuous.STRENGTHS) :]]
     assert [line[0] for line in falls] == list(continuous.STRENGTHS)
@@ -94,17 +115,25 @@ def test_theory_is_computed_anew() -> None:
 
 def convergence_lines(lengths: list[int]) -> list[list[str]]:
     records = [
-        one for unbiased in (True, False) for length in lengths for one in convergence.norms(length, unbiased=unbiased)
+        one
+        for unbiased in (True, False)
+        for length in lengths
+        for one in convergence.norms(length, unbiased=unbiased)
     ]
     return table_lines(convergence.convergence_page(records).markdown("page"))
 
 
 def check_convergence(lengths: list[int]) -> list[list[str]]:
     """Sums of many steps may round otherwise on another machine: by one in the last digit."""
-    kept = {line[0]: line[1:] for line in table_lines((RESULTS / "convergence-corrected.md").read_text())}
+    kept = {
+        line[0]: line[1:]
+        for line in table_lines((RESULTS / "convergence-corrected.md").read_text())
+    }
     own = convergence_lines(lengths)
     for line in own[own.index(["T", "unbiased", "biased"]) + 2 :]:
-        values, expected = ([float(x) for x in numbers(" ".join(part))] for part in (line[1:], kept[line[0]]))
+        values, expected = (
+            [float(x) for x in numbers(" ".join(part))] for part in (line[1:], kept[line[0]])
+        )
         assert values == pytest.approx(expected, abs=2e-4)
     return own
 
@@ -127,7 +156,9 @@ def test_the_overview_says_what_the_points_say() -> None:
         assert (RESULTS / page).exists()
 
 
-def test_a_figure_that_nobody_computed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_that_nobody_computed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     template = tmp_path / "summary.md"
     template.write_text("Zafar has {{printed classification adult sinkhorn}}.")
     monkeypatch.setattr(summary, "_TEMPLATE", template)

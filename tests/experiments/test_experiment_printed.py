@@ -1,4 +1,6 @@
-"""The paper's printed entries, all fifty, and the settings of its runs, written down a second time."""
+"""The paper's printed entries, all fifty, and the settings of its runs, written down a second
+time.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,18 @@ def entries() -> dict[tuple[str, str, str], Printed | None]:
     """The tables above, by experiment, data set and method."""
     found = {}
     for experiment, text in TABLES.items():
-        heading, *lines = ([part.strip() for part in line.strip("|").split("|")] for line in text.strip().splitlines())
+        heading, *lines = (
+            [part.strip() for part in line.strip("|").split("|")]
+            for line in text.strip().splitlines()
+        )
         communities = "communities-regression" if experiment == "regression" else "communities"
         for name, *texts in lines:
             for method, entry in zip(heading, texts, strict=True):
-                numbers = [float(part) for part in entry.replace("+-", ";").split(";")] if entry != "-" else None
+                numbers = (
+                    [float(part) for part in entry.replace("+-", ";").split(";")]
+                    if entry != "-"
+                    else None
+                )
                 data = communities if name == "CC" else SETS[name]
                 found[experiment, data, METHODS[method]] = Printed(*numbers) if numbers else None
     return found
@@ -71,7 +80,8 @@ def test_nothing_else_was_printed() -> None:
     assert not any(printed(*key) for key in everything - known.keys())
 
 
-# name: batch, epochs, learning rate, steps per epoch, strengths (lowest, highest, count), hidden units, A in X
+# name: batch, epochs, learning rate, steps per epoch, strengths (lowest, highest, count), hidden
+# units, A in X
 SETTINGS = {
     "drug": (128, 500, 5e-4, 11, (1e-5, 100, 25), 16, True),
     "communities": (128, 500, 5e-4, 11, (1e-5, 100, 25), 16, True),
@@ -86,7 +96,9 @@ SETTINGS = {
 def test_settings_of_the_published_runs() -> None:
     whole = Effort.of(10)
     found = {
-        case.name: case.data for name in ("classification", "regression") for case in cases(name, PUBLISHED, whole)
+        case.name: case.data
+        for name in ("classification", "regression")
+        for case in cases(name, PUBLISHED, whole)
     }
     assert found.keys() == SETTINGS.keys()
     for name, (batch, epochs, rate, _, strengths, hidden, _) in SETTINGS.items():
@@ -94,7 +106,10 @@ def test_settings_of_the_published_runs() -> None:
         known = (data.batch_size, data.epochs, data.learning_rate, data.strengths, data.hidden)
         assert known == (batch, epochs, rate, strengths, hidden)
         grid = whole.strengths(*data.strengths)
-        assert (len(grid), grid[0], grid[-1]) == (strengths[2], *(pytest.approx(end) for end in strengths[:2]))
+        assert (len(grid), grid[0], grid[-1]) == (
+            strengths[2],
+            *(pytest.approx(end) for end in strengths[:2]),
+        )
     equal = {case.name: case.data for case in cases("equal-opportunity", PUBLISHED, whole)}
     assert {name: data.batch_size for name, data in equal.items()} == {
         "drug": 512, "communities": 512, "compas": 2048, "adult": 2048,
@@ -113,7 +128,11 @@ def test_steps_per_epoch_and_the_group_among_the_features(name: str, raw_data: o
 def test_what_the_two_protocols_are() -> None:
     assert (PUBLISHED.name, PUBLISHED.penalize, PUBLISHED.floored) == ("published", "output", True)
     assert (PUBLISHED.inputs, PUBLISHED.heroin) == (("raw",), False)
-    assert (CORRECTED.name, CORRECTED.penalize, CORRECTED.floored) == ("corrected", "prediction", False)
+    assert (CORRECTED.name, CORRECTED.penalize, CORRECTED.floored) == (
+        "corrected",
+        "prediction",
+        False,
+    )
     assert (CORRECTED.inputs, CORRECTED.heroin) == (("raw", "standard"), True)
 
 

@@ -41,8 +41,9 @@ pytest.importorskip("altair", reason="figures need the extra report")
 pytest.importorskip("vl_convert", reason="figures need the extra report")
 
 
-# Mean accuracy (or R2) and Kolmogorov distance over the seeds and strengths of a sketch: by experiment, input and data
-# set, the methods in order. They are far from what whole runs reach, but no part of a run can change without them.
+# Mean accuracy (or R2) and Kolmogorov distance over the seeds and strengths of a sketch: by
+# experiment, input and data set, the methods in order. They are far from what whole runs reach, but
+# no part of a run can change without them.
 MEANS: dict[str, dict[tuple[str, str], dict[str, tuple[float, float]]]] = {
     "regression": {
         ("raw", "communities-regression"): {
@@ -94,18 +95,38 @@ MEANS: dict[str, dict[tuple[str, str], dict[str, tuple[float, float]]]] = {
 def check_means(name: str, results: list[ModelResult]) -> None:
     for (inputs, data), methods in MEANS[name].items():
         for method, (accuracy, kolmogorov) in methods.items():
-            own = [one for one in results if (one.input, one.data, one.method) == (inputs, data, method)]
-            assert fmean(one.accuracy for one in own) == pytest.approx(accuracy, abs=0.03), (data, method)
-            assert fmean(one.kolmogorov for one in own) == pytest.approx(kolmogorov, abs=0.03), (data, method)
+            own = [
+                one
+                for one in results
+                if (one.input, one.data, one.method) == (inputs, data, method)
+            ]
+            assert fmean(one.accuracy for one in own) == pytest.approx(accuracy, abs=0.03), (
+                data,
+                method,
+            )
+            assert fmean(one.kolmogorov for one in own) == pytest.approx(kolmogorov, abs=0.03), (
+                data,
+                method,
+            )
 
 
 def plain_area(results: list[ModelResult], *, published: bool) -> float:
-    """The area of one seed's models, by a sum over a fine grid or along the lines between all points."""
-    gaps = [one.kolmogorov if published is False or isnan(one.label_gap) else one.label_gap for one in results]
+    """The area of one seed's models, by a sum over a fine grid or along the lines between all
+    points.
+    """
+    gaps = [
+        one.kolmogorov if published is False or isnan(one.label_gap) else one.label_gap
+        for one in results
+    ]
     heights = [max(one.accuracy, 0.0) for one in results]
     if not published:
         grid = (np.arange(20_000) + 0.5) / 20_000
-        best = np.array([max((h for h, gap in zip(heights, gaps, strict=True) if gap <= t), default=0.0) for t in grid])
+        best = np.array(
+            [
+                max((h for h, gap in zip(heights, gaps, strict=True) if gap <= t), default=0.0)
+                for t in grid
+            ]
+        )
         return float(best.mean())
     points = sorted(zip(gaps, range(len(gaps)), heights, strict=True))
     line = [(points[0][0], 0.0), *((gap, height) for gap, _, height in points), (1.0, max(heights))]
@@ -114,7 +135,11 @@ def plain_area(results: list[ModelResult], *, published: bool) -> float:
 
 def check_areas(text: str, protocol: str, results: list[ModelResult]) -> None:
     """Of one data set: what the table says is what the points have."""
-    heading, _, *lines = ([part.strip() for part in x.strip("|").split("|")] for x in text.splitlines() if x[:1] == "|")
+    heading, _, *lines = (
+        [part.strip() for part in x.strip("|").split("|")]
+        for x in text.splitlines()
+        if x[:1] == "|"
+    )
     column = heading.index("ours" if protocol == "published" else "area, scores")
     title = {one.data: DATA[one.data].title for one in results}
     data = "communities-regression" if "communities-regression" in title else "communities"
@@ -123,12 +148,15 @@ def check_areas(text: str, protocol: str, results: list[ModelResult]) -> None:
         if not own:
             continue
         areas = [
-            plain_area([one for one in own if one.seed == seed], published=protocol == "published") for seed in (0, 1)
+            plain_area([one for one in own if one.seed == seed], published=protocol == "published")
+            for seed in (0, 1)
         ]
         (line,) = [
             line
             for line in lines
-            if line[0] == "CC" and METHOD_NAMES[method] in line and line[1] in (METHOD_NAMES[method], "raw")
+            if line[0] == "CC"
+            and METHOD_NAMES[method] in line
+            and line[1] in (METHOD_NAMES[method], "raw")
         ]
         assert float(line[column].split()[0]) == pytest.approx(fmean(areas), abs=6e-4)
 
@@ -139,7 +167,9 @@ def check_streams(name: str, records: list[dict[str, str]]) -> None:
             (size, kind): fmean(float(one["objective"]) for one in part)
             for size in ("4", "50")
             for kind in REGRESSION_KINDS
-            for part in [[r for r in records if (r["size"], r["kind"], r["seen"]) == (size, kind, "200")]]
+            for part in [
+                [r for r in records if (r["size"], r["kind"], r["seen"]) == (size, kind, "200")]
+            ]
         }
         unbiased, covering, fixed = REGRESSION_KINDS
         # batches of 50 cover at once: fixed or not, they are the same
@@ -147,7 +177,8 @@ def check_streams(name: str, records: list[dict[str, str]]) -> None:
         assert before["50", unbiased] == pytest.approx(before["50", fixed], rel=0.05)
         assert before["4", unbiased] < 0.5 * before["50", unbiased]  # twelve times the steps
         ends = Counter((one["size"], one["kind"]) for one in records if one["seen"] == "400")
-        assert ends == {(size, kind): 2 for size in ("4", "50") for kind in REGRESSION_KINDS}  # all, at the very end
+        # all, at the very end
+        assert ends == {(size, kind): 2 for size in ("4", "50") for kind in REGRESSION_KINDS}
         return
     found = Counter((one["size"], one["kind"]) for one in records)
     assert found == {(size, kind): 2 for size in ("16", "512") for kind in KINDS}
@@ -177,13 +208,20 @@ def sketch(raw_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, str], Path]) -> None:
-    protocol = "published" if name in ("classification", "equal-opportunity", "preprocessing") else "corrected"
+    protocol = (
+        "published"
+        if name in ("classification", "equal-opportunity", "preprocessing")
+        else "corrected"
+    )
     out = sketch(name, protocol)
-    title = name if name in ("boosting", "continuous") else f"{name}-{protocol}"  # which no protocol changes
+    # which no protocol changes
+    title = name if name in ("boosting", "continuous") else f"{name}-{protocol}"
     with (out / f"{title}.csv").open() as file:
         records = list(csv.DictReader(file))
     assert records
-    assert not any("nan" in (record.get("accuracy", ""), record.get("objective", "")) for record in records)
+    assert not any(
+        "nan" in (record.get("accuracy", ""), record.get("objective", "")) for record in records
+    )
     page = (out / f"{title}.html").read_text()
     assert "default-src 'none'; script-src 'sha256-" in page
     assert 'src="http' not in page
@@ -198,7 +236,9 @@ def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, st
     if name == "convergence":
         norms = {
             (unbiased, steps): fmean(
-                float(one["norm"]) for one in records if (one["unbiased"], one["steps"]) == (unbiased, steps)
+                float(one["norm"])
+                for one in records
+                if (one["unbiased"], one["steps"]) == (unbiased, steps)
             )
             for unbiased in ("True", "False")
             for steps in ("16", "128")
@@ -206,7 +246,9 @@ def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, st
         assert norms["True", "128"] == pytest.approx(0.690, abs=0.01)  # as docs/results have it
         assert norms["False", "128"] == pytest.approx(2.042, abs=0.02)
     if name == "theory":
-        first = [one for one in records if one["figure"] == "example 1" and one["what"] == "best fair"]
+        first = [
+            one for one in records if one["figure"] == "example 1" and one["what"] == "best fair"
+        ]
         assert [float(one["value"]) for one in first] == pytest.approx(
             [(1 - float(one["x"]) ** 2) / 12 for one in first]
         )
@@ -214,7 +256,9 @@ def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, st
         check_areas(text, protocol, results)
         assert {record["method"].removesuffix("-decay") for record in records} == METHODS[name]
         assert {record["seed"] for record in records} == {"0", "1"}
-        ours = Counter((one["input"], one["data"], one["seed"]) for one in records if one["method"] == "mfl-nn")
+        ours = Counter(
+            (one["input"], one["data"], one["seed"]) for one in records if one["method"] == "mfl-nn"
+        )
         assert set(ours.values()) == {4}  # strengths of a sketch
         assert "MFL: the paper's method" in text
         assert text.splitlines()[2].startswith("**A sketch")
@@ -290,27 +334,46 @@ def test_killed_and_resumed_gives_the_same_table(
     tables = [
         [
             {key: value for key, value in record.items() if key != "seconds"}
-            for record in csv.DictReader((folder / "regression-published.csv").read_text().splitlines())
+            for record in csv.DictReader(
+                (folder / "regression-published.csv").read_text().splitlines()
+            )
         ]
         for folder in (killed, whole)
     ]
     assert tables[0] == tables[1]
 
 
-def test_another_machine_needs_only_the_arrays(tmp_path: Path, sketch: Callable[[str, str], Path]) -> None:
+def test_another_machine_needs_only_the_arrays(
+    tmp_path: Path, sketch: Callable[[str, str], Path]
+) -> None:
     """The same points as here, and the tables can be made from them alone."""
     remote.main(["prepare", "--seeds", "2", str(tmp_path / "arrays.npz")])
     there = tmp_path / "there"
-    remote.main(["run", "--quick", "--methods", "mfl,berk", str(tmp_path / "arrays.npz"), str(there), "regression"])
+    remote.main(
+        [
+            "run",
+            "--quick",
+            "--methods",
+            "mfl,berk",
+            str(tmp_path / "arrays.npz"),
+            str(there),
+            "regression",
+        ]
+    )
     here = sketch("regression", "corrected")
 
     def figures(path: Path) -> dict[tuple[object, ...], float]:
         results = [one for one in read_csv([path]) if one.protocol == "corrected"]
-        return {(one.input, one.data, one.method, one.strength, one.seed): one.kolmogorov for one in results}
+        return {
+            (one.input, one.data, one.method, one.strength, one.seed): one.kolmogorov
+            for one in results
+        }
 
     assert figures(there / "points.csv") == figures(here / "regression-corrected.csv")
     packed = tmp_path / "packed.csv.gz"
-    remote.main(["report", "--pack", str(packed), str(tmp_path / "docs"), str(there / "points.csv")])
+    remote.main(
+        ["report", "--pack", str(packed), str(tmp_path / "docs"), str(there / "points.csv")]
+    )
     assert figures(packed) == pytest.approx(figures(there / "points.csv"), abs=1e-5)
     assert "Computed on" in (tmp_path / "docs" / "regression-published.md").read_text()
     assert "0.357 ± 0.008" in (tmp_path / "docs" / "regression-published.md").read_text()
@@ -325,11 +388,17 @@ print([thread.daemon for thread in threading.enumerate() if thread is not thread
 """
 
 
-@pytest.mark.parametrize(("parent", "watches"), [("os.getppid()", "[True]"), ("os.getpid()", "[]"), ("2**30", "[]")])
+@pytest.mark.parametrize(
+    ("parent", "watches"), [("os.getppid()", "[True]"), ("os.getpid()", "[]"), ("2**30", "[]")]
+)
 def test_only_a_child_ends_with_its_parent(parent: str, watches: str) -> None:
-    """A worker that another service has started, as joblib can be set up, is no child: it must live on."""
+    """A worker that another service has started, as joblib can be set up, is no child: it must
+    live on.
+    """
     code = NO_CHILD.format(parent=parent)
-    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    outcome = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert outcome.stdout.strip() == watches
 
 

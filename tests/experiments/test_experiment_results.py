@@ -15,7 +15,15 @@ from experiments.comparisons import sampling_floor
 from experiments.data import Splits
 from experiments.page import markdown_table
 from experiments.printed import Printed
-from experiments.results import ModelResult, dominated_area, measured, read_csv, results_of, trapezoid, write_csv
+from experiments.results import (
+    ModelResult,
+    dominated_area,
+    measured,
+    read_csv,
+    results_of,
+    trapezoid,
+    write_csv,
+)
 from experiments.settings import DATA, PUBLISHED, Case
 from experiments.tables import Mean, close, corrected_table, curves, published_table
 from metrifair import kolmogorov_distance, unfairness
@@ -33,7 +41,14 @@ def result(strength: float, accuracy: float, gap: float, **others: object) -> Mo
     }
     return ModelResult(
         **named
-        | {"strength": strength, "seed": 0, "accuracy": accuracy, "label_gap": gap, "kolmogorov": gap, "seconds": 1.0}
+        | {
+            "strength": strength,
+            "seed": 0,
+            "accuracy": accuracy,
+            "label_gap": gap,
+            "kolmogorov": gap,
+            "seconds": 1.0,
+        }
         | others
     )
 
@@ -48,8 +63,12 @@ def test_figures_are_the_library_s(among_positives: bool) -> None:
     for at, own in enumerate(score):
         label = (own >= 0.5).astype(float)
         assert found["accuracy"][at] == pytest.approx((label == y).mean())
-        assert found["kolmogorov"][at] == pytest.approx(unfairness(y, own, sensitive_features=a, criterion=criterion))
-        assert found["label_gap"][at] == pytest.approx(unfairness(y, label, sensitive_features=a, criterion=criterion))
+        assert found["kolmogorov"][at] == pytest.approx(
+            unfairness(y, own, sensitive_features=a, criterion=criterion)
+        )
+        assert found["label_gap"][at] == pytest.approx(
+            unfairness(y, label, sensitive_features=a, criterion=criterion)
+        )
         assert found["parity_gap"][at] == pytest.approx(unfairness(y, label, sensitive_features=a))
 
 
@@ -65,19 +84,28 @@ def test_the_published_area_by_hand() -> None:
     # (0.2, 0) -> (0.2, 0.5) -> (0.6, 0.7) -> (1, 0.7)
     assert trapezoid([0.6, 0.2], [0.7, 0.5]) == pytest.approx(0.4 * 0.6 + 0.4 * 0.7)
     # a dominated point lowers it
-    assert trapezoid([0.6, 0.2, 0.4], [0.7, 0.5, 0.1]) == pytest.approx(0.2 * 0.3 + 0.2 * 0.4 + 0.4 * 0.7)
+    assert trapezoid([0.6, 0.2, 0.4], [0.7, 0.5, 0.1]) == pytest.approx(
+        0.2 * 0.3 + 0.2 * 0.4 + 0.4 * 0.7
+    )
     # two points tie at the lowest unfairness: the anchor behind them takes the triangle away
     assert trapezoid([0.2, 0.2, 0.6], [0.5, 0.6, 0.7]) == pytest.approx(0.4 * 0.65 + 0.4 * 0.7)
-    assert trapezoid([0.2, 0.2, 0.6], [0.5, 0.6, 0.7], anchor_last=True) == pytest.approx(0.4 * 0.35 + 0.4 * 0.7)
+    assert trapezoid([0.2, 0.2, 0.6], [0.5, 0.6, 0.7], anchor_last=True) == pytest.approx(
+        0.4 * 0.35 + 0.4 * 0.7
+    )
     assert trapezoid([0.3], [-2.0]) == 0.0
 
 
 @settings(max_examples=60)
 @given(POINTS)
-def test_the_exact_area_is_the_integral_of_the_best_accuracy_so_far(points: list[tuple[int, float]]) -> None:
+def test_the_exact_area_is_the_integral_of_the_best_accuracy_so_far(
+    points: list[tuple[int, float]],
+) -> None:
     rows = [result(at, accuracy, gap / 10) for at, (gap, accuracy) in enumerate(points)]
     grid = (np.arange(10_000) + 0.5) / 10_000
-    best = [max((max(r.accuracy, 0) for r in rows if r.label_gap <= t), default=0.0) for t in grid[::100]]
+    best = [
+        max((max(r.accuracy, 0) for r in rows if r.label_gap <= t), default=0.0)
+        for t in grid[::100]
+    ]
     assert dominated_area(rows, on="labels") == pytest.approx(np.mean(best), abs=1e-9)
 
 
@@ -98,7 +126,9 @@ def test_the_anchor_s_place_matters_only_for_ties(points: list[tuple[int, float]
 def test_the_sampling_floor_is_the_mean_distance_of_like_samples() -> None:
     rng = np.random.default_rng(0)
     left, right = torch.as_tensor(rng.random((2000, 300))), torch.as_tensor(rng.random((2000, 500)))
-    assert float(kolmogorov_distance(left, right).mean()) == pytest.approx(sampling_floor(300, 500), rel=0.06)
+    assert float(kolmogorov_distance(left, right).mean()) == pytest.approx(
+        sampling_floor(300, 500), rel=0.06
+    )
 
 
 def test_results_survive_a_file(tmp_path: Path) -> None:
@@ -108,7 +138,8 @@ def test_results_survive_a_file(tmp_path: Path) -> None:
     write_csv(tmp_path / "packed.csv.gz", results)
     write_csv(tmp_path / "more.csv", [result(2.0, 0.75, 0.5)])
     found = read_csv([tmp_path / "packed.csv.gz", tmp_path / "more.csv"])
-    assert [one.accuracy for one in found] == [0.333333, 0.75]  # packed with six digits; of two, the last
+    # packed with six digits; of two, the last
+    assert [one.accuracy for one in found] == [0.333333, 0.75]
     assert not found[1].failed
 
 
@@ -117,17 +148,26 @@ def test_a_model_that_diverged_has_no_figures_and_moves_nobody_else_s() -> None:
     rows = np.arange(4)[None]
     splits = Splits(np.zeros((4, 1)), np.array([0.0, 1, 1, 1]), np.array([0, 0, 1, 1]), rows, rows)
     good = np.array([0.2, 0.8, 0.6, 0.9])
-    found = results_of(case, splits, "mfl-nn", 0, strengths=[1, 2, 3], scores=[None, good, 1 - good], seconds=2.0)
+    found = results_of(
+        case, splits, "mfl-nn", 0, strengths=[1, 2, 3], scores=[None, good, 1 - good], seconds=2.0
+    )
     assert [one.failed for one in found] == [True, False, False]
     assert np.isnan(found[0].accuracy)
-    assert [(one.strength, one.accuracy, one.label_gap) for one in found[1:]] == [(2, 1.0, 0.5), (3, 0.0, 0.5)]
+    assert [(one.strength, one.accuracy, one.label_gap) for one in found[1:]] == [
+        (2, 1.0, 0.5),
+        (3, 0.0, 0.5),
+    ]
     assert all(np.isnan(one.accuracy) for one in results_of(
         case, splits, "mfl-nn", 0, strengths=[1], scores=[None], seconds=2.0
     ))  # fmt: skip
 
 
 def test_areas_are_means_over_seeds_and_failed_models_do_not_count() -> None:
-    rows = [result(1.0, 0.8, 0.5), result(2.0, 1.0, 0.0, failed=True), result(1.0, 0.6, 0.5, seed=1)]
+    rows = [
+        result(1.0, 0.8, 0.5),
+        result(2.0, 1.0, 0.0, failed=True),
+        result(1.0, 0.6, 0.5, seed=1),
+    ]
     (curve,) = curves(rows)
     assert curve.exact("labels") == Mean(pytest.approx(0.35), pytest.approx(0.05), 2)
     table = published_table([curve])
@@ -147,8 +187,17 @@ def test_columns_that_hold_nothing_are_left_out() -> None:
     """The paper prints no areas of pre-processing, and regression has no labels."""
     (unprinted,) = curves([replace(result(1.0, 0.8, 0.5), experiment="preprocessing")])
     assert published_table([unprinted])[0] == ["data", "method", "ours", "s per fit, ours"]
-    (amounts,) = curves([replace(result(1.0, 0.8, 0.5), experiment="regression", data="student-math")])
-    heading = ["data", "input", "method", "area, scores", "printed (published protocol)", "s per fit"]
+    (amounts,) = curves(
+        [replace(result(1.0, 0.8, 0.5), experiment="regression", data="student-math")]
+    )
+    heading = [
+        "data",
+        "input",
+        "method",
+        "area, scores",
+        "printed (published protocol)",
+        "s per fit",
+    ]
     assert corrected_table([amounts])[0] == heading
 
 

@@ -37,12 +37,16 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ({"code": "other"}, True),
     ],
 )
-def test_other_sources_do_their_own_work(changed: dict[str, str], anew: bool, library: Path, tmp_path: Path) -> None:
+def test_other_sources_do_their_own_work(
+    changed: dict[str, str], anew: bool, library: Path, tmp_path: Path
+) -> None:
     """Of the library, or of the experiment; put back, they find what they have done."""
 
     def value(code: str) -> int:
         runs.sources.cache_clear()
-        kept = runs.remembered(tmp_path / "ledger.db", "some work", lambda: [{"value": next(done)}], code=code)
+        kept = runs.remembered(
+            tmp_path / "ledger.db", "some work", lambda: [{"value": next(done)}], code=code
+        )
         return int(kept["records"][0]["value"])
 
     done = count()
@@ -57,11 +61,15 @@ def test_other_sources_do_their_own_work(changed: dict[str, str], anew: bool, li
 
 def _result(name: str, process: int) -> ModelResult:
     figures = {"accuracy": 1.0, "label_gap": 0.0, "kolmogorov": 0.0, "parity_gap": 0.0}
-    return ModelResult("regression", "published", "raw", name, "mfl-nn", 1.0, process, **figures, seconds=0.0)
+    return ModelResult(
+        "regression", "published", "raw", name, "mfl-nn", 1.0, process, **figures, seconds=0.0
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_largest_run_is_begun_first_and_one_result_serves_all_of_its_name(n_jobs: int, tmp_path: Path) -> None:
+def test_the_largest_run_is_begun_first_and_one_result_serves_all_of_its_name(
+    n_jobs: int, tmp_path: Path
+) -> None:
     def worked(name: str) -> list[ModelResult]:
         with (tmp_path / "begun").open("a") as file:
             file.write(f"{name}\n")
@@ -88,7 +96,9 @@ def test_the_largest_run_is_begun_first_and_one_result_serves_all_of_its_name(n_
     assert (tmp_path / "begun").read_text().split() == begun
 
 
-def test_figures_of_fresh_splits_are_kept_by_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_fresh_splits_are_kept_by_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done, jobs = count(), [{"split": 400}, {"split": 401}]
 
     def found(*wanted: dict[str, int]) -> list[int]:

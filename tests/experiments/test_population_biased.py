@@ -1,4 +1,6 @@
-"""Biased targets have the values of datasets.md, section 7.4; finite spaces are searched through."""
+"""Biased targets have the values of datasets.md, section 7.4; finite spaces are searched
+through.
+"""
 
 from itertools import permutations, product
 
@@ -23,9 +25,17 @@ DELTAS = (0.1, 0.25, 0.4, 0.6, 0.9, 1.5)
 
 @pytest.mark.parametrize(
     ("delta", "unfair", "fair"),
-    [(0.1, 0.0025, 0.00125), (0.25, 0.015625, 0.0078125), (0.4, 0.04, 0.02), (0.6, 0.09, 0.17), (0.9, 0.2025, 0.22625)],
+    [
+        (0.1, 0.0025, 0.00125),
+        (0.25, 0.015625, 0.0078125),
+        (0.4, 0.04, 0.02),
+        (0.6, 0.09, 0.17),
+        (0.9, 0.2025, 0.22625),
+    ],
 )
-def test_the_risks_of_the_shrunken_target_are_the_printed_ones(delta: float, unfair: float, fair: float) -> None:
+def test_the_risks_of_the_shrunken_target_are_the_printed_ones(
+    delta: float, unfair: float, fair: float
+) -> None:
     population = BiasedRegression("shrink", delta=delta, beta=1.0, m=5, p1=0.5, sigma=0.3)
     assert population.optimal_true_risk - 0.09 == pytest.approx(unfair)
     assert population.fair_true_risk - 0.09 == pytest.approx(fair)
@@ -52,7 +62,9 @@ def test_parity_mends_a_shifted_target_at_every_delta(p1: float, delta: float) -
 
 
 @pytest.mark.parametrize(("p1", "beta"), list(product(SHARES, (0.5, 1.0, 2.0))))
-def test_the_theorem_holds_until_the_bias_reverses_the_order_and_fails_right_after(p1: float, beta: float) -> None:
+def test_the_theorem_holds_until_the_bias_reverses_the_order_and_fails_right_after(
+    p1: float, beta: float
+) -> None:
     threshold = 1 / (2 * beta)
     for delta in (1e-3, 0.5 * threshold, 0.99 * threshold):
         small = BiasedRegression("shrink", delta=delta, beta=beta, p1=p1, sigma=0.0)
@@ -79,7 +91,9 @@ def test_with_bias_the_optimum_is_unfair_and_the_proposition_does_not_apply() ->
 
 
 def test_at_the_threshold_a_group_without_order_keeps_that_of_the_feature() -> None:
-    """Rounding must not order what is equal on paper: for some m and beta the values differ in the last bit."""
+    """Rounding must not order what is equal on paper: for some m and beta the values differ in
+    the last bit.
+    """
     for m, beta in product(range(2, 12), (0.7, 0.9, 1.0, 1.1)):
         population = BiasedRegression("shrink", delta=1 / (2 * beta), beta=beta, m=m)
         assert (np.diff(population.fair_table) > 0).all()
@@ -104,9 +118,16 @@ def test_the_risks_of_biased_regression_are_those_of_a_sample(kind: str, delta: 
 
 @pytest.mark.parametrize(
     ("delta", "unfair", "fair"),
-    [(0.0, 0.513008, 0.513008), (0.1, 0.517941, 0.515758), (0.3, 0.548639, 0.533499), (0.6, 0.651926, 0.584270)],
+    [
+        (0.0, 0.513008, 0.513008),
+        (0.1, 0.517941, 0.515758),
+        (0.3, 0.548639, 0.533499),
+        (0.6, 0.651926, 0.584270),
+    ],
 )
-def test_the_risks_of_unrecorded_positives_are_the_printed_ones(delta: float, unfair: float, fair: float) -> None:
+def test_the_risks_of_unrecorded_positives_are_the_printed_ones(
+    delta: float, unfair: float, fair: float
+) -> None:
     population = BiasedClassification(delta=delta, m=5, p1=0.5)
     assert population.optimal_true_risk == pytest.approx(unfair, abs=5e-7)
     assert population.fair_true_risk == pytest.approx(fair, abs=5e-7)
@@ -133,10 +154,14 @@ def test_the_risks_of_biased_classification_are_those_of_a_sample(delta: float) 
     check_distances(optimal, a, table_distances(population.optimal_table))
 
 
-def test_when_no_positive_of_group_1_is_recorded_the_true_risk_is_infinite_and_parity_makes_it_finite() -> None:
+def test_when_no_positive_of_group_1_is_recorded_the_true_risk_is_infinite_and_parity_makes_it_finite() -> (
+    None
+):
     population = BiasedClassification(delta=1.0)
     assert population.optimal_true_risk == np.inf
-    assert np.isfinite([population.optimal_risk, population.fair_risk, population.fair_true_risk]).all()
+    assert np.isfinite(
+        [population.optimal_risk, population.fair_risk, population.fair_true_risk]
+    ).all()
 
 
 def _entropy(probability: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -154,7 +179,9 @@ def test_the_sorting_rule_is_the_best_of_all_pairings(loss) -> None:
         optimum = rng.uniform(0.05, 0.95, (2, 5))
 
         def risk(fair0: np.ndarray, fair1: np.ndarray, optimum=optimum, p1=p1) -> float:
-            return float((1 - p1) * loss(optimum[0], fair0).mean() + p1 * loss(optimum[1], fair1).mean())
+            return float(
+                (1 - p1) * loss(optimum[0], fair0).mean() + p1 * loss(optimum[1], fair1).mean()
+            )
 
         def paired(order: list[int], optimum=optimum, p1=p1) -> float:
             mean = (1 - p1) * optimum[0] + p1 * optimum[1, order]
@@ -171,8 +198,12 @@ def test_the_sorting_rule_is_the_best_of_all_pairings(loss) -> None:
 
 
 @pytest.mark.parametrize(("m", "count"), [(1, 1), (2, 3), (3, 16), (4, 131), (5, 1496)])
-def test_the_fair_partitions_of_equal_atoms_are_as_many_as_there_are_block_permutations(m: int, count: int) -> None:
-    """1, 3, 16, 131, 1496: partitions of m white and m black points into blocks with as many of each."""
+def test_the_fair_partitions_of_equal_atoms_are_as_many_as_there_are_block_permutations(
+    m: int, count: int
+) -> None:
+    """1, 3, 16, 131, 1496: partitions of m white and m black points into blocks with as many of
+    each.
+    """
     space = FiniteSpace([(0.3 / m, 0.0)] * m + [(0.0, 0.7 / m)] * m, [0.0] * (2 * m))
     partitions = list(space.fair_partitions())
     assert len(partitions) == len(set(partitions)) == count
@@ -182,9 +213,12 @@ def test_the_fair_partitions_of_equal_atoms_are_as_many_as_there_are_block_permu
 
 
 @pytest.mark.parametrize(
-    ("kind", "delta", "p1"), [*product(("shift", "shrink"), (0.2, 0.45, 0.7), (0.3, 0.5)), ("shrink", 1.4, 0.8)]
+    ("kind", "delta", "p1"),
+    [*product(("shift", "shrink"), (0.2, 0.45, 0.7), (0.3, 0.5)), ("shrink", 1.4, 0.8)],
 )
-def test_enumeration_and_sorting_find_the_same_best_fair_hypothesis(kind: str, delta: float, p1: float) -> None:
+def test_enumeration_and_sorting_find_the_same_best_fair_hypothesis(
+    kind: str, delta: float, p1: float
+) -> None:
     population = BiasedRegression(kind, delta=delta, p1=p1, m=5, sigma=0.0)
     fit = space_of(population).best_fair()
     assert fit.excess_risk == pytest.approx(population.fair_risk, abs=1e-14)
@@ -198,12 +232,16 @@ def test_a_subspace_for_each_partition_and_nothing_else_is_fair() -> None:
     partitions = list(space.fair_partitions())
     assert sorted(partitions) == [((0, 1, 2, 3),), ((0, 2), (1, 3))]
     for values in product((0.0, 1.0, 2.0), repeat=4):
-        constant = any(all(len({values[atom] for atom in block}) == 1 for block in part) for part in partitions)
+        constant = any(
+            all(len({values[atom] for atom in block}) == 1 for block in part) for part in partitions
+        )
         assert space.is_fair(np.array(values)) == constant
 
 
 def test_atoms_shared_by_both_groups_need_no_partner() -> None:
-    """Where the group is no feature, an atom may have mass in both groups: fair alone if the shares agree."""
+    """Where the group is no feature, an atom may have mass in both groups: fair alone if the
+    shares agree.
+    """
     space = FiniteSpace([(0.1, 0.3), (0.05, 0.15), (0.1, 0.3)], [0.0, 1.0, 2.0])
     assert ((0,), (1,), (2,)) in set(space.fair_partitions())
     assert space.best_fair().excess_risk == 0
@@ -215,8 +253,13 @@ def test_atoms_shared_by_both_groups_need_no_partner() -> None:
 
 @pytest.mark.parametrize("p1", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize("bias", [0.0, 0.05, 0.7])
-def test_the_squared_error_of_a_shifted_target_is_that_of_the_biased_regression(bias: float, p1: float) -> None:
-    own, known = ShiftedTarget(bias=bias, p1=p1), BiasedRegression("shift", delta=bias, p1=p1, sigma=0.0)
+def test_the_squared_error_of_a_shifted_target_is_that_of_the_biased_regression(
+    bias: float, p1: float
+) -> None:
+    own, known = (
+        ShiftedTarget(bias=bias, p1=p1),
+        BiasedRegression("shift", delta=bias, p1=p1, sigma=0.0),
+    )
     assert own.optimal_true_risk == pytest.approx(known.optimal_true_risk, abs=1e-12)
     assert own.fair_true_risk == pytest.approx(known.fair_true_risk, abs=1e-12)
     np.testing.assert_allclose(own.fair_table, known.fair_table, atol=1e-12)
@@ -241,7 +284,9 @@ def test_absolute_errors_without_noise_follow_the_larger_group(p1: float, fair: 
 @pytest.mark.parametrize("loss", ["absolute_error", "huber"])
 @pytest.mark.parametrize("p1", [0.3, 0.5, 0.7])
 def test_noise_makes_small_biases_safe_for_other_losses(loss: str, p1: float) -> None:
-    """Where the expected loss bends, it does so strongly at its least: parity helps at small biases."""
+    """Where the expected loss bends, it does so strongly at its least: parity helps at small
+    biases.
+    """
     for bias in (0.01, 0.1):
         one = ShiftedTarget(loss, bias=bias, p1=p1, sigma=0.3)
         assert one.fair_true_risk < 0.95 * one.optimal_true_risk
@@ -265,7 +310,10 @@ def test_risks_of_a_shifted_target_are_those_of_a_sample(loss: str, sigma: float
     expected = []
     for f in (0.0, 1.0):
         true, low = risk(grid, f), risk(grid, f - 0.4)
-        fair, own = grid[np.argmin(0.35 * true + 0.65 * low)], (grid[np.argmin(true)], grid[np.argmin(low)])
+        fair, own = (
+            grid[np.argmin(0.35 * true + 0.65 * low)],
+            (grid[np.argmin(true)], grid[np.argmin(low)]),
+        )
         values = [np.interp(at, grid, true) - true.min() for at in (fair, *own)]
         expected.append((values[0], 0.35 * values[1] + 0.65 * values[2]))
     found = one.fair_true_risk, one.optimal_true_risk
@@ -280,7 +328,8 @@ def test_only_constants_are_fair_for_every_attribute() -> None:
         atoms, gap = space.worst_attribute(prediction)
         assert gap == pytest.approx(0.0 if len(set(values)) == 1 else 1.0, abs=1e-12)
         inside = np.isin(np.arange(4), atoms)
-        if len(set(values)) > 1:  # those inside are all predicted lower, or all higher, than those outside
+        # those inside are all predicted lower, or all higher, than those outside
+        if len(set(values)) > 1:
             ends = (
                 prediction[inside].max() < prediction[~inside].min(),
                 prediction[~inside].max() < prediction[inside].min(),
@@ -290,7 +339,9 @@ def test_only_constants_are_fair_for_every_attribute() -> None:
 
 @pytest.mark.parametrize("p1", [0.2, 0.5])
 def test_a_target_that_is_the_group(p1: float) -> None:
-    """As a feature, its optimum is as unfair as can be; told by nothing, its optimum is constant and fair."""
+    """As a feature, its optimum is as unfair as can be; told by nothing, its optimum is
+    constant and fair.
+    """
     told = FiniteSpace([(1 - p1, 0.0), (0.0, p1)], [0.0, 1.0])
     assert not told.is_fair(np.array(told.optimum))
     assert told.worst_attribute(np.array(told.optimum))[1] == 1.0

@@ -1,4 +1,6 @@
-"""Examples 1 and 2 of the paper have the values of datasets.md, sections 7.2 and 7.3, and their samples agree."""
+"""Examples 1 and 2 of the paper have the values of datasets.md, sections 7.2 and 7.3, and their
+samples agree.
+"""
 
 import math
 from itertools import product
@@ -39,12 +41,16 @@ def test_no_hypothesis_on_quantiles_beats_the_fair_risk_of_example_1(p1: float) 
     """min over q of p1 (q - u)^2 + p0 (q - 1/2)^2, level by level, plus the noise of group 0."""
     levels = (np.arange(20_000) + 0.5) / 20_000
     quantiles = p1 * levels + (1 - p1) / 2
-    least = (p1 * (quantiles - levels) ** 2 + (1 - p1) * (quantiles - 0.5) ** 2).mean() + (1 - p1) / 12
+    least = (p1 * (quantiles - levels) ** 2 + (1 - p1) * (quantiles - 0.5) ** 2).mean() + (
+        1 - p1
+    ) / 12
     assert Example1(p1).fair_risk == pytest.approx(least, abs=1e-9)
     assert Example1(p1).fair_risk == pytest.approx((1 - p1**2) / 12)
 
 
-@pytest.mark.parametrize(("p1", "right", "printed"), [(0.2, 0.08, 0.9013), (0.5, 0.0625, 0.3646), (0.8, 0.03, 0.1128)])
+@pytest.mark.parametrize(
+    ("p1", "right", "printed"), [(0.2, 0.08, 0.9013), (0.5, 0.0625, 0.3646), (0.8, 0.03, 0.1128)]
+)
 def test_the_risk_printed_in_the_paper_is_wrong(p1: float, right: float, printed: float) -> None:
     population = Example1(p1)
     assert population.printed_fair_risk == pytest.approx(printed, abs=5e-5)
@@ -59,7 +65,11 @@ def test_the_risk_printed_in_the_paper_is_wrong(p1: float, right: float, printed
 
 def test_the_rearrangement_of_the_fair_hypothesis_in_group_0_is_as_good() -> None:
     population = Example1(0.3)
-    assert population.linear_risk(-0.3, 0.3) == population.linear_risk(0.3, 0.3) == pytest.approx(population.fair_risk)
+    assert (
+        population.linear_risk(-0.3, 0.3)
+        == population.linear_risk(0.3, 0.3)
+        == pytest.approx(population.fair_risk)
+    )
     assert population.linear_distances(-0.3, 0.3) == Distances(0, 0, 0, 0)
 
 
@@ -96,7 +106,8 @@ def test_distances_of_centered_uniforms_agree_with_integrals(w0: float, w1: floa
     assert distances.energy == pytest.approx(2 * (gap**2).sum() * step, abs=1e-4)
     assert distances.wasserstein == pytest.approx(np.abs(gap).sum() * step, abs=1e-4)
     assert distances.kolmogorov == pytest.approx(np.abs(gap).max(), abs=1e-4)
-    assert distances.total_variation == pytest.approx(2 * distances.kolmogorov)  # densities cross at both narrow ends
+    # densities cross at both narrow ends
+    assert distances.total_variation == pytest.approx(2 * distances.kolmogorov)
 
 
 TABLE_7_2 = [
@@ -115,7 +126,9 @@ def test_the_trade_off_of_example_1_has_the_printed_values(
 ) -> None:
     point = Example1(0.5).tradeoff(strength)
     assert point.parameters == pytest.approx({"s0": s0, "s1": s1}, abs=5e-7)
-    assert (point.risk, point.energy, point.kolmogorov) == pytest.approx((risk, energy, kolmogorov), abs=5e-7)
+    assert (point.risk, point.energy, point.kolmogorov) == pytest.approx(
+        (risk, energy, kolmogorov), abs=5e-7
+    )
 
 
 @pytest.mark.parametrize(("p1", "strength"), list(product((0.1, 0.5, 0.9), (1e-3, 0.1, 1.0, 30.0))))
@@ -123,9 +136,13 @@ def test_no_linear_model_beats_the_trade_off_of_example_1(p1: float, strength: f
     population = Example1(p1)
 
     def objective(slopes: np.ndarray) -> float:
-        return population.linear_risk(*slopes) + strength * population.linear_distances(*slopes).energy
+        return (
+            population.linear_risk(*slopes) + strength * population.linear_distances(*slopes).energy
+        )
 
-    found = optimize.minimize(objective, [0.3, 0.6], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
+    found = optimize.minimize(
+        objective, [0.3, 0.6], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15}
+    )
     point = population.tradeoff(strength)
     assert point.objective == pytest.approx(found.fun, abs=1e-12)
     assert list(point.parameters.values()) == pytest.approx(np.abs(found.x), abs=1e-5)
@@ -138,7 +155,9 @@ def test_the_trade_off_of_example_1_tends_to_the_best_fair_hypothesis() -> None:
     assert population.tradeoff(math.inf).objective == pytest.approx(population.fair_risk)
 
 
-@pytest.mark.parametrize(("strength", "best", "linear"), [(0.25, 0.05556, 0.05740), (1, 0.06019, 0.06118)])
+@pytest.mark.parametrize(
+    ("strength", "best", "linear"), [(0.25, 0.05556, 0.05740), (1, 0.06019, 0.06118)]
+)
 def test_all_hypotheses_together_do_slightly_better_than_linear_ones(
     strength: float, best: float, linear: float
 ) -> None:
@@ -147,10 +166,14 @@ def test_all_hypotheses_together_do_slightly_better_than_linear_ones(
 
 
 @pytest.mark.parametrize("p1", SHARES)
-def test_the_unrestricted_trade_off_begins_at_the_optimum_and_ends_at_the_best_fair_hypothesis(p1: float) -> None:
+def test_the_unrestricted_trade_off_begins_at_the_optimum_and_ends_at_the_best_fair_hypothesis(
+    p1: float,
+) -> None:
     population = Example1(p1)
     start, end = population.unrestricted_tradeoff(0), population.unrestricted_tradeoff(math.inf)
-    assert (start.risk, end.risk) == pytest.approx((population.optimal_risk, population.fair_risk), abs=1e-6)
+    assert (start.risk, end.risk) == pytest.approx(
+        (population.optimal_risk, population.fair_risk), abs=1e-6
+    )
     assert (start.energy, end.energy) == pytest.approx((1 / 6, 0), abs=1e-6)
 
 
@@ -158,7 +181,9 @@ def test_the_unrestricted_trade_off_begins_at_the_optimum_and_ends_at_the_best_f
 
 
 @pytest.mark.parametrize("p1", SHARES)
-def test_the_label_of_example_2_is_independent_of_the_group_and_the_optimum_is_not(p1: float) -> None:
+def test_the_label_of_example_2_is_independent_of_the_group_and_the_optimum_is_not(
+    p1: float,
+) -> None:
     population = IndependentLabels(p1)
     assert_allclose(population.probability_table @ [0.8, 0.2], [0.5, 0.5])
     X, y, a = population.sample(200_000, seed=4)
@@ -202,7 +227,9 @@ def test_parity_costs_eight_points_in_example_2() -> None:
 
 def test_at_one_third_all_fair_classifiers_of_example_2_have_risk_one_half() -> None:
     population = IndependentLabels(1 / 3)
-    assert [population.risk(table) for table in population.fair_classifiers()] == pytest.approx([0.5] * 4)
+    assert [population.risk(table) for table in population.fair_classifiers()] == pytest.approx(
+        [0.5] * 4
+    )
 
 
 @pytest.mark.parametrize("p1", SHARES)

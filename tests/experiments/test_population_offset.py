@@ -1,4 +1,6 @@
-"""Offset regression and the distances of normal distributions have the values of datasets.md, section 7.5."""
+"""Offset regression and the distances of normal distributions have the values of datasets.md,
+section 7.5.
+"""
 
 import math
 from itertools import product
@@ -45,11 +47,14 @@ def test_distances_of_shifted_normals_follow_the_formulas(c: float, s: float) ->
 def test_the_mmd_of_unit_normals_follows_the_formula(bandwidth: float) -> None:
     total = bandwidth**2 + 2
     expected = 2 * bandwidth / math.sqrt(total) * (1 - math.exp(-(0.7**2) / (2 * total)))
-    assert normal_mmd_squared(Normal(0.7, 1.0), Normal(0.0, 1.0), bandwidth) == pytest.approx(expected)
+    assert normal_mmd_squared(Normal(0.7, 1.0), Normal(0.0, 1.0), bandwidth) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [((0, 1), (0, 2.5)), ((1, 0.5), (-0.5, 2)), ((3, 1), (0, 1.001)), ((0, 2), (0.2, 0.3))]
+    ("first", "second"),
+    [((0, 1), (0, 2.5)), ((1, 0.5), (-0.5, 2)), ((3, 1), (0, 1.001)), ((0, 2), (0.2, 0.3))],
 )
 def test_distances_of_any_two_normals_agree_with_integrals(
     first: tuple[float, float], second: tuple[float, float]
@@ -84,8 +89,12 @@ def test_distances_of_atoms_agree_with_scipy() -> None:
     values0, values1 = rng.integers(5, size=4) / 4, rng.integers(5, size=6) / 4
     masses0, masses1 = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(6))
     distances = atomic_distances(values0, masses0, values1, masses1)
-    assert distances.wasserstein == pytest.approx(stats.wasserstein_distance(values0, values1, masses0, masses1))
-    assert distances.energy == pytest.approx(stats.energy_distance(values0, values1, masses0, masses1) ** 2)
+    assert distances.wasserstein == pytest.approx(
+        stats.wasserstein_distance(values0, values1, masses0, masses1)
+    )
+    assert distances.energy == pytest.approx(
+        stats.energy_distance(values0, values1, masses0, masses1) ** 2
+    )
 
 
 def test_atoms_have_the_distances_that_one_finds_on_paper() -> None:
@@ -104,7 +113,9 @@ POPULATIONS = [
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
-def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population: ExactOffset) -> None:
+def test_the_exact_values_of_offset_regression_are_those_of_a_sample(
+    population: ExactOffset,
+) -> None:
     X, y, a = population.sample(200_000, seed=1)
     theta, added = np.array(population.theta), population.delta * (1 - a)
     truth = X[:, :-1] @ theta + (
@@ -120,8 +131,13 @@ def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population:
     fair = population.fair_prediction(X)
     check_distances(fair, a, Distances(0, 0, 0, 0))
     losses = (fair - y) ** 2
-    # an offset is mended by the same constant for everybody in a group: the mean loss varies with the group sizes only
-    assert abs(z_score(losses, population.fair_risk)) < 4 if losses.std() > 1e-9 else population.fair_risk == losses[0]
+    # an offset is mended by the same constant for everybody in a group: the mean loss varies with
+    # the group sizes only
+    assert (
+        abs(z_score(losses, population.fair_risk)) < 4
+        if losses.std() > 1e-9
+        else population.fair_risk == losses[0]
+    )
     point, prediction = population.tradeoff(0.8), population.tradeoff_prediction(X, 0.8)
     assert abs(z_score((prediction - y) ** 2, point.risk)) < 4
     check_distances(prediction, a, _distances_at(population, point.parameters))
@@ -129,7 +145,9 @@ def test_the_exact_values_of_offset_regression_are_those_of_a_sample(population:
 
 def _distances_at(population: ExactOffset, parameters: dict[str, float]) -> Distances:
     if not isinstance(population, SlopeRegression):
-        return normal_distances(Normal(parameters["c"], parameters["s"]), Normal(0.0, parameters["s"]))
+        return normal_distances(
+            Normal(parameters["c"], parameters["s"]), Normal(0.0, parameters["s"])
+        )
     return normal_distances(Normal(0.0, parameters["s0"]), Normal(0.0, parameters["s1"]))
 
 
@@ -140,10 +158,13 @@ def test_the_best_fair_hypotheses_are_the_stated_ones() -> None:
     assert offset.fair_risk == pytest.approx(0.7 * 0.3)
     slope = SlopeRegression((3.0, 0.0), delta=4.0, p1=0.3)
     assert slope.fair_risk == pytest.approx(0.7 * 0.3 * (math.hypot(7, 4) - 3) ** 2)
-    assert slope.optimal_distances.wasserstein == pytest.approx((math.hypot(7, 4) - 3) * math.sqrt(2 / math.pi))
+    assert slope.optimal_distances.wasserstein == pytest.approx(
+        (math.hypot(7, 4) - 3) * math.sqrt(2 / math.pi)
+    )
 
 
-# datasets.md prints 0.068051 and 0.210700 for the risks at 0.5 and 5: one unit less than its own c and s give.
+# datasets.md prints 0.068051 and 0.210700 for the risks at 0.5 and 5: one unit less than its own c
+# and s give.
 TABLE_7_5 = [
     (0, 1, 1, 0, 0.541807, 0.382925),
     (0.1, 0.826277, 1.017161, 0.007839, 0.368614, 0.315381),
@@ -160,7 +181,9 @@ def test_the_trade_off_of_offset_regression_has_the_printed_values(
 ) -> None:
     point = ExactOffset((0.6, 0.8), delta=1.0, p1=0.5).tradeoff(strength)
     assert point.parameters == pytest.approx({"c": c, "s": s}, abs=5.01e-7)
-    assert (point.risk, point.energy, point.kolmogorov) == pytest.approx((risk, energy, kolmogorov), abs=5e-7)
+    assert (point.risk, point.energy, point.kolmogorov) == pytest.approx(
+        (risk, energy, kolmogorov), abs=5e-7
+    )
 
 
 @pytest.mark.parametrize(("population", "strength"), list(product(POPULATIONS, (0.01, 0.5, 20.0))))
@@ -169,17 +192,31 @@ def test_no_linear_model_beats_the_trade_off(population: ExactOffset, strength: 
     first, second = population.groups
 
     def objective(parameters: np.ndarray) -> float:
-        if (parameters[-1] <= 0) or (isinstance(population, SlopeRegression) and parameters[0] <= 0):
+        if (parameters[-1] <= 0) or (
+            isinstance(population, SlopeRegression) and parameters[0] <= 0
+        ):
             return math.inf
         names = ("c", "s") if not isinstance(population, SlopeRegression) else ("s0", "s1")
-        energy = _distances_at(population, dict(zip(names, map(float, parameters), strict=True))).energy
+        energy = _distances_at(
+            population, dict(zip(names, map(float, parameters), strict=True))
+        ).energy
         if not isinstance(population, SlopeRegression):
             c, s = parameters
-            return p0 * p1 * (population.delta - c) ** 2 + (s - second.deviation) ** 2 + strength * energy
+            return (
+                p0 * p1 * (population.delta - c) ** 2
+                + (s - second.deviation) ** 2
+                + strength * energy
+            )
         s0, s1 = parameters
-        return p0 * (s0 - first.deviation) ** 2 + p1 * (s1 - second.deviation) ** 2 + strength * energy
+        return (
+            p0 * (s0 - first.deviation) ** 2 + p1 * (s1 - second.deviation) ** 2 + strength * energy
+        )
 
-    start = [0.1 * population.delta, second.deviation] if not isinstance(population, SlopeRegression) else [2.0, 2.0]
+    start = (
+        [0.1 * population.delta, second.deviation]
+        if not isinstance(population, SlopeRegression)
+        else [2.0, 2.0]
+    )
     options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 2000}
     found = optimize.minimize(objective, start, method="Nelder-Mead", options=options)
     point = population.tradeoff(strength)
@@ -188,7 +225,9 @@ def test_no_linear_model_beats_the_trade_off(population: ExactOffset, strength: 
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
-def test_the_trade_off_runs_from_the_optimum_to_the_best_fair_hypothesis(population: ExactOffset) -> None:
+def test_the_trade_off_runs_from_the_optimum_to_the_best_fair_hypothesis(
+    population: ExactOffset,
+) -> None:
     assert population.tradeoff(0).risk == pytest.approx(0, abs=1e-25)
     assert population.tradeoff(0).energy == pytest.approx(population.optimal_distances.energy)
     assert population.tradeoff(math.inf).risk == pytest.approx(population.fair_risk)

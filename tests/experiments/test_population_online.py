@@ -1,4 +1,6 @@
-"""The online stream has the values of datasets.md, section 7.1, and is the same however it is cut."""
+"""The online stream has the values of datasets.md, section 7.1, and is the same however it is
+cut.
+"""
 
 import math
 import subprocess
@@ -52,7 +54,9 @@ TRUTH = [
 ]
 
 
-@pytest.mark.parametrize(("regime", "means", "variance", "kolmogorov", "energy", "w1", "fair_risk", "best"), TRUTH)
+@pytest.mark.parametrize(
+    ("regime", "means", "variance", "kolmogorov", "energy", "w1", "fair_risk", "best"), TRUTH
+)
 def test_the_estimates_agree_with_the_table_of_truth(
     reference: OnlineRegression, regime, means, variance, kolmogorov, energy, w1, fair_risk, best
 ) -> None:
@@ -73,7 +77,9 @@ def test_the_estimates_agree_with_the_table_of_truth(
     assert parity.risk == pytest.approx(fair_risk, abs=4e-3)
 
 
-def test_the_estimates_agree_with_those_of_scipy_on_independent_rows(reference: OnlineRegression) -> None:
+def test_the_estimates_agree_with_those_of_scipy_on_independent_rows(
+    reference: OnlineRegression,
+) -> None:
     _, y, a = reference.test_set(200_000, regime=1, seed=3)
     estimate = regime_estimate(reference, 1, n=400_000, seed=4)
     assert y.var() == pytest.approx(estimate.variance, abs=0.015)
@@ -82,11 +88,15 @@ def test_the_estimates_agree_with_those_of_scipy_on_independent_rows(reference: 
     assert abs(z_score(v, estimate.means[1])) < 5
     assert stats.wasserstein_distance(u, v) == pytest.approx(estimate.wasserstein, abs=0.02)
     assert stats.energy_distance(u, v) ** 2 == pytest.approx(estimate.energy, abs=0.02)
-    assert stats.ks_2samp(u, v, method="asymp").statistic == pytest.approx(estimate.kolmogorov, abs=0.015)
+    assert stats.ks_2samp(u, v, method="asymp").statistic == pytest.approx(
+        estimate.kolmogorov, abs=0.015
+    )
 
 
 def test_the_floor_is_that_of_direct_minimization_over_quantiles() -> None:
-    """Gradient descent on sorted predictions of two small groups, against the equation for each threshold."""
+    """Gradient descent on sorted predictions of two small groups, against the equation for each
+    threshold.
+    """
     y0, y1 = np.linspace(0, 1, 60), np.linspace(0.3, 2.3, 60) ** 1.5
     p1, strength, n = 0.4, 0.7, 60
 
@@ -118,7 +128,9 @@ def test_the_floor_is_that_of_direct_minimization_over_quantiles() -> None:
     assert found.energy == pytest.approx(stats.energy_distance(q0, q1) ** 2, abs=2e-3)
 
 
-def test_the_target_is_the_largest_of_the_pieces_and_the_group_the_last_feature(reference: OnlineRegression) -> None:
+def test_the_target_is_the_largest_of_the_pieces_and_the_group_the_last_feature(
+    reference: OnlineRegression,
+) -> None:
     for chunk in reference.stream(4000, seed=1, size=500):
         pieces = [chunk.X @ reference_slopes()[chunk.regime][:, piece] for piece in range(5)]
         assert_allclose(chunk.y, np.max(pieces, axis=0), atol=1e-12)
@@ -150,19 +162,26 @@ def test_chunking_does_not_change_the_stream(size: int) -> None:
     for part in range(3):
         assert_array_equal(np.concatenate([chunk[part] for chunk in chunks]), whole[part])
     assert max(len(chunk.y) for chunk in chunks) <= size
-    assert [chunk.regime for chunk in chunks for _ in chunk.y] == [row // 2000 for row in range(4500)]
+    assert [chunk.regime for chunk in chunks for _ in chunk.y] == [
+        row // 2000 for row in range(4500)
+    ]
 
 
 def test_one_seed_gives_one_stream_and_another_seed_another() -> None:
     population = OnlineRegression()
     assert_array_equal(population.sample(100, seed=1).X, population.sample(100, seed=1).X)
     assert (population.sample(100, seed=1).X[:, 0] != population.sample(100, seed=2).X[:, 0]).all()
-    assert_array_equal(population.sample(100, seed=np.random.default_rng(1)).X, population.sample(100, seed=1).X)
+    assert_array_equal(
+        population.sample(100, seed=np.random.default_rng(1)).X, population.sample(100, seed=1).X
+    )
 
 
 def test_the_test_set_shares_features_between_regimes_and_none_with_the_stream() -> None:
     population = OnlineRegression()
-    first, second = population.test_set(200, regime=0, seed=1), population.test_set(200, regime=1, seed=1)
+    first, second = (
+        population.test_set(200, regime=0, seed=1),
+        population.test_set(200, regime=1, seed=1),
+    )
     assert_array_equal(first.X, second.X)
     assert (first.y != second.y).any()
     assert not np.isin(first.X[:, 0], population.sample(4000, seed=1).X[:, 0]).any()

@@ -1,4 +1,6 @@
-"""Populations are values with one shape of sample; bad parameters are refused with a message that helps."""
+"""Populations are values with one shape of sample; bad parameters are refused with a message
+that helps.
+"""
 
 import math
 import re
@@ -119,11 +121,17 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: BiasedClassification(delta=1.1),
         "delta must be a finite number, at least 0, at most 1, got 1.1",
     ),
-    (lambda: Example1().mixture(2), "t must be a finite number, at least 0, at most 1, got 2; 2 percent is 0.02"),
+    (
+        lambda: Example1().mixture(2),
+        "t must be a finite number, at least 0, at most 1, got 2; 2 percent is 0.02",
+    ),
     *(
         (
             call,
-            "strength must be 0 or more, got -1; choose 0 for no penalty, infinity for exact parity",
+            (
+                "strength must be 0 or more, got -1; choose 0 for no penalty, infinity for exact "
+                "parity"
+            ),
         )
         for call in (
             lambda: Example1().tradeoff(-1),
@@ -198,7 +206,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: FiniteSpace([(0.5, 0.0), (0.5, 0.0)], [1.0, 2.0]),
-        "masses must be non-negative, sum to 1 and leave no group empty, got group sums [1. 0.]; divide by the total",
+        (
+            "masses must be non-negative, sum to 1 and leave no group empty, got group sums [1. "
+            "0.]; "
+            "divide by the total"
+        ),
     ),
     (
         lambda: list(FiniteSpace([(1 / 28, 1 / 28)] * 14, [0.0] * 14).fair_partitions()),

@@ -38,10 +38,14 @@ SCORES = [
 ]
 
 
-def fisher_power(draws: int, rows: tuple[int, int], rates: tuple[float, float], level: float, rng: Generator) -> float:
+def fisher_power(
+    draws: int, rows: tuple[int, int], rates: tuple[float, float], level: float, rng: Generator
+) -> float:
     """The share of samples whose rates differ significantly by Fisher's exact test."""
     chosen, times = np.unique(
-        np.stack([rng.binomial(n, p, draws) for n, p in zip(rows, rates, strict=True)], 1), axis=0, return_counts=True
+        np.stack([rng.binomial(n, p, draws) for n, p in zip(rows, rates, strict=True)], 1),
+        axis=0,
+        return_counts=True,
     )
     tables = ([[a, rows[0] - a], [b, rows[1] - b]] for a, b in chosen.tolist())
     significant = np.array([stats.fisher_exact(table)[1] <= level for table in tables])
@@ -49,12 +53,16 @@ def fisher_power(draws: int, rows: tuple[int, int], rates: tuple[float, float], 
 
 
 def peaked(rows: int, gap: float, rng: Generator) -> NDArray[np.float64]:
-    """Scores whose distribution function is off the diagonal by half the gap at 1/2, and by less on both sides."""
+    """Scores whose distribution function is off the diagonal by half the gap at 1/2, and by
+    less on both sides.
+    """
     height, share = 0.5 + gap / 2, rng.random(rows)
     return np.where(share < height, share / (2 * height), 1 - (1 - share) / (2 * (1 - height)))
 
 
-def kolmogorov_power(draws: int, rows: tuple[int, int], gap: float, level: float, rng: Generator) -> float:
+def kolmogorov_power(
+    draws: int, rows: tuple[int, int], gap: float, level: float, rng: Generator
+) -> float:
     """The share of samples whose distance is beyond the critical value of the Kolmogorov test."""
     critical = stats.kstwo.isf(level, round(rows[0] * rows[1] / sum(rows)))
     samples = ((peaked(rows[0], gap, rng), peaked(rows[1], -gap, rng)) for _ in range(draws))
@@ -62,9 +70,13 @@ def kolmogorov_power(draws: int, rows: tuple[int, int], gap: float, level: float
 
 
 def largest_gap(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Between the shares at or below each score; SciPy's statistic, without the time of its p-value."""
+    """Between the shares at or below each score; SciPy's statistic, without the time of its
+    p-value.
+    """
     scores = np.concatenate([one, other])
-    shares = [np.searchsorted(np.sort(side), scores, side="right") / len(side) for side in (one, other)]
+    shares = [
+        np.searchsorted(np.sort(side), scores, side="right") / len(side) for side in (one, other)
+    ]
     return float(np.abs(shares[0] - shares[1]).max())
 
 
@@ -85,7 +97,10 @@ def recorded() -> dict[tuple[float, ...], float]:
     text = (Path(__file__).parents[2] / "docs" / "results" / "power.md").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.startswith(("| rates", "| scores"))]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {tuple(float(cell) for cell in row[1:5] if cell): float(row[6].rstrip("%")) / 100 for row in rows}
+    return {
+        tuple(float(cell) for cell in row[1:5] if cell): float(row[6].rstrip("%")) / 100
+        for row in rows
+    }
 
 
 def test_the_page_has_every_setting_within_3_points() -> None:
@@ -94,7 +109,9 @@ def test_the_page_has_every_setting_within_3_points() -> None:
 
 
 FAST = (RATES[1], RATES[5], SCORES[1], SCORES[2])  # of few rows
-EVERY = [pytest.param(one, marks=[] if one in FAST else pytest.mark.slow) for one in (*RATES, *SCORES)]
+EVERY = [
+    pytest.param(one, marks=[] if one in FAST else pytest.mark.slow) for one in (*RATES, *SCORES)
+]
 
 
 @pytest.mark.parametrize("setting", EVERY)
@@ -105,7 +122,9 @@ def test_planned_rows_have_the_power_asked_for(setting: tuple[float, ...]) -> No
 
 
 @pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
-def test_the_detectable_gap_is_the_one_the_rows_were_planned_for(metric: Literal["rate", "kolmogorov"]) -> None:
+def test_the_detectable_gap_is_the_one_the_rows_were_planned_for(
+    metric: Literal["rate", "kolmogorov"],
+) -> None:
     for gap in (0.03, 0.1, 0.4):
         rows, others = rows_needed(gap, metric=metric, power=0.9, comparisons=4)
         found = detectable_gap(rows, others, metric=metric, power=0.9, comparisons=4)
@@ -123,7 +142,9 @@ def test_without_a_gap_power_is_the_level(metric: Literal["rate", "kolmogorov"])
 
 @pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
 def test_any_number_of_rows_can_be_planned_with(metric: Literal["rate", "kolmogorov"]) -> None:
-    gaps = [detectable_gap(rows, 10 * rows, metric=metric) for rows in (1, 2, 10, 1_000, 10**6, 10**9)]
+    gaps = [
+        detectable_gap(rows, 10 * rows, metric=metric) for rows in (1, 2, 10, 1_000, 10**6, 10**9)
+    ]
     assert gaps[0] is None
     known = [gap for gap in gaps if gap is not None]
     assert len(known) >= 4
@@ -148,7 +169,9 @@ def test_arguments_that_plan_nothing_are_refused(arguments: dict[str, Any], word
 
 
 def bridge_power(gap: float, rows: tuple[int, int], level: float) -> float:
-    """By an integral over the height of the bridge in the middle, on either side of which it crosses or not."""
+    """By an integral over the height of the bridge in the middle, on either side of which it
+    crosses or not.
+    """
     drift = gap * np.sqrt(rows[0] * rows[1] / sum(rows))
     critical = np.sqrt(-np.log(level / 2) / 2)
 
@@ -165,18 +188,24 @@ def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
     groups = rng.choice(["a", "b", "c"], 600)
     for scores, power in ((rng.random(600), bridge_power), (rng.integers(0, 2, 600), None)):
         options = AuditOptions(resamples=50, permutations=0)
-        findings = audit(None, scores, sensitive_features=groups, options=options, random_state=0).findings
+        findings = audit(
+            None, scores, sensitive_features=groups, options=options, random_state=0
+        ).findings
         shown = [finding for finding in findings if finding.metric == "kolmogorov"]
         assert [finding.significant for finding in shown] == [False] * 3
         for finding in shown:
             assert finding.detectable is not None
             if power is not None:
-                assert power(finding.detectable, finding.sizes, 0.05 / 3) == pytest.approx(0.8, abs=1e-6)
+                assert power(finding.detectable, finding.sizes, 0.05 / 3) == pytest.approx(
+                    0.8, abs=1e-6
+                )
             else:
                 assert finding.shares is not None
                 rate = 1 - sum(finding.shares) / 2
                 rates = (rate - finding.detectable / 2, rate + finding.detectable / 2)
-                assert fisher_power(1_000, finding.sizes, rates, 0.05 / 3, rng) == pytest.approx(0.8, abs=0.05)
+                assert fisher_power(1_000, finding.sizes, rates, 0.05 / 3, rng) == pytest.approx(
+                    0.8, abs=0.05
+                )
             assert "is detected with a probability of 80%" in describe(finding).meaning
     assert all(finding.detectable is None for finding in findings if finding.metric != "kolmogorov")
 

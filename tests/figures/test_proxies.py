@@ -1,4 +1,6 @@
-"""Estimates by probabilities of groups, against sums over pairs, derivatives, resamples and enumeration."""
+"""Estimates by probabilities of groups, against sums over pairs, derivatives, resamples and
+enumeration.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,16 @@ RIGHT = 1 - LEFT
 def energy(scores: Floats, left: Floats, right: Floats) -> float:
     """By all pairs."""
     c = left / left.sum() - right / right.sum()
-    return -sum(c[i] * c[j] * abs(scores[i] - scores[j]) for i in range(len(c)) for j in range(len(c)))
+    return -sum(
+        c[i] * c[j] * abs(scores[i] - scores[j]) for i in range(len(c)) for j in range(len(c))
+    )
 
 
 @pytest.mark.parametrize("right", [RIGHT, RIGHT - 0.2], ids=["probabilities", "amounts below 0"])
 def test_the_energy_distance_is_the_sum_over_all_pairs(right: Floats) -> None:
-    assert energy_estimate(SCORES, LEFT, right).value == pytest.approx(energy(SCORES, LEFT, right), abs=1e-12)
+    assert energy_estimate(SCORES, LEFT, right).value == pytest.approx(
+        energy(SCORES, LEFT, right), abs=1e-12
+    )
 
 
 FIGURES: dict[str, Callable[[Floats], float]] = {
@@ -50,11 +56,15 @@ def test_influences_are_derivatives_by_how_often_a_row_counts(figure: str) -> No
     step = 1e-5
     for row in range(0, ROWS, 7):
         ends = [FIGURES[figure](1 + sign * step * (np.arange(ROWS) == row)) for sign in (1, -1)]
-        assert ESTIMATES[figure].influence[row] == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-7)
+        assert ESTIMATES[figure].influence[row] == pytest.approx(
+            (ends[0] - ends[1]) / (2 * step), abs=1e-7
+        )
 
 
 def test_the_bias_of_an_energy_distance_is_the_energy_of_single_influences() -> None:
-    """That is to second order: the mean over rows that count once more or once less, whose first order cancels."""
+    """That is to second order: the mean over rows that count once more or once less, whose
+    first order cancels.
+    """
     total = 0.0
     for row in range(ROWS):
         moved = np.zeros(ROWS)
@@ -68,12 +78,18 @@ def test_the_bias_of_an_energy_distance_is_the_energy_of_single_influences() -> 
 def extremes(members: int, selected: int, rows: int) -> tuple[int, int]:
     """The fewest and the most members that may be among the selected: by trying every number."""
     others = rows - members
-    possible = [both for both in range(rows + 1) if both <= min(members, selected) and selected - both <= others]
+    possible = [
+        both
+        for both in range(rows + 1)
+        if both <= min(members, selected) and selected - both <= others
+    ]
     return min(possible), max(possible)
 
 
 def test_bounds_are_the_extremes_of_all_people_that_agree_with_cells() -> None:
-    """Enumeration: in each cell every number of selected members that is possible, over all cells."""
+    """Enumeration: in each cell every number of selected members that is possible, over all
+    cells.
+    """
     for seed in range(20):
         generator = np.random.default_rng(seed)
         cells = [(int(generator.integers(0, 61)), int(generator.integers(0, 61))) for _ in range(3)]
@@ -106,12 +122,18 @@ def test_intervals_of_bounds_have_the_error_of_resamples() -> None:
         assert np.sqrt((estimate.influence**2).sum()) == pytest.approx(spread, rel=0.15)
     interval, spread = found.interval(0.95), 1.96 * np.std(resampled, axis=0)
     assert interval.low == pytest.approx(max(0, found.lowest.unbiased.value - spread[0]), abs=0.01)
-    assert interval.high == pytest.approx(min(1, found.highest.unbiased.value + spread[1]), abs=0.01)
+    assert interval.high == pytest.approx(
+        min(1, found.highest.unbiased.value + spread[1]), abs=0.01
+    )
 
 
 @pytest.mark.parametrize(("cells", "rate"), [(100, 0.5), (20, 0.5), (100, 0.3), (100, 0.02)])
-def test_intervals_of_bounds_hold_where_noise_in_cells_brings_the_bounds_together(cells: int, rate: float) -> None:
-    """The selected are the group itself, or all others: in each cell the true rate is at its bound, 1 or 0."""
+def test_intervals_of_bounds_hold_where_noise_in_cells_brings_the_bounds_together(
+    cells: int, rate: float
+) -> None:
+    """The selected are the group itself, or all others: in each cell the true rate is at its
+    bound, 1 or 0.
+    """
     generator = np.random.default_rng(5)
     cell, missed = np.repeat(np.arange(cells), 50), np.zeros(2)
     weight = generator.uniform(0.5, 2.0, len(cell))
@@ -142,7 +164,9 @@ def test_cells_of_single_rows_would_bound_nothing() -> None:
     """The fault that merging prevents: within single rows both bounds are the estimate itself."""
     generator = np.random.default_rng(2)
     member = generator.uniform(size=4000) < 0.5
-    selected = np.where(member, generator.uniform(size=4000) < 0.6, generator.uniform(size=4000) < 0.2).astype(float)
+    selected = np.where(
+        member, generator.uniform(size=4000) < 0.6, generator.uniform(size=4000) < 0.2
+    ).astype(float)
     found = rate_bounds(selected, np.full(4000, 0.5), np.ones(4000), np.arange(4000))
     assert found.lowest.value < 0.2 < 0.6 < found.highest.value
     both = np.maximum(0, selected + 0.5 - 1), np.minimum(selected, 0.5)

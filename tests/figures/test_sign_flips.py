@@ -12,7 +12,9 @@ from metrifair.figures.sign_flips import sign_flip_p_value
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_p_value_is_at_least_the_share_of_flips_with_so_large_a_sum(seed: int) -> None:
-    """All 2 to the n signs of differences of all kinds: equal ones, one that is large, many sizes."""
+    """All 2 to the n signs of differences of all kinds: equal ones, one that is large, many
+    sizes.
+    """
     generator = np.random.default_rng(seed)
     sizes = [
         np.ones(11),
@@ -28,7 +30,9 @@ def test_the_p_value_is_at_least_the_share_of_flips_with_so_large_a_sum(seed: in
 
 
 def test_the_constant_is_the_best_one() -> None:
-    """The signs of two equal differences agree with probability 1/2: the theorem attains its bound there."""
+    """The signs of two equal differences agree with probability 1/2: the theorem attains its
+    bound there.
+    """
     assert sign_flip_p_value(np.array([3.0, 3.0])) == pytest.approx(0.5)
     assert sign_flip_p_value(np.array([-3.0, -3.0])) == pytest.approx(0.5)
 

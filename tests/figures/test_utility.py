@@ -1,4 +1,6 @@
-"""Utilities against scikit-learn, their errors against repetition, and the constant model as the one to beat."""
+"""Utilities against scikit-learn, their errors against repetition, and the constant model as
+the one to beat.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ N = 300
 
 
 def rows(
-    y: np.ndarray, weight: np.ndarray | None = None, *, numbers: bool = False, pos_label: object = None
+    y: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    numbers: bool = False,
+    pos_label: object = None,
 ) -> Problem:
     groups = np.arange(len(y)) % 2
     given = Inputs(y, sensitive_features=groups, sample_weight=weight)
     return make_problem(given, target="numbers" if numbers else "labels", pos_label=pos_label)
 
 
-def binary(seed: int, *, count: int = N, signal: float = 1.5, base: float = 0.0) -> tuple[np.ndarray, Predictions]:
+def binary(
+    seed: int, *, count: int = N, signal: float = 1.5, base: float = 0.0
+) -> tuple[np.ndarray, Predictions]:
     """Labels, and what a model says that knows something of them."""
     generator = np.random.default_rng(seed)
     x = generator.normal(size=count)
@@ -45,7 +53,9 @@ def binary(seed: int, *, count: int = N, signal: float = 1.5, base: float = 0.0)
 
 ORACLES = {
     "accuracy": lambda y, f, w: metrics.accuracy_score(y, f.decision, sample_weight=w),
-    "balanced_accuracy": lambda y, f, w: metrics.balanced_accuracy_score(y, f.decision, sample_weight=w),
+    "balanced_accuracy": lambda y, f, w: metrics.balanced_accuracy_score(
+        y, f.decision, sample_weight=w
+    ),
     "auc": lambda y, f, w: metrics.roc_auc_score(y, f.score, sample_weight=w),
     "log_loss": lambda y, f, w: metrics.log_loss(y, f.score, sample_weight=w),
     "brier": lambda y, f, w: metrics.brier_score_loss(y, f.score, sample_weight=w),
@@ -83,7 +93,9 @@ def test_the_table_of_utilities_is_complete() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_standard_error_is_the_spread_over_repeated_samples(name: str, weighted: bool) -> None:
-    """Errors of 400 samples of 300 rows: their mean is within a sixth of the spread of the values."""
+    """Errors of 400 samples of 300 rows: their mean is within a sixth of the spread of the
+    values.
+    """
     values, errors = [], []
     first, _, numbers = sample(name, 0)
     scheme = rows(first, numbers=numbers)
@@ -113,7 +125,9 @@ def test_several_classes() -> None:
     assert value("auc") == pytest.approx(metrics.roc_auc_score(y, probability, multi_class="ovr"))
     assert value("log_loss") == pytest.approx(metrics.log_loss(y, probability))
     assert value("brier") == pytest.approx(((probability - np.eye(3)[y]) ** 2).sum(1).mean())
-    assert value("balanced_accuracy") == pytest.approx(metrics.balanced_accuracy_score(y, found.decision))
+    assert value("balanced_accuracy") == pytest.approx(
+        metrics.balanced_accuracy_score(y, found.decision)
+    )
     assert UTILITIES["auc"].of(found._replace(kind="decision"), problem) is None
     constant = constant_model(problem).predictions(N)
     assert constant.score.shape == (N, 3)
@@ -140,7 +154,8 @@ def test_costs_by_label_and_decision() -> None:
 def test_the_constant_of_costs_is_the_cheapest_decision() -> None:
     y = np.array([0] * 80 + [1] * 20)
     assert constant_model(rows(y)).decision == 0
-    assert constant_model(rows(y), as_utility([[0, 1], [5, 0]], classes=(0, 1))).decision == 1  # 0.8 against 1.0
+    # 0.8 against 1.0
+    assert constant_model(rows(y), as_utility([[0, 1], [5, 0]], classes=(0, 1))).decision == 1
 
 
 def test_the_constant_of_numbers_is_the_mean_or_the_median() -> None:
@@ -153,8 +168,12 @@ def test_the_constant_of_numbers_is_the_mean_or_the_median() -> None:
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])
-@pytest.mark.parametrize("scorer", ["f1", "roc_auc", "neg_log_loss", "neg_brier_score", "precision"])
-def test_scorers_of_scikit_learn_are_asked_about_what_was_predicted(scorer: str, pos_label: int) -> None:
+@pytest.mark.parametrize(
+    "scorer", ["f1", "roc_auc", "neg_log_loss", "neg_brier_score", "precision"]
+)
+def test_scorers_of_scikit_learn_are_asked_about_what_was_predicted(
+    scorer: str, pos_label: int
+) -> None:
     y, found = binary(4)
     expected = {
         "f1": metrics.f1_score(y, found.decision, pos_label=pos_label),
@@ -164,7 +183,9 @@ def test_scorers_of_scikit_learn_are_asked_about_what_was_predicted(scorer: str,
         "precision": metrics.precision_score(y, found.decision, pos_label=pos_label),
     }
     own = found if pos_label else found._replace(score=1 - found.score)
-    measured = as_utility(scorer, classes=(0, 1)).of(own, rows(y, pos_label=pos_label), np.zeros((N, 1)))
+    measured = as_utility(scorer, classes=(0, 1)).of(
+        own, rows(y, pos_label=pos_label), np.zeros((N, 1))
+    )
     assert measured is not None
     assert measured.value == pytest.approx(expected[scorer])
 
@@ -177,7 +198,9 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
     assert own.name == "fbeta_score"
     measured = own.of(found, rows(y, weight))
     assert measured is not None
-    assert measured.value == pytest.approx(metrics.fbeta_score(y, found.decision, beta=2, sample_weight=weight))
+    assert measured.value == pytest.approx(
+        metrics.fbeta_score(y, found.decision, beta=2, sample_weight=weight)
+    )
     margin = Predictions(np.log(found.score / (1 - found.score)), found.decision, "output")
     ranked = as_utility("roc_auc", classes=(0, 1)).of(margin, rows(y))
     assert ranked is not None
@@ -193,7 +216,11 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
 @pytest.mark.parametrize(
     ("utility", "classes", "message"),
     [
-        ("acuracy", (0, 1), "utility must be one of 'accuracy', .* got 'acuracy'; did you mean 'accuracy'?"),
+        (
+            "acuracy",
+            (0, 1),
+            "utility must be one of 'accuracy', .* got 'acuracy'; did you mean 'accuracy'?",
+        ),
         ("r2", (0, 1), "utility 'r2' is of numbers, and classes are predicted here"),
         ([[0, 1]], (0, 1), "utility must be 2 rows of 2 finite costs, by label and decision"),
         ([[0, 1], [1, np.nan]], (0, 1), "utility must be 2 rows of 2 finite costs"),
@@ -202,7 +229,9 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
         ([[0, 1], [1, 0]], (), "utility must be a name"),
     ],
 )
-def test_what_is_no_utility_is_refused(utility: object, classes: tuple[int, ...], message: str) -> None:
+def test_what_is_no_utility_is_refused(
+    utility: object, classes: tuple[int, ...], message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         as_utility(utility, classes=classes)  # type: ignore[arg-type]
 
@@ -213,7 +242,8 @@ def test_a_utility_from_a_file_is_a_name_only() -> None:
         Utility("profit").of(found, rows(y))
 
 
-# ---- who is no better than the constant -------------------------------------------------------------------------
+# ---- who is no better than the constant
+# -------------------------------------------------------------------------
 
 
 def mark(found: Predictions, problem: Problem, name: str = "accuracy") -> str:
@@ -243,7 +273,9 @@ def test_a_good_model_is_not_marked_by_any_utility() -> None:
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
-    """At the level of a one-sided test: 2.5 % may pass, of 400 at most 22 (the probability of more is below 0.1 %)."""
+    """At the level of a one-sided test: 2.5 % may pass, of 400 at most 22 (the probability of
+    more is below 0.1 %).
+    """
     numbers, passed = UTILITIES[name].needs == "numbers", 0
     scheme = rows(np.arange(N) % 2, numbers=numbers)
     for seed in range(400):
@@ -252,7 +284,10 @@ def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
             y, x = generator.normal(size=N), 0.05 * generator.normal(size=N)
             found = Predictions(x, x, "number")
         else:
-            y, score = (generator.random(N) < 0.6).astype(int), 0.6 + 0.12 * generator.normal(size=N).clip(-3, 3)
+            y, score = (
+                (generator.random(N) < 0.6).astype(int),
+                0.6 + 0.12 * generator.normal(size=N).clip(-3, 3),
+            )
             found = Predictions(score, (score >= 0.5).astype(int), "probability")
         passed += mark(found, replace(scheme, labels=y), name) == ""
     assert passed <= 22
@@ -273,7 +308,9 @@ def test_a_scorer_has_no_interval_and_must_be_better_as_it_stands() -> None:
 
 
 def test_weights_count() -> None:
-    """Twice the weight is twice the rows, up to the noise: a model right on heavy rows only is better there."""
+    """Twice the weight is twice the rows, up to the noise: a model right on heavy rows only is
+    better there.
+    """
     y, found = binary(10, signal=3.0)
     wrong = np.arange(N) % 2 == 0
     half = found._replace(decision=np.where(wrong, 1 - y, found.decision))
@@ -296,14 +333,20 @@ def test_intervals_stay_within_what_is_possible() -> None:
 
 @pytest.mark.parametrize("scorer", ["f1", "average_precision", "recall", "roc_auc", "neg_log_loss"])
 @pytest.mark.parametrize("pos_label", ["yes", "no"])
-def test_scorers_by_name_judge_the_positive_label_whatever_it_is_called(scorer: str, pos_label: str) -> None:
+def test_scorers_by_name_judge_the_positive_label_whatever_it_is_called(
+    scorer: str, pos_label: str
+) -> None:
     y, found = binary(5)
     texts = np.array(["no", "yes"])[y]
     own = found if pos_label == "yes" else found._replace(score=1 - found.score)
-    named = as_utility(scorer, classes=("no", "yes")).of(own, rows(texts, pos_label=pos_label), np.zeros((N, 1)))
+    named = as_utility(scorer, classes=("no", "yes")).of(
+        own, rows(texts, pos_label=pos_label), np.zeros((N, 1))
+    )
     positive = (texts == pos_label).astype(int)
     coded = own._replace(decision=(np.array(["no", "yes"])[own.decision] == pos_label).astype(int))
-    numbered = as_utility(scorer, classes=(0, 1)).of(coded, rows(positive, pos_label=1), np.zeros((N, 1)))
+    numbered = as_utility(scorer, classes=(0, 1)).of(
+        coded, rows(positive, pos_label=1), np.zeros((N, 1))
+    )
     assert named == numbered
 
 

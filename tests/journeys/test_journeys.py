@@ -1,4 +1,5 @@
-"""Four people with messy files: the commands of the documentation, and the figures that they must give.
+"""Four people with messy files: the commands of the documentation, and the figures that they must
+give.
 
 Every expected figure is counted here from the rows, in plain Python.
 """
@@ -31,7 +32,10 @@ def run(*arguments: object, code: int = 0) -> Result:
 
 def kolmogorov(first: list[float], second: list[float]) -> float:
     points = sorted({*first, *second})
-    shares = [[sum(score <= point for score in side) / len(side) for point in points] for side in (first, second)]
+    shares = [
+        [sum(score <= point for score in side) / len(side) for point in points]
+        for side in (first, second)
+    ]
     return max(abs(one - other) for one, other in zip(*shares, strict=True))
 
 
@@ -42,8 +46,12 @@ def by_group(rows: list[dict[str, Any]], group: str, score: str) -> dict[str, li
     return found
 
 
-def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(tmp_path: Path, monkeypatch: Any) -> None:
-    """Windows letters, semicolons, decimal commas, words for missing values, a constant column, text decisions."""
+def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Windows letters, semicolons, decimal commas, words for missing values, a constant column,
+    text decisions.
+    """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(11)
     rows: list[dict[str, Any]] = []
@@ -52,9 +60,16 @@ def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(tmp_path: Path
         income = round(float(rng.normal(30 + 5 * (sex == "Männer"), 8)), 1)
         outcome = "Approved" if income + rng.normal(0, 6) > 30 else "Declined"
         p = round(float(1 / (1 + np.exp(-(income - 30) / 6))), 3)
-        rows.append({"Nr": number, "Sex": sex, "Income": income, "Land": "AT", "Outcome": outcome, "p": p})
+        rows.append(
+            {"Nr": number, "Sex": sex, "Income": income, "Land": "AT", "Outcome": outcome, "p": p}
+        )
     cells = [
-        {**row, "Income": str(row["Income"]).replace(".", ","), "p": str(row["p"]).replace(".", ",")} for row in rows
+        {
+            **row,
+            "Income": str(row["Income"]).replace(".", ","),
+            "p": str(row["p"]).replace(".", ","),
+        }
+        for row in rows
     ]
     for row, cell in list(zip(rows, cells, strict=True))[::50]:
         cell["p"], row["p"] = "k.A.", None
@@ -66,12 +81,28 @@ def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(tmp_path: Path
     found = json.loads(Path("a.json").read_text())
     scores = by_group([row for row in rows if row["p"] is not None], "Sex", "p")
     (finding,) = [one for one in found["findings"] if one["metric"] == "kolmogorov"]
-    assert finding["value"] == pytest.approx(kolmogorov(scores["Frauen"], scores["Männer"]), abs=1e-9)
+    assert finding["value"] == pytest.approx(
+        kolmogorov(scores["Frauen"], scores["Männer"]), abs=1e-9
+    )
     assert (found["rows"], found["left_out"]) == (588, 12)
 
-    asked = ("--label", "Outcome", "--group", "Sex", "--id", "Nr", "--ignore", "p", "--model", "linear")
-    done = run("train", "bank.csv", *asked, *reading, "--output", "m.metrifair", "--held-out", "held.csv")
-    assert "Positive label: 'Approved'" in done.output  # approved and declined are a pair, and a note names it
+    asked = (
+        "--label",
+        "Outcome",
+        "--group",
+        "Sex",
+        "--id",
+        "Nr",
+        "--ignore",
+        "p",
+        "--model",
+        "linear",
+    )
+    done = run(
+        "train", "bank.csv", *asked, *reading, "--output", "m.metrifair", "--held-out", "held.csv"
+    )
+    # approved and declined are a pair, and a note names it
+    assert "Positive label: 'Approved'" in done.output
     held = pl.read_csv("held.csv").to_dicts()
     run("audit", "held.csv", "--score", "probability", "--group", "Sex", "--label", "Outcome", "--positive", "Approved",
         "--json", "held.json")  # fmt: skip
@@ -85,7 +116,9 @@ def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(tmp_path: Path
     card = run("card", "m.metrifair", "--audit", "held.json").stdout
     assert "Audited: held-out rows of bank.csv" in card
     assert "| Features | 1: Income |" in card  # Land is constant
-    run("predict", "m.metrifair", "bank.csv", *reading, "--keep", "Sex,Outcome", "--output", "p.csv")
+    run(
+        "predict", "m.metrifair", "bank.csv", *reading, "--keep", "Sex,Outcome", "--output", "p.csv"
+    )
     assert [(row["Nr"], row["Sex"]) for row in pl.read_csv("p.csv").to_dicts()] == [
         (row["Nr"], row["Sex"]) for row in rows
     ]
@@ -99,7 +132,13 @@ def test_a_compliance_officer_writes_the_table_of_a_rule(tmp_path: Path, monkeyp
     chances = {"Black": 0.3, "Hispanic": 0.35, "White": 0.4, "Native": 0.6}
     rows = []
     for group in groups:
-        decision = "Pending" if rng.random() < 0.05 else "Advanced" if rng.random() < chances[group] else "Rejected"
+        decision = (
+            "Pending"
+            if rng.random() < 0.05
+            else "Advanced"
+            if rng.random() < chances[group]
+            else "Rejected"
+        )
         rows.append({"Race": group, "Decision": f" {decision}"})
     pl.DataFrame(rows).write_csv("decisions.csv")
     asked = ("decisions.csv", "--score", "Decision", "--group", "Race", "--standard", "ll144")
@@ -130,17 +169,27 @@ def test_a_compliance_officer_writes_the_table_of_a_rule(tmp_path: Path, monkeyp
     found = json.loads(Path("a.json").read_text())
     table = {one["group"]: one for one in found["decisions"][0]["rates"]}
     for group in people:
-        assert (table[group]["size"], table[group]["selection_rate"]) == (people[group], pytest.approx(rates[group]))
+        assert (table[group]["size"], table[group]["selection_rate"]) == (
+            people[group],
+            pytest.approx(rates[group]),
+        )
         expected = None if group == "Native" else pytest.approx(rates[group] / highest)
         assert table[group]["ratio"] == expected
     assert found["left_out"] == counts["Pending"]
     assert set(pl.read_csv("r.csv")["group"]) == set(people)
 
-    result = audit_file("decisions.csv", score="Decision", group="Race", favorable_decision="Rejected", options=QUICK)
+    result = audit_file(
+        "decisions.csv",
+        score="Decision",
+        group="Race",
+        favorable_decision="Rejected",
+        options=QUICK,
+    )
     rejected = {one.group: one.selection_rate for one in result.record.decisions[0].rates}
     shares = Counter(row["Race"] for row in rows if row["Decision"] == " Rejected")
     totals = Counter(row["Race"] for row in rows)
-    assert rejected == pytest.approx({group: shares[group] / totals[group] for group in totals})  # as the user stated
+    # as the user stated
+    assert rejected == pytest.approx({group: shares[group] / totals[group] for group in totals})
 
 
 def test_a_data_scientist_works_in_a_notebook() -> None:
@@ -160,14 +209,25 @@ def test_a_data_scientist_works_in_a_notebook() -> None:
     assert worst.value == pytest.approx(kolmogorov(own["f"], own["m"]), abs=1e-9)
 
     words = np.where(scores >= 0.5, "Approved", "Declined")
-    decided = audit(None, words, sensitive_features=test["sex"], favorable_decision="Approved", options=QUICK)
-    rates = {one.group: one.selection_rate for one in decided.rates("four-fifths").audit.record.decisions[0].rates}
-    assert rates == pytest.approx({group: np.mean([one >= 0.5 for one in own[group]]) for group in own})
+    decided = audit(
+        None, words, sensitive_features=test["sex"], favorable_decision="Approved", options=QUICK
+    )
+    rates = {
+        one.group: one.selection_rate
+        for one in decided.rates("four-fifths").audit.record.decisions[0].rates
+    }
+    assert rates == pytest.approx(
+        {group: np.mean([one >= 0.5 for one in own[group]]) for group in own}
+    )
 
     assert "## An audit of other scores" in to_card(model, result)
     card = to_card(model, result, audited_rows="rows 250 to 499")
     metrics = yaml.safe_load(card.split("---\n")[1])["model-index"][0]["results"][0]["metrics"]
-    (value,) = [one["value"] for one in metrics if one["name"].startswith("Kolmogorov") and "parity" in one["name"]]
+    (value,) = [
+        one["value"]
+        for one in metrics
+        if one["name"].startswith("Kolmogorov") and "parity" in one["name"]
+    ]
     assert value == pytest.approx(worst.value, abs=5e-4)
 
 
@@ -175,8 +235,13 @@ def test_a_pipeline_stops_at_an_unfair_model(tmp_path: Path, monkeypatch: Any) -
     """Exit codes: 0 within the limit, 1 beyond it, 2 where the limit or the file cannot be used."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(14)
-    rows = [{"sex": group, "p": round(float(rng.beta(2 + (group == "m"), 2)), 3)} for group in ["f", "m"] * 300]
-    pl.DataFrame(rows).with_columns(pl.when(pl.int_range(pl.len()) % 97 != 0).then("p").alias("p")).write_csv("s.csv")
+    rows = [
+        {"sex": group, "p": round(float(rng.beta(2 + (group == "m"), 2)), 3)}
+        for group in ["f", "m"] * 300
+    ]
+    pl.DataFrame(rows).with_columns(
+        pl.when(pl.int_range(pl.len()) % 97 != 0).then("p").alias("p")
+    ).write_csv("s.csv")
     known = [row for number, row in enumerate(rows) if number % 97 != 0]
     scores = by_group(known, "sex", "p")
     true = kolmogorov(scores["f"], scores["m"])

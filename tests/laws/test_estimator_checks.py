@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 from metrifair.estimators import FairClassifier, FairRegressor
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 
 class ByFirstColumn:
-    """The group is whether the first column lies above the middle of its range; fair where both have two members."""
+    """The group is whether the first column lies above the middle of its range; fair where both
+    have two members.
+    """
 
     strength: float
 
@@ -36,13 +42,16 @@ class ByFirstColumn:
 
 
 def above_the_middle(X: Any, sample_weight: Any) -> Any:
-    """Groups that repeating or removing rows does not change; None where there are no two groups of two."""
+    """Groups that repeating or removing rows does not change; None where there are no two
+    groups of two.
+    """
     try:
         first = np.asarray(X)[:, 0]
         first = first if first.dtype.kind == "c" else first.astype(np.float64)
         counted = first if sample_weight is None else first[np.asarray(sample_weight) > 0]
         groups = first > (counted.min() + counted.max()) / 2
-    except (TypeError, ValueError, IndexError):  # what the estimator is to refuse, with a message of its own
+    # what the estimator is to refuse, with a message of its own
+    except (TypeError, ValueError, IndexError):
         return None
     above = int((groups if sample_weight is None else groups[np.asarray(sample_weight) > 0]).sum())
     return groups if 2 <= above <= len(counted) - 2 else None
@@ -59,18 +68,22 @@ class GroupedRegressor(ByFirstColumn, FairRegressor):
 QUICK = {"epochs": 30, "learning_rate": 0.1, "random_state": 0}
 
 
-# Some checks fit a handful of rows that a column parts by label, of which linear models rightly warn.
+# Some checks fit a handful of rows that a column parts by label, of which linear models rightly
+# warn.
 parted = pytest.mark.filterwarnings("ignore:the labels of some rows are determined by")
 
 
 @parted
 @parametrize_with_checks(
     [
-        GroupedClassifier(0.1, model="linear"),  # by the solver; one check asks for accuracy on groups like labels
+        # by the solver; one check asks for accuracy on groups like labels
+        GroupedClassifier(0.1, model="linear"),
         GroupedRegressor(0.1, model="linear"),
     ],
 )
-def test_scikit_learn_check(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+def test_scikit_learn_check(
+    estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
+) -> None:
     check(estimator)
 
 
@@ -95,7 +108,8 @@ def test_scikit_learn_check_of_models_trained_by_steps(
     [
         FairClassifier(0.0, random_state=0),
         FairRegressor(0.0, random_state=0),
-        GroupedClassifier(0.1, random_state=0),  # one check asks for accuracy on groups that are half the label
+        # one check asks for accuracy on groups that are half the label
+        GroupedClassifier(0.1, random_state=0),
         GroupedRegressor(0.1, random_state=0),
     ],
 )
@@ -109,9 +123,13 @@ def test_scikit_learn_check_with_default_parameters(
 def test_weights_are_repetitions_for_the_penalty_of_rows_and_not_for_that_of_a_population(
     kind: type[BaseEstimator],
 ) -> None:
-    check_sample_weight_equivalence_on_dense_data(kind.__name__, kind(0.5, estimate="batch", **QUICK))
+    check_sample_weight_equivalence_on_dense_data(
+        kind.__name__, kind(0.5, estimate="batch", **QUICK)
+    )
     with pytest.raises(AssertionError):  # it tells one sample of weight two from two samples
-        check_sample_weight_equivalence_on_dense_data(kind.__name__, kind(0.5, estimate="population", **QUICK))
+        check_sample_weight_equivalence_on_dense_data(
+            kind.__name__, kind(0.5, estimate="population", **QUICK)
+        )
 
 
 def test_the_checks_with_groups_do_compare_groups() -> None:

@@ -1,4 +1,6 @@
-"""Probabilities of 0 and 1 are groups: every point figure of every audit is that of the groups themselves."""
+"""Probabilities of 0 and 1 are groups: every point figure of every audit is that of the groups
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditOptions, GroupProbabilities, audit, audit_file, audit_table, compare, monitor, unfairness
+from metrifair import (
+    AuditOptions,
+    GroupProbabilities,
+    audit,
+    audit_file,
+    audit_table,
+    compare,
+    monitor,
+    unfairness,
+)
 from metrifair.auditing.records import AuditRecord
 from metrifair.metrics.registry import METRICS
 
@@ -26,11 +37,32 @@ REGION = RANDOM.choice(["north", "south"], ROWS)
 MISSING = np.where(np.arange(ROWS) % 10 == 0, None, RACE)
 OPTIONS = AuditOptions(resamples=20, permutations=0, min_group_size=5)
 
-CRITERIA = ("statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds", "risk_parity")
+CRITERIA = (
+    "statistical_parity",
+    "equal_opportunity",
+    "predictive_equality",
+    "equalized_odds",
+    "risk_parity",
+)
 # What noise, and rows of one weight, make of the figures.
 BESIDE = {
-    *("interval", "joint_interval", "ratio_interval", "selection_ratio_interval", "p_value", "significant"),
-    *("tested_by", "detectable", "unbiased", "certified", "certified_jointly", "paper_bound", "selected", "shortfall"),
+    *(
+        "interval",
+        "joint_interval",
+        "ratio_interval",
+        "selection_ratio_interval",
+        "p_value",
+        "significant",
+    ),
+    *(
+        "tested_by",
+        "detectable",
+        "unbiased",
+        "certified",
+        "certified_jointly",
+        "selected",
+        "shortfall",
+    ),
     *("attribute", "notes", "settings", "provenance", "proxy", "permutations"),
 }
 
@@ -46,7 +78,12 @@ def probabilities(groups: Any = RACE) -> GroupProbabilities:
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 def test_every_distance_is_that_of_groups(criterion: str, metric: str, contrast: Any) -> None:
     loss = "squared_error" if criterion == "risk_parity" else None
-    shared: dict[str, Any] = {"criterion": criterion, "metric": metric, "contrast": contrast, "loss": loss}
+    shared: dict[str, Any] = {
+        "criterion": criterion,
+        "metric": metric,
+        "contrast": contrast,
+        "loss": loss,
+    }
     for further in ({}, {"sample_weight": WEIGHT}, {"control_features": REGION}, {"reduce": "sum"}):
         found, expected = (
             unfairness(LABEL, SCORE, sensitive_features=groups, **shared, **further)
@@ -58,7 +95,9 @@ def test_every_distance_is_that_of_groups(criterion: str, metric: str, contrast:
 def test_the_dependence_on_the_group_is_that_of_groups() -> None:
     shared: dict[str, Any] = {"metric": "energy", "contrast": "independence"}
     found = unfairness(None, SCORE, sensitive_features=probabilities(), **shared)
-    assert found == pytest.approx(unfairness(None, SCORE, sensitive_features=RACE, **shared), rel=CLOSE)
+    assert found == pytest.approx(
+        unfairness(None, SCORE, sensitive_features=RACE, **shared), rel=CLOSE
+    )
 
 
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -78,13 +117,20 @@ def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def different_figures(found: AuditRecord, expected: AuditRecord) -> list[str]:
-    """Where two records differ by more than rounding. A short list: pytest takes minutes to compare whole records."""
+    """Where two records differ by more than rounding.
+
+    A short list: pytest takes minutes to compare whole records.
+    """
     mine, theirs = dict(figures(found)), dict(figures(expected))
     assert len(mine) > 100
     places = sorted(mine.keys() ^ theirs.keys())
     for path in mine.keys() & theirs.keys():
         value, other = mine[path], theirs[path]
-        same = other == pytest.approx(value, rel=CLOSE, abs=CLOSE) if isinstance(other, float) else other == value
+        same = (
+            other == pytest.approx(value, rel=CLOSE, abs=CLOSE)
+            if isinstance(other, float)
+            else other == value
+        )
         places += [] if same else [path]
     return places[:5]
 
@@ -99,7 +145,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "strata": {"control_features": {"region": REGION}},
     "low scores": {"favorable": "low"},
     "median": {"threshold": "median"},
-    "rest": {"options": AuditOptions(contrast="rest", resamples=20, permutations=0, min_group_size=5)},
+    "rest": {
+        "options": AuditOptions(contrast="rest", resamples=20, permutations=0, min_group_size=5)
+    },
 }
 
 
@@ -114,13 +162,18 @@ def test_every_figure_of_an_audit_is_that_of_groups(case: str) -> None:
     if case == "everything":
         for standard in ("four-fifths", "credit"):
             tables = [
-                one.rates(standard, reference="b" if standard == "credit" else "highest") for one in (found, expected)
+                one.rates(standard, reference="b" if standard == "credit" else "highest")
+                for one in (found, expected)
             ]
             assert_same_figures(*(one.audit.record for one in tables))
 
 
 def test_planted_fault_another_share_is_found() -> None:
-    shares = np.where((RACE == "a")[:, None], [0.99, 0.01, 0.0], np.stack([one == RACE for one in "abc"], -1) * 1.0)
+    shares = np.where(
+        (RACE == "a")[:, None],
+        [0.99, 0.01, 0.0],
+        np.stack([one == RACE for one in "abc"], -1) * 1.0,
+    )
     table = dict(zip("abc", shares.T, strict=True))
     other = GroupProbabilities(table, attribute="race", with_labels="included")
     found, expected = (
@@ -135,12 +188,22 @@ def test_every_figure_of_a_file_and_a_table_is_that_of_groups(tmp_path: Path) ->
     frame = pl.DataFrame({"p": SCORE, "y": LABEL, "race": RACE, "w": WEIGHT, **table})
     named = {name: f"p_{name}" for name in "abc"}
     race = GroupProbabilities(named, attribute="race", with_labels="included")
-    shared: dict[str, Any] = {"score": "p", "label": "y", "weight": "w", "options": OPTIONS, "random_state": 0}
+    shared: dict[str, Any] = {
+        "score": "p",
+        "label": "y",
+        "weight": "w",
+        "options": OPTIONS,
+        "random_state": 0,
+    }
     for ending in ("csv", "parquet"):
         path = tmp_path / f"scores.{ending}"
         (frame.write_csv if ending == "csv" else frame.write_parquet)(path)
-        assert_same_figures(*(audit_file(path, group=group, **shared).record for group in (race, "race")))
-    assert_same_figures(*(audit_table(frame, group=group, **shared).record for group in (race, "race")))
+        assert_same_figures(
+            *(audit_file(path, group=group, **shared).record for group in (race, "race"))
+        )
+    assert_same_figures(
+        *(audit_table(frame, group=group, **shared).record for group in (race, "race"))
+    )
 
 
 def test_differences_between_audits_are_those_of_groups() -> None:
@@ -152,7 +215,11 @@ def test_differences_between_audits_are_those_of_groups() -> None:
     assert found.pairing == expected.pairing == "rows"
     for mine, theirs in zip(found.differences, expected.differences, strict=True):
         assert mine.difference == pytest.approx(theirs.difference, abs=CLOSE)
-        assert (mine.metric, mine.groups, mine.verdict) == (theirs.metric, theirs.groups, theirs.verdict)
+        assert (mine.metric, mine.groups, mine.verdict) == (
+            theirs.metric,
+            theirs.groups,
+            theirs.verdict,
+        )
         assert (mine.interval is None) == (theirs.interval is None)
         if mine.interval is not None and theirs.interval is not None:
             assert mine.interval.low == pytest.approx(theirs.interval.low, abs=CLOSE)
@@ -164,7 +231,9 @@ def test_a_series_of_audits_is_that_of_groups() -> None:
         return audit(LABEL, scores, sensitive_features=groups, options=OPTIONS, random_state=0)
 
     found, expected = (
-        monitor({"may": look(groups, SCORE), "june": look(groups, SCORE**2)}, options=OPTIONS).record
+        monitor(
+            {"may": look(groups, SCORE), "june": look(groups, SCORE**2)}, options=OPTIONS
+        ).record
         for groups in (probabilities(), {"race": RACE})
     )
     for mine, theirs in zip(found.series, expected.series, strict=True):
@@ -173,6 +242,9 @@ def test_a_series_of_audits_is_that_of_groups() -> None:
 
 
 def test_audits_by_probabilities_are_not_compared_with_audits_by_groups() -> None:
-    audits = [audit(None, SCORE, sensitive_features=groups, options=OPTIONS) for groups in (probabilities(), RACE)]
+    audits = [
+        audit(None, SCORE, sensitive_features=groups, options=OPTIONS)
+        for groups in (probabilities(), RACE)
+    ]
     with pytest.raises(ValueError, match="have no finding in common"):
         compare(*audits)

@@ -1,7 +1,8 @@
 """No hint of a message, if followed, yields a result whose meaning the user did not state.
 
-All hints of the source are collected and must be in the tables below. A hint about an argument that states what data
-mean shows a placeholder, never a value. Hints with a value are followed here, and the figures must be the true ones.
+All hints of the source are collected and must be in the tables below. A hint about an argument that
+states what data mean shows a placeholder, never a value. Hints with a value are followed here, and
+the figures must be the true ones.
 """
 
 from __future__ import annotations
@@ -26,10 +27,30 @@ from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.errors import MetrifairWarning, Remedy, remedy_text
 
 SOURCE = Path(metrifair.__file__).parent
-# Arguments that state what data mean: which outcome is favorable, which rows count, what is compared with what.
+# Arguments that state what data mean: which outcome is favorable, which rows count, what is
+# compared with what.
 MEANING = {
-    *("favorable", "favorable_decision", "pos_label", "replace", "reference", "threshold", "cuts", "loss"),
-    *("y_true", "score_range", "sample_weight", "weight", "label", "score", "group", "sensitive_features"),
+    *(
+        "favorable",
+        "favorable_decision",
+        "pos_label",
+        "replace",
+        "reference",
+        "known_names",
+        "threshold",
+        "cuts",
+        "loss",
+    ),
+    *(
+        "y_true",
+        "score_range",
+        "sample_weight",
+        "weight",
+        "label",
+        "score",
+        "group",
+        "sensitive_features",
+    ),
 }
 
 
@@ -43,24 +64,48 @@ class Hint(NamedTuple):
 
 HINTS = {
     *(Hint("api/state.py", name, "leave out") for name in ("name", "min_group_size")),
-    Hint("auditing/state_file.py", "name", "leave out"),  # known_groups, cells, confusion
-    *(Hint("auditing/state_rows.py", name, "placeholder") for name in ("cuts", "threshold")),
-    *(Hint("problem/problem.py", "with_labels", value) for value in ("'included'", "'independent'")),  # an assumption
-    *(Hint("auditing/decisions.py", name, "placeholder") for name in ("threshold", "reference")),
-    *(Hint("auditing/group_metrics.py", *rest) for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))),
+    # known_groups, cells, confusion
+    Hint("auditing/sources/state_parts.py", "name", "leave out"),
+    # if the rows are independent, as it says
+    Hint("auditing/sources/memory.py", "clusters", "leave out"),
+    Hint("auditing/sources/state_rows.py", "cuts", "placeholder"),
+    Hint("auditing/release/released_rows.py", "threshold", "placeholder"),
+    Hint("auditing/release/releases.py", "again", "True"),
+    # an assumption
     *(
-        Hint("auditing/columns.py", *rest)
+        Hint("problem/problem.py", "with_labels", value)
+        for value in ("'included'", "'independent'")
+    ),
+    *(
+        Hint(file, "known_names", "placeholder")
+        for file in (
+            "auditing/measure/reference_groups.py",
+            "api/audit_result.py",
+            "cli/rules.py",
+        )
+    ),
+    # another release of the same rows, with the same figures
+    Hint("auditing/release/releases.py", "again", "True"),
+    Hint("auditing/measure/selection.py", "threshold", "placeholder"),
+    Hint("auditing/measure/reference_groups.py", "reference", "placeholder"),
+    *(
+        Hint("auditing/group_measures.py", *rest)
+        for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))
+    ),
+    *(
+        Hint("auditing/sources/column_values.py", *rest)
         for rest in (
             ("replace", "placeholder"),
+            ("missing", "placeholder"),
             ("favorable_decision", "placeholder"),
             ("pos_label", "placeholder"),
             ("decimal", "','"),
             ("decimal", "placeholder"),
         )
     ),
-    Hint("auditing/connections.py", "table", "placeholder"),
+    Hint("auditing/sources/connections.py", "table", "placeholder"),
     *(
-        Hint("auditing/files.py", *rest)
+        Hint("auditing/sources/file_tables.py", *rest)
         for rest in (
             ("separator", "separator"),
             ("separator", "';'"),
@@ -71,7 +116,7 @@ HINTS = {
         )
     ),
     *(
-        Hint("auditing/formats.py", *rest)
+        Hint("auditing/sources/file_formats.py", *rest)
         for rest in (
             ("encoding", "placeholder"),
             ("sheet", "placeholder"),
@@ -81,7 +126,7 @@ HINTS = {
             ("argument", "leave out"),
         )
     ),
-    Hint("auditing/tables.py", "favorable_decision", "placeholder"),
+    Hint("auditing/sources/table_rows.py", "favorable_decision", "placeholder"),
     *(
         Hint("auditing/request.py", *rest)
         for rest in (
@@ -92,12 +137,13 @@ HINTS = {
             ("reference", "leave out"),
         )
     ),
-    Hint("auditing/sample.py", "y_true", "placeholder"),
-    Hint("auditing/state_file.py", "score_range", "placeholder"),
+    Hint("auditing/measure/parts.py", "y_true", "placeholder"),
+    Hint("auditing/sources/state_parts.py", "score_range", "placeholder"),
     *(Hint(file, "decimal", "','") for file in ("cli/tables.py", "encoding/encoder.py")),
     Hint("cli/training_file.py", "pos_label", "placeholder"),
     Hint("nn/penalty.py", "estimate", "'rows'"),
-    *(Hint("nn/samplers.py", "continuous", value) for value in ("True", "False")),  # it says what each of them means
+    # it says what each of them means
+    *(Hint("nn/samplers.py", "continuous", value) for value in ("True", "False")),
     Hint("postprocessing/calibration.py", "needs_group", "False"),
     *(
         Hint("problem/attributes.py", *rest)
@@ -110,90 +156,151 @@ HINTS = {
             ("cuts", "placeholder"),
         )
     ),
-    *(Hint("problem/predictions.py", name, "placeholder") for name in ("loss", "y_true", "favorable_decision")),
-    *(Hint("problem/problem.py", *rest) for rest in (("inputs.label", "placeholder"), ("name", "leave out"))),
+    *(
+        Hint("problem/predictions.py", name, "placeholder")
+        for name in ("loss", "y_true", "favorable_decision")
+    ),
+    *(
+        Hint("problem/problem.py", *rest)
+        for rest in (("inputs.label", "placeholder"), ("name", "leave out"))
+    ),
     # Probabilities of groups: how training compares groups, and what it estimates.
-    *(Hint("problem/problem.py", *rest) for rest in (("confusion", "leave out"), ("contrast", "'pairs'"))),
+    *(
+        Hint("problem/problem.py", *rest)
+        for rest in (("confusion", "leave out"), ("contrast", "'pairs'"))
+    ),
     Hint("estimators/settings.py", "estimate", "'rows'"),
     Hint("report/audit/charts.py", "y_true", "placeholder"),
-    *(Hint("tradeoff/frontier.py", *rest) for rest in (("random_state", "0"), ("test_folds", "leave out"))),
-    Hint("tradeoff/split.py", "folds", "leave out"),
+    *(
+        Hint("tradeoff/frontier.py", *rest)
+        for rest in (("random_state", "0"), ("folds", "leave out"))
+    ),
+    *(
+        Hint("tradeoff/result.py", *rest)
+        for rest in (("best_effort", "True"), ("utility", "leave out"))
+    ),
 }
 # To leave these out changes what is measured only to what another argument of the user states.
-STATED_OTHERWISE = {Hint("auditing/request.py", "favorable", "leave out")}  # favorable_decision says it
+# favorable_decision says it
+STATED_OTHERWISE = {Hint("auditing/request.py", "favorable", "leave out")}
 STATED_OTHERWISE |= {Hint("auditing/request.py", "reference", "leave out")}  # the standard says it
-# Sentences: what is done to the data or with other functions, without a value that decides what they mean.
+# Sentences: what is done to the data or with other functions, without a value that decides what
+# they mean.
 SENTENCES = {
     "api/audit.py": ["pass the predictions of a single model as an array or a table"],
     "api/audit_columns.py": [
-        "count the rows in parts with AuditState or metrifair count, or raise AuditOptions.in_memory_rows"
+        (
+            "count the rows in parts with AuditState or metrifair count, or raise "
+            "AuditOptions.in_memory_rows"
+        ),
+        (
+            "raise AuditOptions.in_memory_rows if memory allows, or audit a random sample of whole "
+            "clusters"
+        ),
     ],
+    "api/evidence_writer.py": ["write the audit with to_json or to_html"],
     "api/audit_result.py": ["audit arrays, or a file with a larger in_memory_rows"],
-    "api/state.py": ["count the rows of both with one value"],
-    "auditing/columns.py": [
+    "api/state.py": [
+        "count the rows of both with one value",
+        "pass the rows and clusters to audit",
+    ],
+    "auditing/sources/column_values.py": [
         "audit each by itself and compare the audits if they are several models",
+        "correct these values",
         "its values are {_counts_in(decisions)}",
-        "name two columns",
         "subtract a constant from all of them, or round them yourself",
         "write numbers without a sign between thousands",
         "write shares as numbers, such as 0.25 for 25%",
     ],
-    "auditing/compare.py": [
+    "auditing/sources/column_roles.py": ["name two columns"],
+    "auditing/changes/differences.py": [
         "audit both in memory, such as audit(y_true, {'a': scores, 'b': others}, ...)",
         "audit both with the same value",
+        "audit the rows of both with clusters",
+        "audit the rows with clusters",
         "audit the same groups, criteria and metrics in both",
     ],
-    "auditing/connections.py": [
-        "download the file and pass its path; databases are duckdb:FILE and what Ibis connects to, such as postgres://user@host/database",
+    "auditing/sources/connections.py": [
+        (
+            "download the file and pass its path; databases are duckdb:FILE and what Ibis connects "
+            "to, "
+            "such as postgres://user@host/database"
+        ),
         "leave one of them out",
         "pass its path, without file://",
     ],
-    "auditing/decisions.py": [
-        "audit one class at a time",
+    "auditing/measure/reference_groups.py": [
         "name a group of each attribute",
+        "name another group",
         "of several attributes, name one for each",
+    ],
+    "auditing/measure/selection.py": [
+        "audit one class at a time",
         "pass the reported groups, or another standard",
     ],
-    "auditing/files.py": [
+    "auditing/sources/file_tables.py": [
         "check its quotes",
         "did you mean {similar!r}?",
         "its columns are {names}",
         "its only column is {names}",
         "look for another spelling",
     ],
-    "auditing/formats.py": [
+    "auditing/sources/file_formats.py": [
         "change it where the file is written, or write the file as csv",
         "name it in one of them",
         "name it once",
     ],
-    "auditing/group_metrics.py": ["pass a function that takes weights, or audit without them"],
-    "auditing/monitor.py": ["audit the same groups, criteria and metrics in all"],
-    "auditing/request.py": ["name another column", "name another column, or shorten the names"],
-    "auditing/source.py": ["compare groups in pairs, or each with the rest"],
-    "auditing/state_file.py": [
+    "auditing/group_measures.py": ["pass a function that takes weights, or audit without them"],
+    "auditing/changes/series.py": ["audit the same groups, criteria and metrics in all"],
+    "auditing/request.py": [
+        "leave it out: any other name is that of a group",
+        "name another column",
+    ],
+    "auditing/sources/problems.py": ["compare groups in pairs, or each with the rest"],
+    "auditing/sources/state_parts.py": [
         "audit all rows at once, with audit or audit_file",
         "count the scores of the positive label as a single column",
     ],
-    "auditing/state_rows.py": [
+    "auditing/sources/state_rows.py": [
         "count the table in parts, and merge the counts",
-        "count them with AuditState or metrifair count, or use metrifair evidence, which counts files",
         "divide all weights by a constant",
+    ],
+    "auditing/release/released_rows.py": [
+        (
+            "count them with AuditState or metrifair count, or use metrifair evidence, which "
+            "counts files"
+        ),
         "write the report with to_html or to_json",
     ],
-    "auditing/suppression.py": ["use fewer columns, merge small groups, or use a smaller minimum"],
-    "auditing/tables.py": ["cast it in a query or a view"],
-    "baselines/network.py": ["set warm_start=False, or use a network or a learner that has warm_start"],
+    "auditing/release/releases.py": [
+        "release them with the same parameters",
+        "restore it from a copy, or write to another folder",
+    ],
+    "auditing/release/suppression.py": [
+        "use fewer columns, merge small groups, or use a smaller minimum"
+    ],
+    "auditing/sources/table_rows.py": [
+        "cast it in a query or a view",
+        "cast it to text in a query or a view",
+    ],
+    "baselines/network.py": [
+        "set warm_start=False, or use a network or a learner that has warm_start"
+    ],
     "baselines/stacked.py": ["leave the group out or use another criterion"],
     "boosting/booster.py": ["use FairXGBClassifier or FairXGBRegressor, or pass X.compute()"],
     "boosting/dask.py": [
         "check their memory and logs, then call fit again",
         "pass expected_groups=False to use the observed groups, or use arrays",
     ],
-    "boosting/objective.py": ["lower learning_rate, or check the target, and the score of a user-defined criterion"],
+    "boosting/objective.py": [
+        "lower learning_rate, or check the target, and the score of a user-defined criterion"
+    ],
     "cli/options.py": ["name it once"],
     "cli/tables.py": ["leave the column out"],
     "cli/training_file.py": ["correct its values, or name words for missing values with --missing"],
-    "datasets/fetch.py": ["replace it with the one from {raw.address}, or remove it to have it downloaded"],
+    "datasets/fetch.py": [
+        "replace it with the one from {raw.address}, or remove it to have it downloaded"
+    ],
     "encoding/encoder.py": ["make it a category to have names"],
     "estimators/estimator.py": [
         "pass groups=, a list of all groups, to the first partial_fit",
@@ -203,13 +310,24 @@ SENTENCES = {
     "estimators/fair.py": ["pass a dict"],
     "estimators/table_model.py": ["fit them together"],
     "nn/penalty.py": ["pass targets and criterion={needed!r} to the sampler"],
-    "nn/samplers.py": ["use StratifiedBatchSampler if groups are known"],
+    "nn/samplers.py": ["number the values from 0 upwards"],
     "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
     "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
-    "postprocessing/threshold.py": ["use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"],
-    "problem/attributes.py": ["cut it into groups"],
+    "postprocessing/threshold.py": [
+        "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
+    ],
+    "problem/attributes.py": [
+        "cut it into groups",
+        "cut {them} into groups",
+        "leave it out",
+        "leave one of them out",
+    ],
     "problem/predictions.py": [
         "check the units of X, or leave the row out",
+        "convert the text to numbers",
+        "correct these values, or leave the rows out",
+        "exchange them",
+        "exchange them, or audit the decisions without labels",
         "its values are {value_counts(Counter(map(str, decisions)).items())}",
         "leave these rows out",
         "pass an array or a data frame",
@@ -225,13 +343,21 @@ SENTENCES = {
         "turn them into numbers or text",
     ],
     "problem/proxies.py": [
-        "divide each row by its sum if values are rounded or percentages ({wrong.sum():,} rows)",
         "merge groups that are often confused",
+        (
+            "name the column of every group, write percentages as shares, and leave all columns of "
+            "a row empty if its "
+            "group is unknown"
+        ),
         "name them, as in GroupProbabilities(['p_white', 'p_black'], attribute='race')",
         "pass only one of them",
         "pass the group of each row, or use what accepts them, such as audit or FairClassifier.fit",
     ],
-    "problem/tables.py": ["pass the column, such as table[{table!r}]"],
+    "problem/tables.py": [
+        "encode them first with TableEncoder",
+        "name another column, or shorten the names",
+        "pass the column, such as table[{table!r}]",
+    ],
     "report/pdf.py": [
         "install chromium, or write the HTML page and print it in any browser",
         "write the HTML page and print it in any browser",
@@ -242,28 +368,40 @@ SENTENCES = {
     ],
     "support/checks.py": ["did you mean {choices}?", "{percent:g} percent is {percent / 100:g}"],
     "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
-    "tradeoff/frontier.py": ["leave {argument} or test_folds out"],
     "tradeoff/ledger.py": ["define it at the top of a module, or leave ledger out"],
+    "tradeoff/resamples.py": ["merge small groups, or mark them as missing"],
     "tradeoff/result.py": [
-        "leave it out, or make the frontier without folds, weights and group probabilities",
         "leave needs_group out, or train other families",
-        "make it anew to add one",
-        "make the frontier with test=0.25",
-        "use a smaller limit",
-        "use confidence instead",
+        "lower min_accuracy",
+        "merge small groups, or mark them as missing",
+        "raise the limit",
+        "train with larger strengths",
+        "use fewer folds",
     ],
-    "tradeoff/split.py": ["use fewer, or leave rare labels out", "use smaller clusters, or omit clusters"],
+    "tradeoff/split.py": [
+        "use fewer, or leave rare labels out",
+        "use smaller clusters, or omit clusters",
+    ],
     "tradeoff/sweep.py": [
         "leave devices out",
-        "name the one that trades accuracy for fairness with parameter=...",
+        "name another parameter with parameter=...",
+        "wrap it, as in BarycenterPostprocessor({name}())",
+        "pass {fair}",
         "pass an object with fit and predict, such as FairClassifier()",
     ],
-    "wording/compare.py": ["audit the scores together", "pass paired=True, or audit the scores together"],
+    "wording/compare.py": [
+        "audit the scores together",
+        "pass paired=True, or audit the scores together",
+    ],
 }
-# Messages of the command line that show an option with a value that they fill in, and why it is safe.
+# Messages of the command line that show an option with a value that they fill in, and why it is
+# safe.
 OPTIONS_WITH_VALUES = {
     ("cli/datasets.py", "--group"): "the column of a data set that we ship",
-    ("cli/models.py", "--positive"): "the label that was positive in training, whose probability was written",
+    (
+        "cli/models.py",
+        "--positive",
+    ): "the label that was positive in training, whose probability was written",
     ("cli/models.py", "--threshold"): "the threshold in the model",
     ("cli/tables.py", "--ignore"): "leaves out a feature",
     ("cli/tables.py", "--keep"): "keeps a feature",
@@ -296,11 +434,15 @@ def hint_in(file: str, call: ast.Call) -> Hint:
     name = str(argument.value) if isinstance(argument, ast.Constant) else ast.unparse(argument)
     if "leave_out" in named:
         return Hint(file, name, "leave out")
-    return Hint(file, name, "placeholder" if value is None or is_open(value) else ast.unparse(value))
+    return Hint(
+        file, name, "placeholder" if value is None or is_open(value) else ast.unparse(value)
+    )
 
 
 def is_open(value: ast.expr) -> bool:
-    """Whether nothing but names of columns or values is filled in, and what they stand for is left to the user."""
+    """Whether nothing but names of columns or values is filled in, and what they stand for is
+    left to the user.
+    """
     if isinstance(value, ast.Dict):
         return all(isinstance(one, ast.Constant) and one.value is ... for one in value.values)
     if isinstance(value, ast.Call):  # dict.fromkeys(words, ...)
@@ -310,7 +452,11 @@ def is_open(value: ast.expr) -> bool:
 
 def hints_in(file: str, tree: ast.Module) -> set[Hint]:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {hint_in(file, call) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Remedy"}
+    return {
+        hint_in(file, call)
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "Remedy"
+    }
 
 
 def sentences_in(tree: ast.Module) -> set[str]:
@@ -321,10 +467,19 @@ def sentences_in(tree: ast.Module) -> set[str]:
             places.append(node.value)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            places += [node.value] * any(ast.unparse(one) in ("remedy", "remedies", "insist") for one in targets)
+            places += [node.value] * any(
+                ast.unparse(one) in ("remedy", "remedies", "insist") for one in targets
+            )
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
-            returns = "Remed" in ast.unparse(node.returns) or node.name in ("_did_you_mean", "share_hint")
-            places += [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value and returns]
+            returns = "Remed" in ast.unparse(node.returns) or node.name in (
+                "did_you_mean",
+                "share_hint",
+            )
+            places += [
+                one.value
+                for one in ast.walk(node)
+                if isinstance(one, ast.Return) and one.value and returns
+            ]
     return {text for place in places for text in texts_in(place)}
 
 
@@ -332,7 +487,9 @@ def texts_in(node: ast.AST) -> Iterator[str]:
     """Texts outside of calls and comparisons: those of ``Remedy`` are hints with an argument."""
     if isinstance(node, ast.JoinedStr):
         yield "".join(
-            str(one.value) if isinstance(one, ast.Constant) else ast.unparse(ast.JoinedStr([one]))[2:-1]
+            str(one.value)
+            if isinstance(one, ast.Constant)
+            else ast.unparse(ast.JoinedStr([one]))[2:-1]
             for one in node.values
         )
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -388,7 +545,9 @@ def run(*arguments: object) -> Result:
 
 
 def followed(*arguments: object) -> Result:
-    """The command, again with each option that its message shows with a value, until it shows no more."""
+    """The command, again with each option that its message shows with a value, until it shows
+    no more.
+    """
     words = list(map(str, arguments))
     for _ in range(5):
         done = run(*words)
@@ -408,7 +567,9 @@ def people(rows: int = 400) -> pl.DataFrame:
     rng = np.random.default_rng(3)
     sex = rng.choice(["Männer", "Frauen"], rows)
     p = np.round(rng.beta(2, 2, rows) * 0.9 + 0.05 * (sex == "Männer"), 3)
-    return pl.DataFrame({"p": p, "sex": sex, "age": rng.integers(20, 60, rows), "team": np.arange(rows) % 40})
+    return pl.DataFrame(
+        {"p": p, "sex": sex, "age": rng.integers(20, 60, rows), "team": np.arange(rows) % 40}
+    )
 
 
 def gap(table: pl.DataFrame, score: str = "p") -> float:
@@ -419,7 +580,11 @@ def gap(table: pl.DataFrame, score: str = "p") -> float:
 
 
 def with_commas(table: pl.DataFrame) -> bytes:
-    return table.with_columns(pl.col("p").cast(pl.String).str.replace(r"\.", ",")).write_csv(separator="\t").encode()
+    return (
+        table.with_columns(pl.col("p").cast(pl.String).str.replace(r"\.", ","))
+        .write_csv(separator="\t")
+        .encode()
+    )
 
 
 READINGS: dict[str, Callable[[pl.DataFrame], bytes]] = {
@@ -448,7 +613,9 @@ DECISIONS = {"Declined": 0.3, "Advanced": 0.5, "Pending": 0.2}
 
 
 @pytest.mark.parametrize("command", ["audit", "count"])
-@pytest.mark.parametrize("standard", [(), ("--standard", "ll144"), ("--fail-above", "selection_difference=0.2")])
+@pytest.mark.parametrize(
+    "standard", [(), ("--standard", "ll144"), ("--fail-above", "selection_difference=0.2")]
+)
 def test_obeying_messages_never_decides_which_decision_is_favorable(
     tmp_path: Path, command: str, standard: tuple[str, ...]
 ) -> None:
@@ -464,10 +631,17 @@ def test_obeying_messages_never_decides_which_decision_is_favorable(
     assert "--favorable-decision VALUE" in done.stderr
 
 
-NEVER_DECIDED: dict[str, tuple[Any, str]] = {  # changes of the table, and the command that must not succeed
-    "weights in words": ({"w": ["once", "twice"] * 200}, "audit {} --score p --group sex --weight w"),
+# changes of the table, and the command that must not succeed
+NEVER_DECIDED: dict[str, tuple[Any, str]] = {
+    "weights in words": (
+        {"w": ["once", "twice"] * 200},
+        "audit {} --score p --group sex --weight w",
+    ),
     "thousands": ({"p": ["1,234", "999"] * 200}, "audit {} --score p --group sex"),
-    "unclear labels": ({"y": ["Funded", "Charged off"] * 200}, "train {} --label y --group sex --model linear"),
+    "unclear labels": (
+        {"y": ["Funded", "Charged off"] * 200},
+        "train {} --label y --group sex --model linear",
+    ),
     "unclear labels of a frontier": (
         {"y": ["Funded", "Charged off"] * 200},
         "frontier {} --label y --group sex --model linear --strengths 0",
@@ -479,10 +653,14 @@ NEVER_DECIDED: dict[str, tuple[Any, str]] = {  # changes of the table, and the c
 
 
 @pytest.mark.parametrize("case", NEVER_DECIDED)
-def test_obeying_messages_never_succeeds_where_only_the_user_knows(tmp_path: Path, case: str) -> None:
+def test_obeying_messages_never_succeeds_where_only_the_user_knows(
+    tmp_path: Path, case: str
+) -> None:
     changes, command = NEVER_DECIDED[case]
     file = tmp_path / "p.csv"
-    people().with_columns(**{name: pl.Series(values) for name, values in changes.items()}).write_csv(file)
+    people().with_columns(
+        **{name: pl.Series(values) for name, values in changes.items()}
+    ).write_csv(file)
     done = followed(*(str(file) if word == "{}" else word for word in command.split()))
     assert done.exit_code == 2, done.output
 
@@ -492,13 +670,16 @@ def test_hints_with_values_in_python_lead_to_what_the_user_stated(tmp_path: Path
     asked: dict[str, Any] = {"sensitive_features": table.select("age"), "random_state": 0}
     asked["options"] = AuditOptions(resamples=20, permutations=20)
     with pytest.warns(
-        MetrifairWarning, match=r"pass continuous=\['age'\] if the values are numbers, or pass continuous=False"
+        MetrifairWarning,
+        match=r"pass continuous=\['age'\] if the values are numbers, or pass continuous=False",
     ):
         taken = metrifair.audit(None, table["p"], **asked)
     same = metrifair.audit(None, table["p"], continuous=["age"], **asked)
     assert [one.value for one in same.findings] == [one.value for one in taken.findings]
     with pytest.raises(DataError, match="max_groups=40"):
-        metrifair.audit(None, table["p"][:60], sensitive_features={"team": table["team"][:60].cast(pl.String)})
+        metrifair.audit(
+            None, table["p"][:60], sensitive_features={"team": table["team"][:60].cast(pl.String)}
+        )
     with pytest.raises(DataError, match=r"missing='Frauen'"):
         ReadOptions(replace={"Frauen": None})  # type: ignore[dict-item]
 
@@ -509,8 +690,12 @@ def test_what_is_left_out_was_stated_otherwise(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"sensitive_features": rows["sex"], "favorable_decision": "Advanced"}
     with pytest.raises(DataError, match="leave favorable out"):
         metrifair.audit(None, rows["d"], favorable="low", **asked)
-    found = metrifair.audit(None, rows["d"], random_state=0, options=AuditOptions(resamples=20), **asked)
-    assert [one.selection_rate for one in found.record.decisions[0].rates] == pytest.approx(expected)
+    found = metrifair.audit(
+        None, rows["d"], random_state=0, options=AuditOptions(resamples=20), **asked
+    )
+    assert [one.selection_rate for one in found.record.decisions[0].rates] == pytest.approx(
+        expected
+    )
     with pytest.raises(DataError, match="leave reference out"):
         found.rates("ll144", reference="Frauen")
     ratios = {one.group: one.ratio for one in found.rates("ll144").audit.record.decisions[0].rates}

@@ -1,4 +1,6 @@
-"""A set of rows with a label is named by the label column and the value, wherever labels come from."""
+"""A set of rows with a label is named by the label column and the value, wherever labels come
+from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from metrifair import Audit, AuditState, FairClassifier, audit, audit_file, audit_table, compare, load, to_card
+from metrifair import (
+    Audit,
+    AuditState,
+    FairClassifier,
+    audit,
+    audit_file,
+    audit_table,
+    compare,
+    load,
+    to_card,
+)
 from metrifair.cli import main
 from metrifair.problem.criteria import CRITERIA
 from tests.flat_options import flat
@@ -25,12 +37,18 @@ SEX = np.array(["f", "m"])[np.arange(N) // 4 % 2]
 APPROVED = np.array(["no", "yes"])[np.arange(N) % 2]
 SCORE = (np.arange(N) * 37 % N + 0.5) / N
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
-BY_LABEL = {"equal_opportunity": ["{}=yes"], "predictive_equality": ["{}=no"], "equalized_odds": ["{}=no", "{}=yes"]}
+BY_LABEL = {
+    "equal_opportunity": ["{}=yes"],
+    "predictive_equality": ["{}=no"],
+    "equalized_odds": ["{}=no", "{}=yes"],
+}
 """The sets of each criterion that compares within labels."""
 
 
 def in_memory(labels: Any) -> Callable[[Path, str], Any]:
-    return lambda _, criterion: audit(labels, SCORE, sensitive_features=SEX, criteria=criterion, **flat(**QUICK))
+    return lambda _, criterion: audit(
+        labels, SCORE, sensitive_features=SEX, criteria=criterion, **flat(**QUICK)
+    )
 
 
 def from_file(**more: Any) -> Callable[[Path, str], Any]:
@@ -90,7 +108,9 @@ UNNAMED = {
 
 
 def test_every_criterion_that_looks_at_labels_is_in_the_table() -> None:
-    assert set(BY_LABEL) == {name for name, criterion in CRITERIA.items() if criterion.labels is not None}
+    assert set(BY_LABEL) == {
+        name for name, criterion in CRITERIA.items() if criterion.labels is not None
+    }
 
 
 @pytest.mark.parametrize("criterion", BY_LABEL)
@@ -104,7 +124,9 @@ def test_every_criterion_that_looks_at_labels_is_in_the_table() -> None:
         ),
     ],
 )
-def test_sets_are_named_by_the_label_column(audited: Any, label: str, criterion: str, tmp_path: Path) -> None:
+def test_sets_are_named_by_the_label_column(
+    audited: Any, label: str, criterion: str, tmp_path: Path
+) -> None:
     found = audited(tmp_path, criterion)
     expected = {text.format(label) for text in BY_LABEL[criterion]}
     assert {one.within for one in found.findings} == expected
@@ -133,14 +155,27 @@ def written(found: Audit, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("criterion", BY_LABEL)
 def test_the_terminal_names_sets_by_the_label_column(criterion: str, tmp_path: Path) -> None:
     pl.DataFrame({"sex": SEX, "approved": APPROVED, "p": SCORE}).write_csv(tmp_path / "rows.csv")
-    call = ["audit", str(tmp_path / "rows.csv"), "--score", "p", "--group", "sex", "--label", "approved"]
+    call = [
+        "audit",
+        str(tmp_path / "rows.csv"),
+        "--score",
+        "p",
+        "--group",
+        "sex",
+        "--label",
+        "approved",
+    ]
     done = CliRunner().invoke(main, [*call, "--criterion", criterion])
     assert done.exit_code == 0, done.output
-    assert set(SET_NAME.findall(done.output)) == {text.format("approved") for text in BY_LABEL[criterion]}
+    assert set(SET_NAME.findall(done.output)) == {
+        text.format("approved") for text in BY_LABEL[criterion]
+    }
 
 
 def test_a_trained_model_keeps_the_name_of_its_label(tmp_path: Path) -> None:
-    labels = pd.Series(np.where(SEX == "f", APPROVED, np.where(np.arange(N) == 5, "yes", "no")), name="approved")
+    labels = pd.Series(
+        np.where(SEX == "f", APPROVED, np.where(np.arange(N) == 5, "yes", "no")), name="approved"
+    )
     model = FairClassifier(1.0, criterion="equalized_odds", epochs=1, random_state=0)
     with pytest.warns(UserWarning, match="approved=yes"):
         model.fit(SCORE[:, None], labels, sensitive_features=SEX)

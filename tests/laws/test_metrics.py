@@ -27,20 +27,27 @@ PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}
 TRAINED = {name: training_metric(name, estimate="batch") for name in METRICS}
 ESTIMATES = {**PLUG_IN, **{f"unbiased {name}": metric for name, metric in UNBIASED.items()}}
-EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].in_training}}
+EVERY = {
+    **ESTIMATES,
+    **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].in_training},
+}
 SMOOTHED = [name for name, row in METRICS.items() if row.gradient == "smoothed"]
 DIFFERENTIABLE = {name: metric for name, metric in ESTIMATES.items() if name not in SMOOTHED}
 
 
 def each(metrics: dict[str, Metric]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("metric", [pytest.param(metric, id=name) for name, metric in metrics.items()])
+    return pytest.mark.parametrize(
+        "metric", [pytest.param(metric, id=name) for name, metric in metrics.items()]
+    )
 
 
 def each_name(names: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("name", names)
 
 
-def value(metric: Metric, u: Floats, v: Floats, a: Floats | None = None, b: Floats | None = None) -> float:
+def value(
+    metric: Metric, u: Floats, v: Floats, a: Floats | None = None, b: Floats | None = None
+) -> float:
     return metric(pair_of(u, v, a, b)).item()
 
 
@@ -54,7 +61,8 @@ def near(expected: float) -> object:
     return pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
-# --- distances --------------------------------------------------------------------------------------------------
+# --- distances
+# --------------------------------------------------------------------------------------------------
 
 
 @each(ESTIMATES)
@@ -68,7 +76,9 @@ def test_swapping_the_samples_changes_nothing(metric: Metric, case: Case) -> Non
 @each(PLUG_IN)
 @proven
 @given(eighths(), st.integers(1, 3), st.randoms(use_true_random=False))
-def test_samples_of_one_distribution_are_at_distance_zero(metric: Metric, u: Floats, times: int, random) -> None:
+def test_samples_of_one_distribution_are_at_distance_zero(
+    metric: Metric, u: Floats, times: int, random
+) -> None:
     again = np.tile(u, times)
     random.shuffle(again)
     assert value(metric, u, again) == pytest.approx(0.0, abs=1e-14)
@@ -84,7 +94,9 @@ def test_samples_of_one_distribution_are_at_distance_zero(metric: Metric, u: Flo
         pytest.param([0.0, 1.0], [0.0, 1.0, 1.0], id="on the same points"),
     ],
 )
-def test_samples_of_different_distributions_are_apart(metric: Metric, u: list[float], v: list[float]) -> None:
+def test_samples_of_different_distributions_are_apart(
+    metric: Metric, u: list[float], v: list[float]
+) -> None:
     assert value(metric, np.array(u), np.array(v)) > 0.01
 
 
@@ -109,7 +121,9 @@ def test_the_order_of_the_scores_does_not_matter(metric: Metric, case: Case, ran
 @each(ESTIMATES)
 @proven
 @given(eighths(least=2), eighths(least=2), st.sampled_from([-1024, -3, 1, 2**20]))
-def test_moving_both_samples_alike_changes_nothing(metric: Metric, u: Floats, v: Floats, shift: int) -> None:
+def test_moving_both_samples_alike_changes_nothing(
+    metric: Metric, u: Floats, v: Floats, shift: int
+) -> None:
     assert value(metric, u + shift, v + shift) == near(value(metric, u, v))
 
 
@@ -134,7 +148,9 @@ def test_the_distance_scales_with_its_degree(
     metric: Metric, degree: float, u: Floats, v: Floats, factor: float
 ) -> None:
     expected = factor**degree * value(metric, u, v)
-    assert value(metric, factor * u, factor * v) == pytest.approx(expected, rel=1e-10, abs=1e-12 * factor**degree)
+    assert value(metric, factor * u, factor * v) == pytest.approx(
+        expected, rel=1e-10, abs=1e-12 * factor**degree
+    )
 
 
 @each_name(list(METRICS))
@@ -146,7 +162,9 @@ def test_the_distance_stays_within_its_bounds(name: str, case: Case) -> None:
 
 @each_name([name for name, row in METRICS.items() if row.maximum < math.inf])
 def test_the_upper_bound_is_reached_by_points_far_apart(name: str) -> None:
-    assert value(PLUG_IN[name], np.zeros(2), np.full(3, 100.0)) == pytest.approx(METRICS[name].maximum, abs=1e-12)
+    assert value(PLUG_IN[name], np.zeros(2), np.full(3, 100.0)) == pytest.approx(
+        METRICS[name].maximum, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("shift", [0.5, 1.0, 2.0])
@@ -156,7 +174,8 @@ def test_the_distance_of_a_shift_grows_with_the_shift(metric: Metric, shift: flo
     assert value(metric, u, u + shift) < value(metric, u, u + 2 * shift)
 
 
-# --- weights ----------------------------------------------------------------------------------------------------
+# --- weights
+# ----------------------------------------------------------------------------------------------------
 
 
 def repeated(values: Floats, weights: Floats) -> Floats:
@@ -191,7 +210,9 @@ def test_only_the_ratios_of_weights_matter(metric: Metric, case: Case, factor: f
 @given(cases(least=2, weighted=True, scales=(1.0,)))
 def test_scores_of_weight_zero_do_not_count(metric: Metric, case: Case) -> None:
     i, j = case.a > 0, case.b > 0
-    assert metric(Case(case.u[i], case.v[j], case.a[i], case.b[j]).pair).item() == near(metric(case.pair).item())
+    assert metric(Case(case.u[i], case.v[j], case.a[i], case.b[j]).pair).item() == near(
+        metric(case.pair).item()
+    )
 
 
 @each(ESTIMATES)
@@ -203,15 +224,20 @@ def test_equal_weights_are_no_weights(metric: Metric, u: Floats, v: Floats) -> N
     assert value(metric, u, v, None, np.ones(len(v))) == near(plain)
 
 
-# --- arrays and tensors -----------------------------------------------------------------------------------------
+# --- arrays and tensors
+# -----------------------------------------------------------------------------------------
 
 
 HOLDERS = [
     pytest.param(lambda values: values.tolist(), 1e-12, id="list"),
     pytest.param(lambda values: values.astype(np.float32), 1e-12, id="NumPy float32"),
     pytest.param(lambda values: values.astype(np.float64), 1e-12, id="NumPy float64"),
-    pytest.param(lambda values: torch.tensor(values, dtype=torch.float32), 1e-5, id="torch float32"),
-    pytest.param(lambda values: torch.tensor(values, dtype=torch.float64), 1e-12, id="torch float64"),
+    pytest.param(
+        lambda values: torch.tensor(values, dtype=torch.float32), 1e-5, id="torch float32"
+    ),
+    pytest.param(
+        lambda values: torch.tensor(values, dtype=torch.float64), 1e-12, id="torch float64"
+    ),
     pytest.param(array_api_strict.asarray, 1e-12, id="array API"),
 ]
 
@@ -234,13 +260,23 @@ def test_what_holds_the_scores_does_not_matter(
     }
     expected = {
         **{name: metric(in_torch(case.pair)).item() for name, metric in PLUG_IN.items()},
-        "unbiased energy": oracles.quadratic(case.u, case.v, lambda far: -np.abs(far), unbiased=True),
-        "energy dependence": energy_dependence(torch.tensor(case.u), np.arange(len(case.u)) % 3, weights=case.a).item(),
-        "distance covariance": distance_covariance(torch.tensor(case.u), np.arange(len(case.u)) % 3 / 2, unbiased=True),
+        "unbiased energy": oracles.quadratic(
+            case.u, case.v, lambda far: -np.abs(far), unbiased=True
+        ),
+        "energy dependence": energy_dependence(
+            torch.tensor(case.u), np.arange(len(case.u)) % 3, weights=case.a
+        ).item(),
+        "distance covariance": distance_covariance(
+            torch.tensor(case.u), np.arange(len(case.u)) % 3 / 2, unbiased=True
+        ),
     }
-    assert {type(value) for value in measured.values()} == {Tensor if isinstance(u, Tensor) else float}
+    assert {type(value) for value in measured.values()} == {
+        Tensor if isinstance(u, Tensor) else float
+    }
     for name, value in measured.items():
-        assert float(value) == pytest.approx(float(expected[name]), rel=rounding, abs=rounding), name
+        assert float(value) == pytest.approx(float(expected[name]), rel=rounding, abs=rounding), (
+            name
+        )
 
 
 @each(EVERY)
@@ -263,14 +299,22 @@ def test_arrays_and_tensors_of_many_models_have_one_distance(metric: Metric) -> 
 
 @each(UNBIASED)
 def test_arrays_and_tensors_of_drawn_strata_have_one_distance(metric: Metric) -> None:
-    z, weights, drawn = tied_draws(3, 11), 1 + tied_draws(11, seed=1).abs(), torch.tensor([0.5, 0.2, 1.0, 0.7])
+    z, weights, drawn = (
+        tied_draws(3, 11),
+        1 + tied_draws(11, seed=1).abs(),
+        torch.tensor([0.5, 0.2, 1.0, 0.7]),
+    )
     there = metric(Pair(z, (3, 3), (3, 2), weights, drawn))
     np.testing.assert_allclose(
-        metric(Pair(z.numpy(), (3, 3), (3, 2), weights.numpy(), drawn.numpy())), there, rtol=1e-12, atol=1e-13
+        metric(Pair(z.numpy(), (3, 3), (3, 2), weights.numpy(), drawn.numpy())),
+        there,
+        rtol=1e-12,
+        atol=1e-13,
     )
 
 
-# --- many models at once ----------------------------------------------------------------------------------------
+# --- many models at once
+# ----------------------------------------------------------------------------------------
 
 
 def tied_draws(*shape: int, seed: int = 0) -> Tensor:
@@ -281,7 +325,9 @@ def one_by_one(metric: Metric, lead: tuple[int, ...], *parts: Tensor | None) -> 
     """The metric of scores u, v with weights a, b, for each place of the leading axes alone."""
     found = torch.zeros(lead, dtype=torch.float64)
     for place in np.ndindex(*lead):
-        found[place] = metric(pair_of(*(None if part is None else part.expand(*lead, -1)[place] for part in parts)))
+        found[place] = metric(
+            pair_of(*(None if part is None else part.expand(*lead, -1)[place] for part in parts))
+        )
     return found
 
 
@@ -311,32 +357,46 @@ def test_many_models_at_once_are_each_model_alone(
     parts = tied_draws(*left, 5), tied_draws(*right, 4, seed=1), a, b
     found = metric(pair_of(*parts))
     assert found.shape == lead
-    torch.testing.assert_close(found, one_by_one(metric, tuple(lead), *parts), rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(
+        found, one_by_one(metric, tuple(lead), *parts), rtol=1e-12, atol=1e-13
+    )
 
 
 @each(EVERY)
 def test_one_sample_may_be_weighted_in_many_ways_at_once(metric: Metric) -> None:
     parts = tied_draws(5), tied_draws(4, seed=1), 1 + tied_draws(3, 5, seed=2).abs()
-    torch.testing.assert_close(metric(pair_of(*parts)), one_by_one(metric, (3,), *parts), rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(
+        metric(pair_of(*parts)), one_by_one(metric, (3,), *parts), rtol=1e-12, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("weighted", ["neither", "shared", "own"])
 @each(EVERY)
-def test_the_gradients_of_many_models_are_those_of_each_alone(metric: Metric, weighted: str) -> None:
+def test_the_gradients_of_many_models_are_those_of_each_alone(
+    metric: Metric, weighted: str
+) -> None:
     u, v = tied_draws(3, 5), tied_draws(3, 4, seed=1)
     own = 1 + tied_draws(3, 5, seed=2).abs()
     a = {"neither": None, "shared": own[0], "own": own}[weighted]
     each_a = {"neither": [None] * 3, "shared": [own[0]] * 3, "own": own}[weighted]
     together = gradient(lambda u, v: metric(pair_of(u, v, a)).sum(), u, v)
-    alone = [gradient(lambda u, v, w=w: metric(pair_of(u, v, w)), *row) for *row, w in zip(u, v, each_a, strict=True)]
+    alone = [
+        gradient(lambda u, v, w=w: metric(pair_of(u, v, w)), *row)
+        for *row, w in zip(u, v, each_a, strict=True)
+    ]
     for side in (0, 1):
-        torch.testing.assert_close(together[side], torch.stack([one[side] for one in alone]), rtol=1e-12, atol=1e-13)
+        torch.testing.assert_close(
+            together[side], torch.stack([one[side] for one in alone]), rtol=1e-12, atol=1e-13
+        )
 
 
-# --- gradients --------------------------------------------------------------------------------------------------
+# --- gradients
+# --------------------------------------------------------------------------------------------------
 
 
-def gradient(function: Callable[[Tensor, Tensor], Tensor], u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def gradient(
+    function: Callable[[Tensor, Tensor], Tensor], u: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
     """The gradient by both samples; zero where there is none to follow."""
     u, v = u.detach().clone().requires_grad_(), v.detach().clone().requires_grad_()
     found = function(u, v)
@@ -367,7 +427,9 @@ def test_the_gradient_is_the_derivative(metric: Metric, weighted: bool) -> None:
 @each(DIFFERENTIABLE)
 @proven
 @given(eighths(least=2), eighths(least=2))
-def test_the_gradient_sums_to_zero_as_shifts_change_nothing(metric: Metric, u: Floats, v: Floats) -> None:
+def test_the_gradient_sums_to_zero_as_shifts_change_nothing(
+    metric: Metric, u: Floats, v: Floats
+) -> None:
     left, right = slopes(metric, torch.tensor(u), torch.tensor(v))
     assert (left.sum() + right.sum()).item() == pytest.approx(0.0, abs=1e-12)
 
@@ -390,7 +452,9 @@ def test_the_gradient_is_zero_where_all_scores_tie(metric: Metric) -> None:
 @each(EVERY)
 @proven
 @given(cases(least=2, weighted=True, scales=(1.0,)), st.randoms(use_true_random=False))
-def test_the_gradient_goes_with_the_scores_whatever_their_order(metric: Metric, case: Case, random) -> None:
+def test_the_gradient_goes_with_the_scores_whatever_their_order(
+    metric: Metric, case: Case, random
+) -> None:
     """Also at ties, where a sort may put equal scores in any order."""
     i, j = list(range(len(case.u))), list(range(len(case.v)))
     random.shuffle(i)
@@ -422,7 +486,8 @@ def test_equal_weights_are_no_weights_in_the_gradient(metric: Metric) -> None:
         torch.testing.assert_close(side, plain, rtol=1e-12, atol=1e-13)
 
 
-@each({name: metric for name, metric in EVERY.items() if name != "total_variation"})  # without bins it has no gradient
+# without bins it has no gradient
+@each({name: metric for name, metric in EVERY.items() if name != "total_variation"})
 @pytest.mark.parametrize("shift", [-1.5, 0.75])
 def test_a_gradient_step_brings_shifted_samples_nearer(metric: Metric, shift: float) -> None:
     u = torch.linspace(-2, 2, 81, dtype=torch.float64)
@@ -443,7 +508,8 @@ def test_the_smoothed_gradient_leaves_the_value_as_it_is(name: str) -> None:
     assert moving.item() == pytest.approx(metric(pair_of(u, v)).item(), abs=1e-15)
 
 
-# --- numbers and machines ---------------------------------------------------------------------------------------
+# --- numbers and machines
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -462,7 +528,8 @@ def test_single_precision_agrees_with_double_far_from_zero(metric: Metric) -> No
     assert single.item() == pytest.approx(double.item(), abs=1e-5)
 
 
-# --- the other columns of the table -----------------------------------------------------------------------------
+# --- the other columns of the table
+# -----------------------------------------------------------------------------
 
 
 @each_name([name for name, row in METRICS.items() if row.of_merged])
@@ -497,14 +564,17 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(metric: Metric, n: int, m
         value(metric, np.zeros(n), np.ones(m))
     assert str(caught.value) == (
         f"an unbiased distance needs 2 scores of each kind on each side, got {n} and {m}; "
-        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
+        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, "
+        "unbiased=False of a function)"
     )
 
 
 @each(UNBIASED)
 @proven
 @given(counts(3))
-def test_weights_that_leave_one_score_are_too_few_for_an_unbiased_estimate(metric: Metric, a: Floats) -> None:
+def test_weights_that_leave_one_score_are_too_few_for_an_unbiased_estimate(
+    metric: Metric, a: Floats
+) -> None:
     if np.count_nonzero(a) > 1:
         assert math.isfinite(value(metric, np.arange(3.0), np.arange(2.0), a))
     else:

@@ -34,7 +34,9 @@ TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 @pytest.mark.parametrize("order", [("no", "yes"), ("yes", "no")])
-def test_probability_columns_are_matched_to_labels_by_name(table: Any, order: tuple[str, str]) -> None:
+def test_probability_columns_are_matched_to_labels_by_name(
+    table: Any, order: tuple[str, str]
+) -> None:
     columns = {"yes": PROBABILITY, "no": 1 - PROBABILITY}
     given = table({name: columns[name] for name in order})
     expected = audit(LABEL, PROBABILITY, sensitive_features=GROUP, **flat(**QUICK))
@@ -49,10 +51,16 @@ def test_probabilities_of_three_classes_are_matched_by_name(order: tuple[str, ..
     columns = dict(zip("abc", shares.T, strict=True))
     y_true = np.array(list("abc"))[GENERATOR.integers(3, size=N)]
     given = pd.DataFrame({name: columns[name] for name in order})
-    found = audit(y_true, given, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
+    found = audit(
+        y_true, given, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK)
+    )
     classes = {one.within for one in found.record.distributions}
-    expected = audit(y_true, shares, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
-    assert [(one.within, one.value) for one in found.findings] == [(one.within, one.value) for one in expected.findings]
+    expected = audit(
+        y_true, shares, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK)
+    )
+    assert [(one.within, one.value) for one in found.findings] == [
+        (one.within, one.value) for one in expected.findings
+    ]
     assert classes == {"p(a)", "p(b)", "p(c)"}
     log_loss = [
         unfairness(y_true, one, sensitive_features=GROUP, criterion="risk_parity", loss="log_loss")
@@ -61,7 +69,9 @@ def test_probabilities_of_three_classes_are_matched_by_name(order: tuple[str, ..
     assert log_loss[0] == log_loss[1]
 
 
-@pytest.mark.parametrize("labels", [POSITIVE.astype(int), POSITIVE, POSITIVE.astype(float), POSITIVE.astype(str)])
+@pytest.mark.parametrize(
+    "labels", [POSITIVE.astype(int), POSITIVE, POSITIVE.astype(float), POSITIVE.astype(str)]
+)
 def test_text_names_numbers_and_booleans(labels: np.ndarray) -> None:
     given = {"1": PROBABILITY, "0": 1 - PROBABILITY}
     if labels.dtype.kind == "U":
@@ -72,7 +82,9 @@ def test_text_names_numbers_and_booleans(labels: np.ndarray) -> None:
 def test_the_positive_label_is_the_column_of_its_name() -> None:
     given = pl.DataFrame({"yes": PROBABILITY, "no": 1 - PROBABILITY})
     found = audit(LABEL, given, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
-    expected = audit(LABEL, 1 - PROBABILITY, sensitive_features=GROUP, pos_label="no", **flat(**QUICK))
+    expected = audit(
+        LABEL, 1 - PROBABILITY, sensitive_features=GROUP, pos_label="no", **flat(**QUICK)
+    )
     assert auc(found) == auc(expected) > 0.9
 
 
@@ -83,14 +95,18 @@ def test_states_match_columns_by_name_in_every_batch() -> None:
         rows = label == LABEL
         given = pd.DataFrame({"yes": PROBABILITY[rows], "no": 1 - PROBABILITY[rows]})
         state.add(LABEL[rows], given, sensitive_features=GROUP[rows])
-    assert [one.value for one in state.audit(**flat(**QUICK)).findings] == [one.value for one in expected.findings]
+    assert [one.value for one in state.audit(**flat(**QUICK)).findings] == [
+        one.value for one in expected.findings
+    ]
 
 
 def test_names_that_are_no_labels_are_an_error() -> None:
     given = pd.DataFrame({"approved": PROBABILITY, "refused": 1 - PROBABILITY})
     message = (
-        "the columns of y_pred are named 'approved', 'refused', and the labels are ['no', 'yes']: no column has the "
-        "name of the label 'no'; name the columns after the labels, or pass an array with one column for each label "
+        "the columns of y_pred are named 'approved', 'refused', and the labels are ['no', 'yes']: "
+        "no column has the "
+        "name of the label 'no'; name the columns after the labels, or pass an array with one "
+        "column for each label "
         "in ascending order"
     )
     with pytest.raises(DataError) as error:
@@ -103,9 +119,13 @@ def test_a_table_is_one_model_and_a_dict_several_whatever_they_hold() -> None:
     with pytest.raises(DataError, match="rows do not sum to 1"):
         audit(LABEL, pd.DataFrame(columns), sensitive_features=GROUP, **flat(**QUICK))
     for several in (columns, {"yes": PROBABILITY, "no": 1 - PROBABILITY}):
-        assert isinstance(audit(LABEL, several, sensitive_features=GROUP, **flat(**QUICK)), AuditDifference)
+        assert isinstance(
+            audit(LABEL, several, sensitive_features=GROUP, **flat(**QUICK)), AuditDifference
+        )
     for refuse in (unfairness, AuditState().add):
-        with pytest.raises(DataError, match="y_pred must be the predictions of one model, not a dict"):
+        with pytest.raises(
+            DataError, match="y_pred must be the predictions of one model, not a dict"
+        ):
             refuse(LABEL, columns, sensitive_features=GROUP)
 
 
@@ -116,7 +136,9 @@ def test_columns_that_a_library_numbered_are_taken_by_position() -> None:
 
 
 def test_a_single_column_is_the_score_whatever_its_name() -> None:
-    found = audit(LABEL, pd.DataFrame({"no": PROBABILITY}), sensitive_features=GROUP, **flat(**QUICK))
+    found = audit(
+        LABEL, pd.DataFrame({"no": PROBABILITY}), sensitive_features=GROUP, **flat(**QUICK)
+    )
     assert auc(found) > 0.9
 
 
@@ -138,13 +160,17 @@ def selected(found: Audit) -> list[int | None]:
 
 
 def at_or_above(threshold: float, favorable: str) -> list[int]:
-    chosen = np.less(TENTHS, threshold) if favorable == "low" else np.greater_equal(TENTHS, threshold)
+    chosen = (
+        np.less(TENTHS, threshold) if favorable == "low" else np.greater_equal(TENTHS, threshold)
+    )
     return [int(chosen[group == GROUP].sum()) for group in (0, 1)]
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.7])
 @pytest.mark.parametrize("favorable", ["high", "low"])
-def test_scores_at_the_threshold_are_selected_in_every_precision(threshold: float, favorable: str) -> None:
+def test_scores_at_the_threshold_are_selected_in_every_precision(
+    threshold: float, favorable: str
+) -> None:
     asked = {**QUICK, "favorable": favorable}
     for name, score in PRECISIONS.items():
         found = audit(None, score, sensitive_features=GROUP, threshold=threshold, **flat(**asked))
@@ -155,14 +181,29 @@ def test_scores_at_the_threshold_are_selected_in_every_precision(threshold: floa
 
 @pytest.mark.parametrize("rows", [N, 0], ids=["in memory", "out of core"])
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.7])
-def test_files_and_tables_of_float32_select_the_same_rows(tmp_path: Path, threshold: float, rows: int) -> None:
+def test_files_and_tables_of_float32_select_the_same_rows(
+    tmp_path: Path, threshold: float, rows: int
+) -> None:
     table = pl.DataFrame({"p": TENTHS.astype(np.float32), "group": GROUP})
     table.write_csv(tmp_path / "scores.csv")
     table.write_parquet(tmp_path / "scores.parquet")
-    asked: dict[str, Any] = {"score": "p", "group": "group", "threshold": threshold, "in_memory_rows": rows, **QUICK}
-    found = {name: audit_file(tmp_path / f"scores.{name}", **flat(**asked)) for name in ("csv", "parquet")}
+    asked: dict[str, Any] = {
+        "score": "p",
+        "group": "group",
+        "threshold": threshold,
+        "in_memory_rows": rows,
+        **QUICK,
+    }
+    found = {
+        name: audit_file(tmp_path / f"scores.{name}", **flat(**asked))
+        for name in ("csv", "parquet")
+    }
     with duckdb.connect() as connection:
         connection.register("rows", table.to_arrow())
-        found["DuckDB"] = audit_table(connection.sql('SELECT p::FLOAT AS p, "group" FROM rows'), **flat(**asked))
+        found["DuckDB"] = audit_table(
+            connection.sql('SELECT p::FLOAT AS p, "group" FROM rows'), **flat(**asked)
+        )
         found["polars"] = audit_table(table.lazy(), **flat(**asked))
-    assert {name: selected(one) for name, one in found.items()} == dict.fromkeys(found, at_or_above(threshold, "high"))
+    assert {name: selected(one) for name, one in found.items()} == dict.fromkeys(
+        found, at_or_above(threshold, "high")
+    )

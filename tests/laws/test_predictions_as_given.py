@@ -1,6 +1,8 @@
-"""Predictions mean the same however they are written: in any order of named columns, in any type of number.
+"""Predictions mean the same however they are written: in any order of named columns, in any type of
+number.
 
-The expected figures are computed here from integers: scores are hundredths, so that no rounding decides anything.
+The expected figures are computed here from integers: scores are hundredths, so that no rounding
+decides anything.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def selected(result: Audit) -> dict[str, int | None]:
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_score_at_the_threshold_is_selected_in_every_type_of_number(kind: str) -> None:
-    result = audit(None, NUMBERS[kind](), sensitive_features=GROUP, threshold=THRESHOLD / 100, **flat(**QUICK))
+    result = audit(
+        None, NUMBERS[kind](), sensitive_features=GROUP, threshold=THRESHOLD / 100, **flat(**QUICK)
+    )
     assert selected(result) == SELECTED
 
 
@@ -68,21 +72,34 @@ def test_a_score_at_the_threshold_is_selected_from_files(
     path = tmp_path / f"scores.{ending}"
     frame(dtype).write_csv(path) if ending == "csv" else frame(dtype).write_parquet(path)
     columns = {"score": "p", "group": "sex", "threshold": THRESHOLD / 100}
-    assert selected(audit_file(path, **flat(in_memory_rows=in_memory_rows, **columns, **QUICK))) == SELECTED
+    assert (
+        selected(audit_file(path, **flat(in_memory_rows=in_memory_rows, **columns, **QUICK)))
+        == SELECTED
+    )
 
 
 @pytest.mark.parametrize("in_memory_rows", [10_000, 0])
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Decimal(5, 2)])
 def test_a_score_at_the_threshold_is_selected_from_tables(dtype: Any, in_memory_rows: int) -> None:
     rows = frame(dtype)
-    columns = {"score": "p", "group": "sex", "threshold": THRESHOLD / 100, "in_memory_rows": in_memory_rows}
+    columns = {
+        "score": "p",
+        "group": "sex",
+        "threshold": THRESHOLD / 100,
+        "in_memory_rows": in_memory_rows,
+    }
     assert selected(audit_table(rows.lazy(), **flat(**columns, **QUICK))) == SELECTED
-    assert selected(audit_table(duckdb.sql("select * from rows"), **flat(**columns, **QUICK))) == SELECTED
+    assert (
+        selected(audit_table(duckdb.sql("select * from rows"), **flat(**columns, **QUICK)))
+        == SELECTED
+    )
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_a_score_at_the_threshold_is_selected_from_states(kind: str) -> None:
-    state = AuditState(threshold=THRESHOLD / 100).add(None, NUMBERS[kind](), sensitive_features=GROUP)
+    state = AuditState(threshold=THRESHOLD / 100).add(
+        None, NUMBERS[kind](), sensitive_features=GROUP
+    )
     assert selected(state.audit(random_state=0)) == SELECTED
 
 
@@ -102,9 +119,13 @@ def kolmogorov(score: np.ndarray) -> float:
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
 def test_named_columns_are_matched_to_classes_by_name(library: Any, order: tuple[str, ...]) -> None:
     table = library({name: PROBABILITY[name] for name in order})
-    result = audit(LABEL, table, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK))
+    result = audit(
+        LABEL, table, sensitive_features=GROUP, criteria="statistical_parity", **flat(**QUICK)
+    )
     distances = [one.value for one in result.findings if one.metric == "kolmogorov"]
-    assert distances == pytest.approx([kolmogorov(PROBABILITY[name]) for name in CLASSES], abs=1e-12)
+    assert distances == pytest.approx(
+        [kolmogorov(PROBABILITY[name]) for name in CLASSES], abs=1e-12
+    )
     given = {"sensitive_features": GROUP, "metric": "kolmogorov"}
     assert unfairness(LABEL, table, **given) == pytest.approx(max(distances), abs=1e-12)
 
@@ -115,9 +136,14 @@ def test_the_positive_class_is_found_among_two_named_columns(order: tuple[str, s
     score = {"yes": HUNDREDTHS / 100, "no": 1 - HUNDREDTHS / 100}
     label = np.where(positive, "yes", "no")
     result = audit(
-        label, pd.DataFrame({name: score[name] for name in order}), sensitive_features=GROUP, **flat(**QUICK)
+        label,
+        pd.DataFrame({name: score[name] for name in order}),
+        sensitive_features=GROUP,
+        **flat(**QUICK),
     )
-    assert [group.auc.value for group in result.record.by_group[0].groups if group.auc is not None] == [1.0, 1.0]
+    assert [
+        group.auc.value for group in result.record.by_group[0].groups if group.auc is not None
+    ] == [1.0, 1.0]
 
 
 def test_columns_named_by_no_class_are_refused() -> None:
@@ -132,4 +158,6 @@ def test_a_single_column_is_the_score_whatever_its_name(name: str) -> None:
     label = np.where(HUNDREDTHS > 50, "yes", "no")
     for table in (pd.DataFrame({name: score}), pl.DataFrame({name: score})):
         result = audit(label, table, sensitive_features=GROUP, **flat(**QUICK))
-        assert [group.auc.value for group in result.record.by_group[0].groups if group.auc is not None] == [1.0, 1.0]
+        assert [
+            group.auc.value for group in result.record.by_group[0].groups if group.auc is not None
+        ] == [1.0, 1.0]

@@ -1,4 +1,7 @@
-"""Direction: records hold values. No string in them has a space, so none is a sentence; ``wording`` makes those."""
+"""Direction: records hold values.
+
+No string in them has a space, so none is a sentence; ``wording`` makes those.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,12 @@ def _file(folder: Path, **options: Any) -> Any:
 
 
 def _several(**options: Any) -> Any:
-    return audit(None, {"old": SCORE, "new": SCORE**2}, sensitive_features={"sex": SEX}, **flat(**options, **QUICK))
+    return audit(
+        None,
+        {"old": SCORE, "new": SCORE**2},
+        sensitive_features={"sex": SEX},
+        **flat(**options, **QUICK),
+    )
 
 
 def _classes() -> Any:
@@ -57,42 +65,75 @@ def _probabilities() -> GroupProbabilities:
     known = np.where(np.arange(ROWS) < 60, REGION, None)
     known[known == "west"] = None
     table = {"north": north, "south": 1 - north}
-    return GroupProbabilities(table, attribute="region", source="BISG", known_groups=known, cells=REGION)
+    return GroupProbabilities(
+        table, attribute="region", source="BISG", known_groups=known, cells=REGION
+    )
 
 
 def _frontier() -> Any:
     X = np.column_stack([SCORE, AGE])
-    return frontier([LogisticRegression().fit(X, LABEL)], X, LABEL, sensitive_features={"sex": SEX}, random_state=0)
+    return frontier(
+        [LogisticRegression().fit(X, LABEL)],
+        X,
+        LABEL,
+        sensitive_features={"sex": SEX},
+        random_state=0,
+    )
 
 
 RESULTS: dict[str, Callable[[Path], Any]] = {
-    "groups": lambda _: audit(LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)),
+    "groups": lambda _: audit(
+        LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)
+    ),
     "metrics": lambda _: audit(
         LABEL, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)
     ).by_group({"share": lambda y_true, y_pred: (y_true == y_pred).mean()}),
     "strata": lambda _: audit(
-        None, SCORE, sensitive_features={"sex": SEX}, control_features={"region": REGION}, **flat(**QUICK)
+        None,
+        SCORE,
+        sensitive_features={"sex": SEX},
+        control_features={"region": REGION},
+        **flat(**QUICK),
     ),
-    "rest": lambda _: audit(None, SCORE, sensitive_features={"region": REGION}, **flat(contrast="rest", **QUICK)),
+    "rest": lambda _: audit(
+        None, SCORE, sensitive_features={"region": REGION}, **flat(contrast="rest", **QUICK)
+    ),
     "independence": lambda _: audit(
         None, SCORE, sensitive_features={"r": REGION}, **flat(contrast="independence", **QUICK)
     ),
     "intersection": lambda _: audit(
-        None, SCORE, sensitive_features={"sex": SEX, "region": REGION}, intersectional=True, **flat(**QUICK)
+        None,
+        SCORE,
+        sensitive_features={"sex": SEX, "region": REGION},
+        intersectional=True,
+        **flat(**QUICK),
     ),
-    "numbers": lambda _: audit(LABEL, SCORE, sensitive_features={"age": AGE}, continuous=["age"], **flat(**QUICK)),
+    "numbers": lambda _: audit(
+        LABEL, SCORE, sensitive_features={"age": AGE}, continuous=["age"], **flat(**QUICK)
+    ),
     "standard": lambda _: (
-        audit(None, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK)).rates("ll144").audit
+        audit(None, SCORE, sensitive_features={"sex": SEX, "region": REGION}, **flat(**QUICK))
+        .rates("ll144")
+        .audit
     ),
-    "weights": lambda _: audit(None, SCORE, sensitive_features={"sex": SEX}, sample_weight=1 + LABEL, **flat(**QUICK)),
-    "scores": lambda _: audit(None, 100 * SCORE - 7, sensitive_features=[*SEX[:-9], *["NA"] * 9], **flat(**QUICK)),
-    "constant": lambda _: audit(SEX, np.full(ROWS, 0.3), sensitive_features={"sex": SEX}, **flat(**QUICK)),
-    "training": lambda _: audit(LABEL, SCORE, sensitive_features={"sex": SEX}, **flat(vc_dimension=3, **QUICK)),
+    "weights": lambda _: audit(
+        None, SCORE, sensitive_features={"sex": SEX}, sample_weight=1 + LABEL, **flat(**QUICK)
+    ),
+    "scores": lambda _: audit(
+        None, 100 * SCORE - 7, sensitive_features=[*SEX[:-9], *["NA"] * 9], **flat(**QUICK)
+    ),
+    "constant": lambda _: audit(
+        SEX, np.full(ROWS, 0.3), sensitive_features={"sex": SEX}, **flat(**QUICK)
+    ),
     "classes": lambda _: _classes(),
     "state": lambda _: _state(),
     "file": lambda folder: _file(folder, group="sex", weight="w"),
-    "streamed": lambda folder: _file(folder, group=["sex", "age"], continuous=["age"], in_memory_rows=0),
-    "probabilities": lambda _: audit(LABEL, SCORE, sensitive_features=_probabilities(), **flat(**QUICK)),
+    "streamed": lambda folder: _file(
+        folder, group=["sex", "age"], continuous=["age"], in_memory_rows=0
+    ),
+    "probabilities": lambda _: audit(
+        LABEL, SCORE, sensitive_features=_probabilities(), **flat(**QUICK)
+    ),
     "models": lambda _: _several(),
     "comparison": lambda _: compare(_state(), _state()),
     "series": lambda _: monitor({"may": _state(), "june": _state()}),

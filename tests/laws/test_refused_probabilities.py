@@ -1,4 +1,5 @@
-"""Whoever takes groups either takes their probabilities too, or refuses them in words: a table of all entry points.
+"""Whoever takes groups either takes their probabilities too, or refuses them in words: a table of
+all entry points.
 
 Nothing ever uses the most probable groups in place of probabilities.
 """
@@ -36,7 +37,7 @@ from metrifair import (
     unfairness,
 )
 from metrifair.errors import DataError
-from metrifair.nn import ProbabilityBatchSampler, StratifiedBatchSampler, UnfairnessPenalty
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 
 RANDOM = np.random.default_rng(0)
@@ -46,7 +47,9 @@ NUMBER = X.sum(1) + RANDOM.normal(size=200)
 Y = (NUMBER > 0).astype(int)
 SCORE = 1 / (1 + np.exp(-NUMBER))
 RACE = GroupProbabilities({"a": P, "b": 1 - P}, attribute="race")
-KNOWN = GroupProbabilities({"a": P, "b": 1 - P}, attribute="race", known_groups=np.where(Y == 1, "a", "b"))
+KNOWN = GroupProbabilities(
+    {"a": P, "b": 1 - P}, attribute="race", known_groups=np.where(Y == 1, "a", "b")
+)
 COLUMNS = {"score": SCORE, "a": P, "b": 1 - P}
 NAMED = GroupProbabilities(["a", "b"], attribute="race")
 SMALL = {"n_estimators": 3, "n_jobs": 1}
@@ -59,27 +62,44 @@ def fitted(estimator: Any, y: Any = Y) -> Callable[[], Any]:
 def written(folder: Path) -> Path:
     path = folder / "scores.csv"
     rows = zip(*COLUMNS.values(), strict=True)
-    path.write_text("\n".join(["score,a,b", *(",".join(map(repr, map(float, row))) for row in rows)]))
+    path.write_text(
+        "\n".join(["score,a,b", *(",".join(map(repr, map(float, row))) for row in rows)])
+    )
     return path
 
 
-# Entry points by what they are called with; those of the same function or class share its name before the comma.
+# Entry points by what they are called with; those of the same function or class share its name
+# before the comma.
 TAKES: dict[str, Callable[..., Any]] = {
     "unfairness": lambda: unfairness(None, SCORE, sensitive_features=RACE),
     "audit": lambda: audit(None, SCORE, sensitive_features=RACE, random_state=0),
-    "audit_table": lambda: audit_table(pl.DataFrame(COLUMNS), score="score", group=NAMED, random_state=0),
+    "audit_table": lambda: audit_table(
+        pl.DataFrame(COLUMNS), score="score", group=NAMED, random_state=0
+    ),
     "monitor": lambda: monitor([audit(None, SCORE, sensitive_features=RACE, random_state=0)] * 2),
-    "AuditState": lambda: AuditState().add(None, SCORE, sensitive_features=RACE).audit(random_state=0),
-    "monitor, counts": lambda: monitor([AuditState().add(None, SCORE, sensitive_features=RACE)] * 2, random_state=0),
+    "AuditState": lambda: (
+        AuditState().add(None, SCORE, sensitive_features=RACE).audit(random_state=0)
+    ),
+    "monitor, counts": lambda: monitor(
+        [AuditState().add(None, SCORE, sensitive_features=RACE)] * 2, random_state=0
+    ),
     "FairClassifier": fitted(FairClassifier(1.0, model="linear")),
     "FairRegressor": fitted(FairRegressor(1.0, model="linear"), NUMBER),
+    "FairClassifierCV": fitted(metrifair.FairClassifierCV(max_unfairness=1, families=["linear"])),
+    "FairRegressorCV": fitted(
+        metrifair.FairRegressorCV(max_unfairness=1, families=["linear"]), NUMBER
+    ),
     "FairLGBMClassifier": fitted(metrifair.FairLGBMClassifier(1.0, **SMALL, verbose=-1)),
     "FairLGBMRegressor": fitted(metrifair.FairLGBMRegressor(1.0, **SMALL, verbose=-1), NUMBER),
     "FairXGBClassifier": fitted(metrifair.FairXGBClassifier(1.0, **SMALL)),
     "FairXGBRegressor": fitted(metrifair.FairXGBRegressor(1.0, **SMALL), NUMBER),
-    "BarycenterPostprocessor, blind": fitted(BarycenterPostprocessor(LogisticRegression(), needs_group=False)),
-    "ThresholdPostprocessor, blind": fitted(ThresholdPostprocessor(LogisticRegression(), needs_group=False)),
-    "ProbabilityBatchSampler": lambda: next(iter(ProbabilityBatchSampler(RACE, batch_size=8))),
+    "BarycenterPostprocessor, blind": fitted(
+        BarycenterPostprocessor(LogisticRegression(), needs_group=False)
+    ),
+    "ThresholdPostprocessor, blind": fitted(
+        ThresholdPostprocessor(LogisticRegression(), needs_group=False)
+    ),
+    "StratifiedBatchSampler": lambda: next(iter(StratifiedBatchSampler(RACE, batch_size=8))),
     "frontier": lambda: frontier(
         [
             metrifair.FairLGBMClassifier(**SMALL, verbose=-1),
@@ -94,22 +114,31 @@ TAKES: dict[str, Callable[..., Any]] = {
     ),
 }
 REFUSES: dict[str, Callable[..., Any]] = {
-    "FairClassifier, stream": lambda: FairClassifier().partial_fit(X, Y, sensitive_features=RACE, classes=[0, 1]),
+    "FairClassifier, stream": lambda: FairClassifier().partial_fit(
+        X, Y, sensitive_features=RACE, classes=[0, 1]
+    ),
     "FairClassifier, stream of declared groups": lambda: FairClassifier().partial_fit(
         X, Y, sensitive_features=RACE, groups=["a", "b"]
     ),
     "AuditState, known groups": lambda: AuditState().add(None, SCORE, sensitive_features=KNOWN),
-    "Audit.to_evidence": lambda: audit(None, SCORE, sensitive_features=RACE, random_state=0).to_evidence("evidence"),
-    "audit, one of several attributes": lambda: audit(None, Y, sensitive_features={"race": RACE, "sex": Y}),
-    "audit, cuts": lambda: audit(None, SCORE, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])),
+    "Audit.to_evidence": lambda: audit(
+        None, SCORE, sensitive_features=RACE, random_state=0
+    ).to_evidence("evidence"),
+    "audit, one of several attributes": lambda: audit(
+        None, Y, sensitive_features={"race": RACE, "sex": Y}
+    ),
+    "audit, cuts": lambda: audit(
+        None, SCORE, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])
+    ),
     "BarycenterPostprocessor": fitted(BarycenterPostprocessor(LogisticRegression())),
     "ThresholdPostprocessor": fitted(ThresholdPostprocessor(LogisticRegression())),
-    "StratifiedBatchSampler": lambda: StratifiedBatchSampler(RACE, batch_size=8),  # type: ignore[arg-type]
     "UnfairnessPenalty": lambda: UnfairnessPenalty()(torch.zeros(200), RACE),  # type: ignore[arg-type]
     "FairStackingClassifier": fitted(FairStackingClassifier(1.0, folds=2)),
     "FairStackingRegressor": fitted(FairStackingRegressor(1.0, folds=2), NUMBER),
 } | {
-    name: fitted(getattr(baselines, name)(LinearRegression() if "Chzhen" in name else LogisticRegression()))
+    name: fitted(
+        getattr(baselines, name)(LinearRegression() if "Chzhen" in name else LogisticRegression())
+    )
     if name.endswith("Postprocessor")
     else fitted(getattr(baselines, name)())
     for name in baselines.__all__
@@ -136,7 +165,12 @@ def test_who_takes_probabilities(name: str) -> None:
 
 
 def test_a_file_of_probabilities_is_taken(tmp_path: Path) -> None:
-    assert metrifair.audit_file(written(tmp_path), score="score", group=NAMED, random_state=0).record.proxy is not None
+    assert (
+        metrifair.audit_file(
+            written(tmp_path), score="score", group=NAMED, random_state=0
+        ).record.proxy
+        is not None
+    )
 
 
 @pytest.mark.parametrize("name", REFUSES)
@@ -152,8 +186,16 @@ def entry_points() -> Iterator[str]:
             thing = getattr(module, name)
             if isinstance(thing, ModuleType):
                 continue
-            methods = [thing, *(getattr(thing, method, None) for method in ("fit", "add", "forward"))]
-            parameters = {one for method in methods if callable(method) for one in inspect.signature(method).parameters}
+            methods = [
+                thing,
+                *(getattr(thing, method, None) for method in ("fit", "add", "forward")),
+            ]
+            parameters = {
+                one
+                for method in methods
+                if callable(method)
+                for one in inspect.signature(method).parameters
+            }
             if parameters & {"sensitive_features", "groups", "group"}:
                 yield name
 

@@ -1,5 +1,5 @@
-"""Same question, same number: every entry point asks one record which label is positive, what two columns are, which
-values match, what is missing and which rows count; so all of them say the same.
+"""Same question, same number: every entry point asks one record which label is positive, what two
+columns are, which values match, what is missing and which rows count; so all of them say the same.
 
 The reference is written down here a second time, from plain arrays: codes, masks and weights.
 """
@@ -19,12 +19,18 @@ import torch
 from click.testing import CliRunner
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from metrifair import audit, audit_file, unfairness
+from metrifair import audit, audit_file, frontier, unfairness
 from metrifair.cli.app import main
+from metrifair.figures.fold_gaps import squared_distances
 from metrifair.nn import UnfairnessPenalty
-from metrifair.problem.criteria import EQUAL_OPPORTUNITY, EQUALIZED_ODDS, PREDICTIVE_EQUALITY, Criterion
+from metrifair.problem.criteria import (
+    EQUAL_OPPORTUNITY,
+    EQUALIZED_ODDS,
+    PREDICTIVE_EQUALITY,
+    Criterion,
+)
+from metrifair.tradeoff.configurations import lines
 from tests.flat_options import flat
-from tests.one_split import frontier
 
 GENERATOR = np.random.default_rng(7)
 N = 600
@@ -62,7 +68,8 @@ class Case:
         apart = cdf(u) - cdf(v)
         if metric == "kolmogorov":
             return float(np.abs(apart).max())
-        return float(2 * (apart[:-1] ** 2 * np.diff(grid)).sum())  # energy: twice the squared L2 distance
+        # energy: twice the squared L2 distance
+        return float(2 * (apart[:-1] ** 2 * np.diff(grid)).sum())
 
     @property
     def sides(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -91,7 +98,10 @@ def labeled(y: np.ndarray, criterion: str, inside: list[np.ndarray], **more: Any
 CASES = {
     "scores": Case({"sex": SEX}, EVERYONE, SEX_TABLE),
     "two columns": Case(
-        {"sex": SEX}, EVERYONE, {**SEX_TABLE, "y_true": POSITIVE.astype(int)}, y_pred=np.stack([1 - SCORE, SCORE], 1)
+        {"sex": SEX},
+        EVERYONE,
+        {**SEX_TABLE, "y_true": POSITIVE.astype(int)},
+        y_pred=np.stack([1 - SCORE, SCORE], 1),
     ),
     "two columns, the first is positive": Case(
         {"sex": SEX},
@@ -103,8 +113,12 @@ CASES = {
     "labels 0 and 1": labeled(POSITIVE.astype(int), "equal_opportunity", [POSITIVE]),
     "labels -1 and 1": labeled(np.where(POSITIVE, 1, -1), "equal_opportunity", [POSITIVE]),
     "booleans": labeled(POSITIVE, "predictive_equality", [~POSITIVE]),
-    "labels as text": labeled(np.where(POSITIVE, "yes", "no"), "equalized_odds", [~POSITIVE, POSITIVE]),
-    "the first label is positive": labeled(TEXT, "equal_opportunity", [POSITIVE], pos_label="approved"),
+    "labels as text": labeled(
+        np.where(POSITIVE, "yes", "no"), "equalized_odds", [~POSITIVE, POSITIVE]
+    ),
+    "the first label is positive": labeled(
+        TEXT, "equal_opportunity", [POSITIVE], pos_label="approved"
+    ),
     "and its negative": labeled(TEXT, "predictive_equality", [~POSITIVE], pos_label="approved"),
     "weights": Case({"sex": SEX}, EVERYONE, {**SEX_TABLE, "sample_weight": WEIGHT}, weight=WEIGHT),
     "several attributes": Case(
@@ -115,15 +129,24 @@ CASES = {
     "intersectional": Case(
         {"both": 3 * SEX + AREA},
         EVERYONE,
-        {"sensitive_features": {"sex": np.where(SEX == 0, "f", "m"), "area": AREA}, "intersectional": True},
+        {
+            "sensitive_features": {"sex": np.where(SEX == 0, "f", "m"), "area": AREA},
+            "intersectional": True,
+        },
     ),
     "strata": Case(
-        {"sex": SEX}, [STRATUM == 0, STRATUM == 1], {**SEX_TABLE, "control_features": STRATUM.astype(float)}
+        {"sex": SEX},
+        [STRATUM == 0, STRATUM == 1],
+        {**SEX_TABLE, "control_features": STRATUM.astype(float)},
     ),
     "unknown groups": Case(
         {"sex": np.where(UNKNOWN, -1, SEX)},
         EVERYONE,
-        {"sensitive_features": np.where(UNKNOWN, None, np.where(SEX == 0, "f", "m")).astype(object)},
+        {
+            "sensitive_features": np.where(UNKNOWN, None, np.where(SEX == 0, "f", "m")).astype(
+                object
+            )
+        },
     ),
     "groups 1 and 2": Case({"sex": SEX}, EVERYONE, {"sensitive_features": SEX + 1}),
     "the highest bin": Case(
@@ -164,7 +187,9 @@ def test_unfairness(case: Case, metric: str) -> None:
     y = given.pop("y_true", None)
     expected = case.compared(metric)
     assert unfairness(y, case.y_pred, **given, **asked) == pytest.approx(max(expected), abs=1e-12)
-    assert unfairness(y, case.y_pred, **given, **asked, reduce="sum") == pytest.approx(sum(expected), abs=1e-12)
+    assert unfairness(y, case.y_pred, **given, **asked, reduce="sum") == pytest.approx(
+        sum(expected), abs=1e-12
+    )
 
 
 @every_case
@@ -190,10 +215,15 @@ def test_audit_file(case: Case, metric: str, held: int, tmp_path: Path) -> None:
     given = dict(case.given)
     groups = given.pop("sensitive_features")
     groups = groups if isinstance(groups, dict) else {"sex": groups}
-    table = {**{name: np.asarray(column).tolist() for name, column in groups.items()}, "score": case.score.tolist()}
+    table = {
+        **{name: np.asarray(column).tolist() for name, column in groups.items()},
+        "score": case.score.tolist(),
+    }
     names = {"y_true": "label", "control_features": "control", "sample_weight": "weight"}
     roles = {role: role for name, role in names.items() if name in given}
-    table |= {role: np.asarray(given.pop(name)).tolist() for name, role in names.items() if name in given}
+    table |= {
+        role: np.asarray(given.pop(name)).tolist() for name, role in names.items() if name in given
+    }
     path = tmp_path / "scores.parquet"
     pl.DataFrame(table, strict=False).write_parquet(path)
     found = audit_file(
@@ -213,7 +243,10 @@ class Told(BaseEstimator):
     """A model that has its predictions in its features, and notes which rows it was asked for."""
 
     def __init__(
-        self, criterion: Any = "statistical_parity", pos_label: Any = None, intersectional: bool = False
+        self,
+        criterion: Any = "statistical_parity",
+        pos_label: Any = None,
+        intersectional: bool = False,
     ) -> None:
         self.criterion, self.pos_label, self.intersectional = criterion, pos_label, intersectional
 
@@ -250,16 +283,25 @@ def test_points_of_a_frontier(case: Case) -> None:
         first = told.get("pos_label") == model.classes_[0]
         columns = [case.score, 1 - case.score] if first else [1 - case.score, case.score]
     X = np.column_stack([np.arange(N), *columns])
-    front = frontier([model], X, y, validation=0.3, test=0.7, random_state=0, **given)
+    front = frontier([model], X, y, random_state=0, **given)
     tested = np.zeros(N, bool)
     tested[model.asked] = True
     own = replace(case, inside=[part & tested for part in case.inside])
-    # A headline is of groups with enough rows, on both parts, unless no two have so many.
-    enough = [min((side & rows).sum() for side in both for rows in (tested, ~tested)) >= 30 for both in case.sides]
+    # A headline is of groups with enough rows, unless no two have so many.
+    enough = [min((side & tested).sum() for side in both) >= 30 for both in case.sides]
     values = [
-        value for value, large in zip(own.compared("kolmogorov"), enough, strict=True) if large or not any(enough)
+        value
+        for value, large in zip(own.compared("kolmogorov"), enough, strict=True)
+        if large or not any(enough)
     ]
-    assert front.points[0].unfairness == pytest.approx(max(values), abs=1e-12)
+    source = front.source
+    assert source is not None
+    compared = lines(source.predictions[source.jobs[0]], source.part, "scores")
+    once = np.ones((1, len(source.rows)))
+    squares = [squared_distances(line, source.sides, once).pooled.max() for line in compared]
+    assert np.sqrt(max(squares)) == pytest.approx(max(values), abs=1e-12)
+    # its point is without the part that chance explains
+    assert front.points[0].unfairness <= max(values) + 1e-12
 
 
 def as_codes(values: Any) -> torch.Tensor:
@@ -274,12 +316,17 @@ def test_penalty(case: Case, metric: str) -> None:
         pytest.skip("a penalty has neither strata nor crossings of its own")
     groups = case.given["sensitive_features"]
     columns = list(groups.values()) if isinstance(groups, dict) else [groups]
-    numbers = [column if np.asarray(column).dtype.kind == "i" else as_codes(column).numpy() for column in columns]
+    numbers = [
+        column if np.asarray(column).dtype.kind == "i" else as_codes(column).numpy()
+        for column in columns
+    ]
     y, options = case.given.get("y_true"), {}
     if y is not None and np.asarray(y).dtype.kind == "U":
         options = {"pos_label": 0} if "pos_label" in case.given else {}
         y = as_codes(y).numpy()
-    penalty = UnfairnessPenalty(case.criterion, metric, estimate="batch", combine="sum", random_state=0, **options)
+    penalty = UnfairnessPenalty(
+        case.criterion, metric, estimate="batch", combine="sum", random_state=0, **options
+    )
     weights = None if case.weight is None else torch.as_tensor(case.weight)
     found = penalty(torch.as_tensor(case.y_pred), torch.as_tensor(np.stack(numbers, 1)), y, weights)
     assert found.item() == pytest.approx(sum(case.compared(metric)), abs=1e-9)
@@ -291,13 +338,19 @@ def test_the_four_fifths_ratio_is_of_the_positive_label(positive: str, tmp_path:
     score = SCORE if positive == "approved" else 1 - SCORE
     decided = score >= 0.5
     rates = [decided[code == SEX].mean() for code in (0, 1)]
-    audited = audit(TEXT, score, pos_label=positive, random_state=0, **flat(resamples=0, permutations=0, **SEX_TABLE))
+    audited = audit(
+        TEXT,
+        score,
+        pos_label=positive,
+        random_state=0,
+        **flat(resamples=0, permutations=0, **SEX_TABLE),
+    )
     assert audited.decisions[0].selection_ratio == pytest.approx(min(rates) / max(rates))
     model = ToldClassifier(pos_label=positive)
     model.classes_ = np.unique(TEXT)
     probabilities = [score, 1 - score] if positive == "approved" else [1 - score, score]
     X = np.column_stack([np.arange(N), *probabilities])
-    front = frontier([model], X, TEXT, validation=0.3, test=0.7, random_state=0, **SEX_TABLE)
+    front = frontier([model], X, TEXT, random_state=0, **SEX_TABLE)
     rows = model.asked
     own = [decided[rows][SEX[rows] == code].mean() for code in (0, 1)]
     assert front.points[0].more["four_fifths"] == pytest.approx(min(own) / max(own))
@@ -305,10 +358,14 @@ def test_the_four_fifths_ratio_is_of_the_positive_label(positive: str, tmp_path:
 
 @pytest.mark.parametrize("positive", ["approved", "refused"])
 def test_train_predict_and_audit_speak_of_one_label(positive: str, tmp_path: Path) -> None:
-    frame = pl.DataFrame({"x": SCORE, "z": TARGET, "sex": np.where(SEX == 0, "f", "m"), "outcome": TEXT})
+    frame = pl.DataFrame(
+        {"x": SCORE, "z": TARGET, "sex": np.where(SEX == 0, "f", "m"), "outcome": TEXT}
+    )
     frame.write_csv(tmp_path / "people.csv")
     asked = ["--label", "outcome", "--group", "sex", "--positive", positive, "--model", "linear"]
-    people, model, figures, predicted = (str(tmp_path / name) for name in ("people.csv", "m", "f.json", "p.csv"))
+    people, model, figures, predicted = (
+        str(tmp_path / name) for name in ("people.csv", "m", "f.json", "p.csv")
+    )
     for command in (
         ["train", people, *asked, "--output", model, "--json", figures],
         ["predict", model, people, "--output", predicted],
@@ -316,17 +373,22 @@ def test_train_predict_and_audit_speak_of_one_label(positive: str, tmp_path: Pat
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
     table = pl.read_csv(predicted)
-    probability = table[next(name for name in table.columns if name.startswith("probability"))].to_numpy()
+    probability = table[
+        next(name for name in table.columns if name.startswith("probability"))
+    ].to_numpy()
     # The probability is that of the label that was called positive.
     assert probability[positive == TEXT].mean() > probability[positive != TEXT].mean()
     quick = {"resamples": 0, "permutations": 0, "random_state": 0}
     audited = audit(TEXT, probability, pos_label=positive, **flat(**SEX_TABLE, **quick))
-    reported = json.loads(Path(figures).read_text())["more"]["four_fifths"]  # of the rows kept apart, not of all
+    # of the rows kept apart, not of all
+    reported = json.loads(Path(figures).read_text())["more"]["four_fifths"]
     assert reported == pytest.approx(audited.decisions[0].selection_ratio, abs=0.25)
 
 
 def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> None:
-    """The name that other libraries use is one more name of the same question, asked once where both are given."""
+    """The name that other libraries use is one more name of the same question, asked once where
+    both are given.
+    """
     quick = {"resamples": 0, "permutations": 0, "random_state": 0}
     names = ("statistical_parity", "demographic_parity")
     pl.DataFrame({"p": SCORE, "sex": SEX, "y": TEXT}).write_csv(tmp_path / "scores.csv")
@@ -336,16 +398,26 @@ def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> 
             unfairness(TEXT, SCORE, **SEX_TABLE, criterion=name),
             audit(TEXT, SCORE, criteria=name, **flat(**SEX_TABLE, **quick)).findings,
             audit_file(tmp_path / "scores.csv", criteria=name, **flat(**columns, **quick)).findings,
-            UnfairnessPenalty(name, random_state=0)(torch.as_tensor(SCORE), torch.as_tensor(SEX)).item(),
+            UnfairnessPenalty(name, random_state=0)(
+                torch.as_tensor(SCORE), torch.as_tensor(SEX)
+            ).item(),
         )
         for name in names
     )
     assert own == other
-    assert len(audit(None, SCORE, criteria=names, metrics="energy", **flat(**SEX_TABLE, **quick)).findings) == 1
+    assert (
+        len(
+            audit(
+                None, SCORE, criteria=names, metrics="energy", **flat(**SEX_TABLE, **quick)
+            ).findings
+        )
+        == 1
+    )
     arguments = [f"--{option}={column}" for option, column in columns.items()]
     shown = [
         CliRunner(env={"SOURCE_DATE_EPOCH": "0"}).invoke(
-            main, ["audit", str(tmp_path / "scores.csv"), *arguments, "--criterion", name, "--json", "-"]
+            main,
+            ["audit", str(tmp_path / "scores.csv"), *arguments, "--criterion", name, "--json", "-"],
         )
         for name in names
     ]

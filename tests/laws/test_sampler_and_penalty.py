@@ -1,9 +1,11 @@
-"""The law of batches: whatever sampler, criterion, attributes, contrast and weights, the penalty's mean is the truth.
+"""The law of batches: whatever sampler, criterion, attributes, contrast and weights, the penalty's
+mean is the truth.
 
-On tiny populations all batches that a sampler can draw are gone through, so nothing is left to chance. The truth, for
-rows drawn without replacement, is the distance of the rows, or, as an estimate of the population's, the one in which no
-row is compared with itself: of each stratum the U-statistic, strata by their shares. For rows drawn by weight it is the
-distance of the weighted rows, whatever is estimated.
+On tiny populations all batches that a sampler can draw are gone through, so nothing is left to
+chance. The truth, for rows drawn without replacement, is the distance of the rows, or, as an
+estimate of the population's, the one in which no row is compared with itself: of each stratum the
+U-statistic, strata by their shares. For rows drawn by weight it is the distance of the weighted
+rows, whatever is estimated.
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ from metrifair import cramer_distance, energy_distance, mmd_squared
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.problem.criteria import criterion_named
 
-SCORES = torch.tensor([0.1, 0.9, 0.4, 0.35, 0.8, 0.2, 0.6, 0.55, 0.05, 0.7, 0.95, 0.3], dtype=torch.float64)
+SCORES = torch.tensor(
+    [0.1, 0.9, 0.4, 0.35, 0.8, 0.2, 0.6, 0.55, 0.05, 0.7, 0.95, 0.3], dtype=torch.float64
+)
 LABELS = torch.tensor([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
 ONE = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1])
 THREE = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
 TWO = torch.tensor([[0, 0]] * 3 + [[0, 1]] * 2 + [[1, 0]] * 3 + [[1, 1]] * 4)
 MIXED = torch.tensor([0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0])
-WEIGHTS = torch.tensor([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0, 1.0], dtype=torch.float64)
+WEIGHTS = torch.tensor(
+    [1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0, 1.0], dtype=torch.float64
+)
 
 CASES = [
     pytest.param("statistical_parity", ONE, "pairs", id="two groups"),
@@ -41,7 +47,9 @@ CASES = [
 
 
 def every_batch(sampler: StratifiedBatchSampler) -> list[tuple[float, list[int]]]:
-    """All batches that the sampler can draw, with their probabilities: so many rows of every cell."""
+    """All batches that the sampler can draw, with their probabilities: so many rows of every
+    cell.
+    """
     choices = []
     for rows, count in zip(sampler.rows, sampler.layout.counts, strict=True):
         own = rows.tolist()
@@ -50,18 +58,27 @@ def every_batch(sampler: StratifiedBatchSampler) -> list[tuple[float, list[int]]
         else:
             sampling_odds: Counter[tuple[int, ...]] = Counter()  # of rows in any order
             for chosen in product(own, repeat=count):
-                sampling_odds[tuple(sorted(chosen))] += float(np.prod(sampler.sample_weight[list(chosen)]))
+                sampling_odds[tuple(sorted(chosen))] += float(
+                    np.prod(sampler.sample_weight[list(chosen)])
+                )
             drawn = [(weight, list(chosen)) for chosen, weight in sampling_odds.items()]
         total = sum(weight for weight, _ in drawn)
         choices.append([(weight / total, chosen) for weight, chosen in drawn])
     return [
-        (float(np.prod([odds for odds, _ in parts])), [row for _, chosen in parts for row in chosen])
+        (
+            float(np.prod([odds for odds, _ in parts])),
+            [row for _, chosen in parts for row in chosen],
+        )
         for parts in product(*choices)
     ]
 
 
-def mean_distance(u: Tensor, v: Tensor, u_strata: Tensor, v_strata: Tensor, *, same: bool) -> Tensor:
-    """Mean distance of a row of one sample from one of the other; from another row, where both are the same sample."""
+def mean_distance(
+    u: Tensor, v: Tensor, u_strata: Tensor, v_strata: Tensor, *, same: bool
+) -> Tensor:
+    """Mean distance of a row of one sample from one of the other; from another row, where both
+    are the same sample.
+    """
     apart, total = (u[:, None] - v).abs(), torch.zeros((), dtype=torch.float64)
     for a, b in product(u_strata.unique(), v_strata.unique()):
         rows = (u_strata[:, None] == a) & (v_strata == b)
@@ -88,14 +105,18 @@ def truth(scores: Tensor, strata: Tensor, compared: list[tuple[Tensor, Tensor]])
     for u, v in compared:
         both, own = (scores[u], scores[v]), (strata[u], strata[v])
         across = mean_distance(*both, *own, same=False)
-        within = [mean_distance(one, one, part, part, same=True) for one, part in zip(both, own, strict=True)]
+        within = [
+            mean_distance(one, one, part, part, same=True)
+            for one, part in zip(both, own, strict=True)
+        ]
         total = total + 2 * across - within[0] - within[1]
     return total
 
 
 def weighted_truth(compared: list[tuple[Tensor, Tensor]], weights: Tensor) -> float:
     return sum(
-        float(energy_distance(SCORES[u], SCORES[v], u_weights=weights[u], v_weights=weights[v])) for u, v in compared
+        float(energy_distance(SCORES[u], SCORES[v], u_weights=weights[u], v_weights=weights[v]))
+        for u, v in compared
     )
 
 
@@ -114,7 +135,10 @@ def mean_penalty(
 ) -> tuple[float, Tensor]:
     """The mean of value and gradient over every batch."""
     scores = SCORES.clone().requires_grad_()
-    parts = [odds * penalty(scores[rows], groups[rows], labels[rows]) for odds, rows in every_batch(sampler)]
+    parts = [
+        odds * penalty(scores[rows], groups[rows], labels[rows])
+        for odds, rows in every_batch(sampler)
+    ]
     total = torch.stack(parts).sum()
     total.backward()
     return total.item(), scores.grad
@@ -132,7 +156,9 @@ def test_the_mean_over_all_batches_is_the_distance_of_the_rows(
     labels = LABELS if criterion == "statistical_parity" else MIXED
     options = {"criterion": criterion, "contrast": contrast}
     sampler = StratifiedBatchSampler(groups, labels, batch_size=4, **options)
-    penalty = UnfairnessPenalty(**options, metric=metric, estimate=estimate, combine="sum", sampler=sampler)
+    penalty = UnfairnessPenalty(
+        **options, metric=metric, estimate=estimate, combine="sum", sampler=sampler
+    )
     value, gradient = mean_penalty(penalty, sampler, groups, labels)
     scores = SCORES.clone().requires_grad_()
     compared = sides(groups, sets_of(criterion, labels), contrast)
@@ -149,7 +175,9 @@ def test_the_mean_over_all_batches_is_the_distance_of_the_rows(
 
 @pytest.mark.filterwarnings("ignore:batch_size")
 @pytest.mark.parametrize(
-    ("groups", "contrast"), [(THREE, "rest"), (TWO, "pairs")], ids=["each against the rest", "two attributes"]
+    ("groups", "contrast"),
+    [(THREE, "rest"), (TWO, "pairs")],
+    ids=["each against the rest", "two attributes"],
 )
 @pytest.mark.parametrize("weighed", [False, True])
 def test_planted_fault_a_penalty_that_does_not_know_the_strata_is_biased(
@@ -160,25 +188,37 @@ def test_planted_fault_a_penalty_that_does_not_know_the_strata_is_biased(
     expected = truth(SCORES, torch.tensor(sampler.problem.cell), compared)
     penalty = UnfairnessPenalty(contrast=contrast, combine="sum", random_state=0)
     found = [
-        odds * penalty(SCORES[rows], groups[rows], weights=sampler.weights[rows] if weighed else None)
+        odds
+        * penalty(SCORES[rows], groups[rows], weights=sampler.weights[rows] if weighed else None)
         for odds, rows in every_batch(sampler)
     ]
     assert abs(float(torch.stack(found).sum() - expected)) > 1e-3
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "predictive_equality"])
 @pytest.mark.parametrize(
-    ("groups", "contrast"), [(ONE, "pairs"), pytest.param(THREE, "rest", marks=pytest.mark.extended), (TWO, "pairs")]
+    "criterion", ["statistical_parity", "equal_opportunity", "predictive_equality"]
 )
-def test_batches_drawn_for_a_finer_criterion_serve_any_other(criterion: str, groups: Tensor, contrast: str) -> None:
-    """Batches held by group and label, the penalty of another criterion: its sides are unions of strata."""
+@pytest.mark.parametrize(
+    ("groups", "contrast"),
+    [(ONE, "pairs"), pytest.param(THREE, "rest", marks=pytest.mark.extended), (TWO, "pairs")],
+)
+def test_batches_drawn_for_a_finer_criterion_serve_any_other(
+    criterion: str, groups: Tensor, contrast: str
+) -> None:
+    """Batches held by group and label, the penalty of another criterion: its sides are unions
+    of strata.
+    """
     labels = torch.tensor([0, 1] * 24)
     several = groups.repeat(4) if groups.ndim == 1 else groups.repeat(4, 1)
     scores = torch.rand(48, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    sampler = StratifiedBatchSampler(several, labels, batch_size=24, criterion="equalized_odds", random_state=1)
+    sampler = StratifiedBatchSampler(
+        several, labels, batch_size=24, criterion="equalized_odds", random_state=1
+    )
     penalty = UnfairnessPenalty(criterion, contrast=contrast, combine="sum", sampler=sampler)
-    found = torch.stack([penalty(scores[rows], several[rows], labels[rows]) for _ in range(150) for rows in sampler])
+    found = torch.stack(
+        [penalty(scores[rows], several[rows], labels[rows]) for _ in range(150) for rows in sampler]
+    )
     compared = sides(several, sets_of(criterion, labels), contrast)
     expected = truth(scores, torch.tensor(sampler.problem.cell), compared)
     z = float(found.mean() - expected) / (float(found.std()) / len(found) ** 0.5)
@@ -195,9 +235,12 @@ def test_rows_drawn_by_weight_estimate_the_distance_of_the_weighted_rows(
     sampler = StratifiedBatchSampler(
         groups, batch_size=8, contrast=contrast, sample_weight=WEIGHTS.numpy(), random_state=0
     )
-    few = tuple(min(2, len(rows)) for rows in sampler.rows)  # few enough batches to go through them all
+    # few enough batches to go through them all
+    few = tuple(min(2, len(rows)) for rows in sampler.rows)
     sampler.layout = sampler.layout._replace(counts=few)
-    penalty = UnfairnessPenalty(contrast=contrast, estimate=estimate, combine="sum", sampler=sampler)
+    penalty = UnfairnessPenalty(
+        contrast=contrast, estimate=estimate, combine="sum", sampler=sampler
+    )
     value, _ = mean_penalty(penalty, sampler, groups, LABELS)
     compared = sides(groups, [torch.ones(12, dtype=torch.bool)], contrast)
     assert value == pytest.approx(weighted_truth(compared, WEIGHTS), abs=1e-12)
@@ -205,9 +248,15 @@ def test_rows_drawn_by_weight_estimate_the_distance_of_the_weighted_rows(
 
 
 def test_loss_weights_of_weighted_rows_estimate_the_weighted_mean() -> None:
-    sampler = StratifiedBatchSampler(ONE, batch_size=5, sample_weight=WEIGHTS.numpy(), random_state=0)
-    found = sum(odds * float((sampler.weights[rows] * SCORES[rows]).mean()) for odds, rows in every_batch(sampler))
-    assert found == pytest.approx(float((WEIGHTS * SCORES).sum() / WEIGHTS.sum()), abs=1e-6)  # weights are single
+    sampler = StratifiedBatchSampler(
+        ONE, batch_size=5, sample_weight=WEIGHTS.numpy(), random_state=0
+    )
+    found = sum(
+        odds * float((sampler.weights[rows] * SCORES[rows]).mean())
+        for odds, rows in every_batch(sampler)
+    )
+    # weights are single
+    assert found == pytest.approx(float((WEIGHTS * SCORES).sum() / WEIGHTS.sum()), abs=1e-6)
 
 
 def test_what_a_sampler_draws_by_weight_is_not_weighed_again() -> None:
@@ -220,9 +269,13 @@ def test_what_a_sampler_draws_by_weight_is_not_weighed_again() -> None:
 def test_bins_of_a_target_are_strata_too() -> None:
     target = torch.arange(12.0)
     criterion = replace(criterion_named("equal_opportunity"), bins=(2.0, 6.0))
-    sampler = StratifiedBatchSampler(MIXED, target, batch_size=8, criterion=criterion, random_state=0)
+    sampler = StratifiedBatchSampler(
+        MIXED, target, batch_size=8, criterion=criterion, random_state=0
+    )
     value, _ = mean_penalty(UnfairnessPenalty(criterion, sampler=sampler), sampler, MIXED, target)
-    expected = truth(SCORES, torch.tensor(sampler.problem.cell), sides(MIXED, [target >= 6], "pairs"))
+    expected = truth(
+        SCORES, torch.tensor(sampler.problem.cell), sides(MIXED, [target >= 6], "pairs")
+    )
     assert value == pytest.approx(float(expected), abs=1e-12)
 
 
@@ -231,5 +284,8 @@ def test_rows_of_unknown_group_are_compared_with_nobody_though_the_sampler_saw_n
     rows = next(iter(sampler))
     penalty = UnfairnessPenalty(sampler=sampler)
     expected = penalty(SCORES[rows], ONE[rows])
-    more = penalty(torch.cat([SCORES[rows], SCORES.new_tensor([9.0])]), torch.cat([ONE[rows], torch.tensor([-1])]))
+    more = penalty(
+        torch.cat([SCORES[rows], SCORES.new_tensor([9.0])]),
+        torch.cat([ONE[rows], torch.tensor([-1])]),
+    )
     torch.testing.assert_close(more, expected, rtol=0, atol=0)

@@ -1,4 +1,6 @@
-"""Adding a metric is one function and one row: everything that works with metrics then works with it."""
+"""Adding a metric is one function and one row: everything that works with metrics then works
+with it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from metrifair.wording.findings import finding_meaning
 from metrifair.wording.metrics import METRIC_WORDS, MetricWords
 from tests.flat_options import flat
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 QUICK: dict[str, Any] = {"resamples": 40, "permutations": 19, "random_state": 0}
 RANDOM = np.random.default_rng(5)
@@ -46,7 +49,8 @@ ROW = MetricFacts(
 )
 WORDS = MetricWords(
     "Cubic distance",
-    "The third root of the cubed difference between the shares below a score, added up over all scores.",
+    "The third root of the cubed difference between the shares below a score, added up over all "
+    "scores.",
     "The cubed gap between {first} and {second} adds up to the cube of {value}.",
 )
 
@@ -76,7 +80,9 @@ def expected() -> float:
 
 @pytest.mark.parametrize("metric", ["cubic", "bare"])
 def test_it_is_measured(metric: str) -> None:
-    assert unfairness(None, SCORE, sensitive_features=GROUP, metric=metric) == pytest.approx(expected())
+    assert unfairness(None, SCORE, sensitive_features=GROUP, metric=metric) == pytest.approx(
+        expected()
+    )
     u, v = SCORE[GROUP == "a"], SCORE[GROUP == "b"]
     assert distances(u, v, [metric]) == {metric: pytest.approx(expected())}
 
@@ -89,7 +95,9 @@ def test_it_is_trained_on(metric: str) -> None:
     for strength in (0.0, 30.0):
         model = FairClassifier(strength, metric=metric, model="linear", epochs=30, random_state=0)
         model.fit(X, LABEL, sensitive_features=GROUP)
-        gaps.append(unfairness(None, model.predict_proba(X)[:, 1], sensitive_features=GROUP, metric=metric))
+        gaps.append(
+            unfairness(None, model.predict_proba(X)[:, 1], sensitive_features=GROUP, metric=metric)
+        )
     assert gaps[1] < gaps[0]
     scores = torch.tensor(SCORE, requires_grad=True)
     penalty = UnfairnessPenalty(metric=metric, random_state=0)(scores, (GROUP == "b").astype(int))
@@ -115,12 +123,16 @@ def test_it_is_audited_and_reported(metric: str, tmp_path: Path) -> None:
         return
     assert finding.interval.low <= finding.value <= finding.interval.high
     assert finding.witness is not None
-    assert finding_meaning(finding).startswith("The cubed gap between “a” and “b” adds up to the cube of 0.")
+    assert finding_meaning(finding).startswith(
+        "The cubed gap between “a” and “b” adds up to the cube of 0."
+    )
     assert WORDS.about in page
 
 
 def test_it_is_certified() -> None:
-    finding = audit(None, SCORE, sensitive_features=GROUP, metrics="cubic", **flat(**QUICK)).worst("cubic")
+    finding = audit(None, SCORE, sensitive_features=GROUP, metrics="cubic", **flat(**QUICK)).worst(
+        "cubic"
+    )
     radius = dkw_radius(90) + dkw_radius(110)
     assert finding.certified == certified_distance("cubic", finding.value, radius, width=1.0)
     assert finding.certified == pytest.approx(expected() + radius)
@@ -129,10 +141,11 @@ def test_it_is_certified() -> None:
 
 def test_it_is_streamed(file: Path) -> None:
     found = audit_file(
-        file, score="p", group="sex", metrics="cubic", **flat(in_memory_rows=20, precision=1e-6, **QUICK)
+        file, score="p", group="sex", metrics="cubic", **flat(in_memory_rows=20, **QUICK)
     )
     finding = found.worst("cubic")
-    assert finding.bracket.low - 1e-12 <= expected() <= finding.bracket.high + 1e-12  # added up in another order
+    # added up in another order
+    assert finding.bracket.low - 1e-12 <= expected() <= finding.bracket.high + 1e-12
     assert finding.bracket.high - finding.bracket.low <= 1e-6
     assert finding.certified is not None
 
@@ -140,14 +153,18 @@ def test_it_is_streamed(file: Path) -> None:
 def test_without_brackets_a_large_file_is_refused(file: Path) -> None:
     held = audit_file(file, score="p", group="sex", metrics="bare", **flat(**QUICK))
     assert held.worst("bare").value == pytest.approx(expected())
-    with pytest.raises(DataError, match=r"metrics must be one of .*'cubic' or a smaller file, got 'bare'"):
+    with pytest.raises(
+        DataError, match=r"metrics must be one of .*'cubic' or a smaller file, got 'bare'"
+    ):
         audit_file(file, score="p", group="sex", metrics="bare", **flat(in_memory_rows=20, **QUICK))
 
 
 def test_its_witness_shows_it() -> None:
     u, v = SCORE[GROUP == "a"], SCORE[GROUP == "b"]
     assert witness(u, v, metric="cubic").gap == pytest.approx(expected())
-    with pytest.raises(DataError, match="the metric 'bare' has no witness: no utility is known that attains it"):
+    with pytest.raises(
+        DataError, match="the metric 'bare' has no witness: no utility is known that attains it"
+    ):
         witness(u, v, metric="bare")
 
 
@@ -155,8 +172,15 @@ def test_vectors_are_taken_one_coordinate_at_a_time() -> None:
     rng = np.random.default_rng(99)
     probabilities = np.column_stack([SCORE, rng.random(200)])
     groups = (GROUP == "b").astype(int)
-    each = [unfairness(None, column, sensitive_features=GROUP, metric="cubic") for column in probabilities.T]
-    summed = UnfairnessPenalty(metric="cubic", random_state=0)(torch.tensor(probabilities), groups).item()
+    each = [
+        unfairness(None, column, sensitive_features=GROUP, metric="cubic")
+        for column in probabilities.T
+    ]
+    summed = UnfairnessPenalty(metric="cubic", random_state=0)(
+        torch.tensor(probabilities), groups
+    ).item()
     assert summed == pytest.approx(sum(each))
     assert vector_metric("cubic", estimate="rows", slices=2, generator=torch.Generator()) is None
-    assert ROW.plug_in(Pair(torch.tensor([0.0, 2.0]), (1,), (1,))).item() == pytest.approx(2 ** (1 / 3))
+    assert ROW.plug_in(Pair(torch.tensor([0.0, 2.0]), (1,), (1,))).item() == pytest.approx(
+        2 ** (1 / 3)
+    )

@@ -1,6 +1,8 @@
-"""Law: one verdict for each figure, made from the interval beside it; nothing is tested below the minimum group size.
+"""Law: one verdict for each figure, made from the interval beside it; nothing is tested below the
+minimum group size.
 
-Random small audits of all kinds, seeded. Each check states the law by the values of a record and reads the sentences.
+Random small audits of all kinds, seeded. Each check states the law by the values of a record and
+reads the sentences.
 """
 
 from __future__ import annotations
@@ -23,8 +25,21 @@ from metrifair.wording.summary import audit_summary
 from tests.flat_options import flat
 
 NOISE, SIGNIFICANT, FEW = "not distinguishable from noise", "significant", "too few rows"
-KINDS = ("scores", "decisions", "labels", "weights", "number", "rest", "independence", "trained", "strata")
-EVIDENCE = ({"resamples": 60, "permutations": 99}, {"resamples": 0, "permutations": 199}, {"resamples": 60})
+KINDS = (
+    "scores",
+    "decisions",
+    "labels",
+    "weights",
+    "number",
+    "rest",
+    "independence",
+    "strata",
+)
+EVIDENCE = (
+    {"resamples": 60, "permutations": 99},
+    {"resamples": 0, "permutations": 199},
+    {"resamples": 60},
+)
 
 cases = given(
     seed=st.integers(0, 10_000),
@@ -65,8 +80,6 @@ def audited(
         group, options["continuous"] = 100 * code + generator.integers(0, 100, len(code)), True
     elif kind in ("rest", "independence"):
         options["contrast"] = kind
-    elif kind == "trained":
-        options["vc_dimension"] = 3
     if kind == "strata":
         options["control_features"] = generator.integers(0, 2, len(code))
     return audit(label, score, sensitive_features={"g": group}, **flat(**options))
@@ -82,8 +95,15 @@ def excludes_0(finding: Finding) -> bool | None:
 def test_a_finding_has_the_verdict_of_its_joint_interval(**case: Any) -> None:
     record = audited(**case).record
     level = {
-        metric: 0.05 / sum(one.enough and one.p_value is not None for one in record.findings if one.metric == metric)
-        for metric in {one.metric for one in record.findings if one.enough and one.p_value is not None}
+        metric: 0.05
+        / sum(
+            one.enough and one.p_value is not None
+            for one in record.findings
+            if one.metric == metric
+        )
+        for metric in {
+            one.metric for one in record.findings if one.enough and one.p_value is not None
+        }
     }
     for one in record.findings:
         everyone = bool(one.cuts) and one.metric == "energy"  # a dependence is about all rows
@@ -109,7 +129,9 @@ def test_sentences_and_notes_say_what_the_intervals_say(**case: Any) -> None:
     main = [one for one in record.findings if one.metric == main_metric(record.findings)]
     established = [one for one in main if one.significant]
     said = " ".join(audit_summary(record))
-    assert ("No gap is established" in said or "No gap can be assessed" in said or not main) == (not established)
+    assert ("No gap is established" in said or "No gap can be assessed" in said or not main) == (
+        not established
+    )
     ranked = re.search(r"(largest significant gap|lower confidence limit) is", said)
     assert (ranked is not None or "The gap is" in said.split(". ")[0]) <= bool(main)
     assert ("statistically significant" in said) == bool(established)
@@ -118,23 +140,31 @@ def test_sentences_and_notes_say_what_the_intervals_say(**case: Any) -> None:
     headline = headline_finding(record.findings)
     assert (headline is None) == (not established)
     assert headline is None or headline in established
-    (highlight,) = [one for one in highlights(record) if one.about in main and one.heading != "At most"] or [None]
+    (highlight,) = [
+        one for one in highlights(record) if one.about in main and one.heading != "At most"
+    ] or [None]
     assert highlight is None or (highlight.heading == "No established gap") == (not established)
     for note in record.notes:
         if note.kind == "undetectable_gaps":
             named = {tuple(pair) for pair in note.facts["pairs"]}
             beside = [
-                one for one in record.findings if (*one.groups, one.within) in named and one.metric == "kolmogorov"
+                one
+                for one in record.findings
+                if (*one.groups, one.within) in named and one.metric == "kolmogorov"
             ]
             assert beside
             for one in beside:
                 assert one.joint_interval is not None
                 assert one.joint_interval.low == 0
-                assert one.joint_interval.high >= note.facts["gap"], "the interval rules this gap out"
+                assert one.joint_interval.high >= note.facts["gap"], (
+                    "the interval rules this gap out"
+                )
 
 
 def rates_hold(table: Decisions, record: AuditRecord) -> None:
-    """The law for one table: no test of few rows, headlines of enough rows, one verdict on four fifths."""
+    """The law for one table: no test of few rows, headlines of enough rows, one verdict on four
+    fifths.
+    """
     small = {rate.group for rate in table.rates if rate.size < 30}
     assert small == {rate.group for rate in table.rates if rate.few}
     for rate in table.rates:
@@ -183,7 +213,9 @@ def test_rates_have_one_verdict_and_no_headline_of_few_rows(standard: Any, **cas
         enough = [one for one in by_group.groups if one.size >= 30]
         for name, gap in by_group.gaps.items():
             known = [
-                own.value for one in (enough if len(enough) > 1 else by_group.groups) if (own := getattr(one, name))
+                own.value
+                for one in (enough if len(enough) > 1 else by_group.groups)
+                if (own := getattr(one, name))
             ]
             assert gap.value == pytest.approx(max(known) - min(known))
             assert gap.interval is None or gap.interval.low <= gap.value <= gap.interval.high
@@ -193,7 +225,7 @@ def test_rates_have_one_verdict_and_no_headline_of_few_rows(standard: Any, **cas
 @cases
 @often
 def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None:
-    case["kind"] = {"trained": "scores", "number": "labels"}.get(case["kind"], case["kind"])
+    case["kind"] = {"number": "labels"}.get(case["kind"], case["kind"])
     first = audited(**case)
     second = audited(**{**case, "seed": case["seed"] + 1, "gap": 0.0})
     small = {name for name, size in zip("abcd", case["sizes"], strict=False) if size < 30}
@@ -203,7 +235,8 @@ def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None
         if one.joint_interval is None:
             assert (one.verdict, one.p_value, one.interval) == ("not_tested", None, None)
             continue
-        everyone = case["kind"] == "independence" and one.metric == "energy"  # a dependence is about all rows
+        # a dependence is about all rows
+        everyone = case["kind"] == "independence" and one.metric == "energy"
         assert everyone or not small & set(one.groups)
         assert one.interval is not None
         assert one.joint_interval.low <= one.interval.low <= one.difference <= one.interval.high
@@ -226,7 +259,12 @@ def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None
 def test_an_alarm_is_a_p_value_below_its_level_and_points_where_the_distance_went(
     seed: int, sizes: list[int], gaps: list[float]
 ) -> None:
-    case: dict[str, Any] = {"kind": "scores", "sizes": sizes, "evidence": EVIDENCE[0], "metrics": None}
+    case: dict[str, Any] = {
+        "kind": "scores",
+        "sizes": sizes,
+        "evidence": EVIDENCE[0],
+        "metrics": None,
+    }
     looks = {f"day {at}": audited(seed=seed + at, gap=gap, **case) for at, gap in enumerate(gaps)}
     series = monitor(looks).record
     for one in series.series:

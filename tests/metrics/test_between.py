@@ -23,7 +23,10 @@ COMPARISONS = [
 
 def by_hand(scores: Tensor) -> Tensor:
     weighted = energy_distance(scores[..., 1:3], scores[..., 3:4], u_weights=[1.0, 3.0])
-    plain = [energy_distance(scores[..., :2], scores[..., 2:]), energy_distance(scores[..., 4:], scores[..., [0, 2]])]
+    plain = [
+        energy_distance(scores[..., :2], scores[..., 2:]),
+        energy_distance(scores[..., 4:], scores[..., [0, 2]]),
+    ]
     return torch.stack([*plain, weighted], -1)
 
 
@@ -32,7 +35,9 @@ def test_each_comparison_is_measured_on_its_rows(scores: Tensor) -> None:
     expected = by_hand(scores)
     torch.testing.assert_close(between(ENERGY, scores, COMPARISONS, reduce="all"), expected)
     torch.testing.assert_close(between(ENERGY, scores, COMPARISONS, reduce="sum"), expected.sum(-1))
-    torch.testing.assert_close(between(ENERGY, scores, COMPARISONS, reduce="max"), expected.amax(-1))
+    torch.testing.assert_close(
+        between(ENERGY, scores, COMPARISONS, reduce="max"), expected.amax(-1)
+    )
 
 
 def test_rows_of_vectors_are_taken_along_the_last_axis_but_one() -> None:
@@ -50,11 +55,15 @@ def test_all_strata_reach_the_metric() -> None:
     sides = Sides(slice(0, 5), (1, 2), (2,))
     with pytest.raises(TooFewSamples) as caught:
         between(
-            training_metric("energy", estimate="population"), SCORES, [COMPARISONS[0], sides], names=["first", "second"]
+            training_metric("energy", estimate="population"),
+            SCORES,
+            [COMPARISONS[0], sides],
+            names=["first", "second"],
         )
     assert str(caught.value) == (
         "an unbiased distance needs 2 scores of each kind on each side, got 1 + 2 and 2; "
-        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, unbiased=False of a function)"
+        "use a larger batch size, or the biased distance (estimate='batch' of a penalty, "
+        "unbiased=False of a function)"
     )
     assert caught.value.__notes__ == ["comparing second"]
 
@@ -63,7 +72,8 @@ def test_a_comparison_with_an_empty_side_is_refused_by_place() -> None:
     with pytest.raises(TooFewSamples) as caught:
         between(ENERGY, SCORES, [Sides(torch.tensor([0, 1]), (2,), (0,))])
     assert str(caught.value) == (
-        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that contain every group"
+        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that "
+        "contain every group"
     )
     assert caught.value.__notes__ == ["comparing the sides of comparison 0"]
 

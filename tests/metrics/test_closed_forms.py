@@ -7,7 +7,13 @@ import pytest
 from oracles import centered_uniforms, quantile_grid, shifted_normals
 from scipy.stats import norm
 
-from metrifair.metrics.distances import cramer_distance, distances, energy_distance, mmd_squared, total_variation
+from metrifair.metrics.distances import (
+    cramer_distance,
+    distances,
+    energy_distance,
+    mmd_squared,
+    total_variation,
+)
 
 N = 1000
 
@@ -26,7 +32,9 @@ def test_shifted_normals(c: float, s: float) -> None:
     assert found["kolmogorov"] == pytest.approx(exact["kolmogorov"], abs=4 / N)
     assert found["energy"] == pytest.approx(exact["energy"], abs=2 / N)
     # The median of the mixture lies where the densities cross: two bins lose nothing.
-    assert total_variation(s * z + c, s * z, bins=2) == pytest.approx(exact["kolmogorov"], abs=4 / N)
+    assert total_variation(s * z + c, s * z, bins=2) == pytest.approx(
+        exact["kolmogorov"], abs=4 / N
+    )
 
 
 @pytest.mark.parametrize(("c", "length"), [(1.0, 1.0), (0.5, 2.0), (2.0, 0.3)])
@@ -46,9 +54,17 @@ def test_centered_uniforms(narrow: float, wide: float) -> None:
 def test_a_uniform_distribution_against_a_point_mass() -> None:
     """Example 1: energy 1/6, squared L2 1/12, Kolmogorov 1/2, W1 1/4, total variation 1."""
     uniform, point = quantile_grid(lambda q: q, N), np.full(7, 0.5)
-    found = distances(uniform, point, ["energy", "cramer", "kolmogorov", "wasserstein", "total_variation"])
+    found = distances(
+        uniform, point, ["energy", "cramer", "kolmogorov", "wasserstein", "total_variation"]
+    )
     assert found == pytest.approx(
-        {"energy": 1 / 6, "cramer": 1 / 12, "kolmogorov": 1 / 2, "wasserstein": 1 / 4, "total_variation": 1},
+        {
+            "energy": 1 / 6,
+            "cramer": 1 / 12,
+            "kolmogorov": 1 / 2,
+            "wasserstein": 1 / 4,
+            "total_variation": 1,
+        },
         abs=1e-6,
     )
 
@@ -60,7 +76,9 @@ def test_decisions(p: float, q: float) -> None:
     gap = abs(p - q)
     names = ["kolmogorov", "wasserstein", "total_variation", "lp", "cramer", "energy", "mmd"]
     expected = [gap, gap, gap, gap, gap**2, 2 * gap**2, 2 * gap**2 * (1 - np.exp(-0.5))]
-    assert distances(u, v, names) == pytest.approx(dict(zip(names, expected, strict=True)), abs=1e-12)
+    assert distances(u, v, names) == pytest.approx(
+        dict(zip(names, expected, strict=True)), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("c", [0.1, 2.0])
@@ -69,4 +87,6 @@ def test_point_masses(c: float) -> None:
     assert cramer_distance([0.0], [c]) == pytest.approx(c)
     assert mmd_squared([0.0], [c]) == pytest.approx(2 - 2 * np.exp(-(c**2) / 2))
     assert mmd_squared([0.0], [c], kernel="laplace") == pytest.approx(2 - 2 * np.exp(-c))
-    assert mmd_squared([0.0], [c], kernel="inverse_multiquadric") == pytest.approx(2 - 2 / np.hypot(1, c))
+    assert mmd_squared([0.0], [c], kernel="inverse_multiquadric") == pytest.approx(
+        2 - 2 / np.hypot(1, c)
+    )

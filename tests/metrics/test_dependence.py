@@ -1,4 +1,6 @@
-"""Distance covariance, correlation and energy dependence: known answers, brute force, dcor, unbiasedness, gradients."""
+"""Distance covariance, correlation and energy dependence: known answers, brute force, dcor,
+unbiasedness, gradients.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 from torch import Tensor
 
-from metrifair import DataError, distance_correlation, distance_covariance, energy_dependence, energy_distance
+from metrifair import (
+    DataError,
+    distance_correlation,
+    distance_covariance,
+    energy_dependence,
+    energy_distance,
+)
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_value, drawn_form, plug_in_form, weighted_form
@@ -35,7 +43,9 @@ def brute(s, a, weights=None, *, names: bool = False) -> float:
     w = np.full(len(s), 1 / len(s)) if weights is None else np.asarray(weights) / np.sum(weights)
     far = np.abs(s[:, None] - s)
     apart = (a[:, None] != a).astype(float) if names else np.abs(a[:, None] - a)
-    return float(w @ (far * apart) @ w - 2 * (w * (far @ w)) @ (apart @ w) + (w @ far @ w) * (w @ apart @ w))
+    return float(
+        w @ (far * apart) @ w - 2 * (w * (far @ w)) @ (apart @ w) + (w @ far @ w) * (w @ apart @ w)
+    )
 
 
 def omega(s, a) -> float:
@@ -69,10 +79,17 @@ def test_scores_that_are_the_attribute_have_twice_its_mean_ratio() -> None:
 
 def test_both_figures_of_one_covariance_are_those_of_their_functions() -> None:
     generator = np.random.default_rng(4)
-    s, a, weights = generator.normal(size=50), generator.integers(20, 60, 50).astype(float), generator.uniform(size=50)
+    s, a, weights = (
+        generator.normal(size=50),
+        generator.integers(20, 60, 50).astype(float),
+        generator.uniform(size=50),
+    )
     both = dependence_and_correlation(s, a, None)
     assert both == (energy_dependence(s, a), distance_correlation(s, a))
-    assert dependence_and_correlation(s, a, weights) == (energy_dependence(s, a, weights=weights), None)
+    assert dependence_and_correlation(s, a, weights) == (
+        energy_dependence(s, a, weights=weights),
+        None,
+    )
 
 
 def test_every_score_at_every_age_is_no_dependence() -> None:
@@ -83,7 +100,8 @@ def test_every_score_at_every_age_is_no_dependence() -> None:
 
 @pytest.mark.parametrize("r", [0.3, -0.8])
 def test_normal_scores_and_ages_have_the_closed_form(r: float) -> None:
-    # A grid of quantiles in both of two independent normals: no chance, and an error that shrinks with the grid.
+    # A grid of quantiles in both of two independent normals: no chance, and an error that shrinks
+    # with the grid.
     q = ndtri((np.arange(80) + 0.5) / 80)
     first, second = (part.ravel() for part in np.meshgrid(q, q))
     found = distance_covariance(r * first + sqrt(1 - r * r) * second, first)
@@ -97,8 +115,12 @@ def test_two_values_give_the_energy_distance_in_any_coding(coding, way) -> None:
     s, second = generator.normal(size=41).round(1), generator.random(41) < 0.3
     weights = generator.random(41)
     a = [coding[int(one)] for one in second]
-    assert energy_dependence(s, a) == pytest.approx(energy_distance(s[second], s[~second]), rel=1e-12)
-    weighted = energy_distance(s[second], s[~second], u_weights=weights[second], v_weights=weights[~second])
+    assert energy_dependence(s, a) == pytest.approx(
+        energy_distance(s[second], s[~second]), rel=1e-12
+    )
+    weighted = energy_distance(
+        s[second], s[~second], u_weights=weights[second], v_weights=weights[~second]
+    )
     assert energy_dependence(s, a, weights=weights) == pytest.approx(weighted, rel=1e-12)
 
 
@@ -114,8 +136,13 @@ def test_neither_units_nor_origin_of_the_attribute_matter_and_those_of_the_score
 
 
 def test_an_origin_far_away_costs_no_digit(way) -> None:
-    s, ages = np.array([0.3, -1.0, 0.3, 2.0, 0.9, -0.4]), np.array([20.0, 31.0, 31.0, 47.0, 20.0, 66.0])
-    assert energy_dependence(s, 2.0**45 + ages) == pytest.approx(energy_dependence(s, ages), rel=1e-12)
+    s, ages = (
+        np.array([0.3, -1.0, 0.3, 2.0, 0.9, -0.4]),
+        np.array([20.0, 31.0, 31.0, 47.0, 20.0, 66.0]),
+    )
+    assert energy_dependence(s, 2.0**45 + ages) == pytest.approx(
+        energy_dependence(s, ages), rel=1e-12
+    )
 
 
 def test_several_names_are_the_weighted_distances_from_everyone() -> None:
@@ -133,7 +160,11 @@ def test_several_names_are_the_weighted_distances_from_everyone() -> None:
 
 few = st.integers(-3, 3).map(float)
 number = st.floats(-1e3, 1e3, allow_subnormal=False)
-rows = st.lists(st.tuples(st.one_of(few, number), st.one_of(few, number), st.floats(0.01, 9)), min_size=4, max_size=40)
+rows = st.lists(
+    st.tuples(st.one_of(few, number), st.one_of(few, number), st.floats(0.01, 9)),
+    min_size=4,
+    max_size=40,
+)
 
 
 @settings(max_examples=30, deadline=None)
@@ -144,12 +175,20 @@ def test_the_definition_by_pairs(table, paired, huge) -> None:
     before = dominance.PAIRED
     dominance.PAIRED = paired
     try:
-        assert distance_covariance(huge * s, a / huge) == pytest.approx(brute(s, a), abs=1e-10 * size)
-        assert distance_covariance(s, a, weights=w) == pytest.approx(brute(s, a, w), abs=1e-10 * size)
-        assert distance_covariance(s, a, unbiased=True) == pytest.approx(omega(s, a), abs=1e-10 * size)
+        assert distance_covariance(huge * s, a / huge) == pytest.approx(
+            brute(s, a), abs=1e-10 * size
+        )
+        assert distance_covariance(s, a, weights=w) == pytest.approx(
+            brute(s, a, w), abs=1e-10 * size
+        )
+        assert distance_covariance(s, a, unbiased=True) == pytest.approx(
+            omega(s, a), abs=1e-10 * size
+        )
         names = np.array([f"{value}" for value in a])
         named = brute(s, names, w, names=True)
-        assert distance_covariance(s, names, weights=w) == pytest.approx(named, abs=1e-10 * max(1, np.abs(s).max()))
+        assert distance_covariance(s, names, weights=w) == pytest.approx(
+            named, abs=1e-10 * max(1, np.abs(s).max())
+        )
     finally:
         dominance.PAIRED = before
 
@@ -160,7 +199,10 @@ def test_long_samples_with_ties_by_ranks_and_many_models_at_once(n: int, monkeyp
     z = torch.randn(2, 3, n, generator=generator, dtype=torch.float64)
     z[:, 1] = (2 * z[:, 1]).round()
     a = (5 * torch.randn(2, 1, n, generator=generator, dtype=torch.float64)).round()
-    columns, others = torch.rand(2, 1, 2, n, generator=generator).double(), torch.rand(n, generator=generator).double()
+    columns, others = (
+        torch.rand(2, 1, 2, n, generator=generator).double(),
+        torch.rand(n, generator=generator).double(),
+    )
     for attribute in (AttributeValues(a), AttributeValues(a - a.min(), "names")):
         found = []
         for paired in (1, 10**9):
@@ -190,13 +232,17 @@ print(json.dumps([dcor.distance_covariance_sqr(s, a), dcor.u_distance_covariance
 
 @pytest.mark.slow
 def test_dcor_agrees() -> None:
-    """In a process of its own: it compiles for half a minute when imported, which on ARM may fail beside torch."""
+    """In a process of its own: it compiles for half a minute when imported, which on ARM may
+    fail beside torch.
+    """
     generator = np.random.default_rng(3)
     s, a = generator.normal(size=700), generator.integers(20, 90, size=700).astype(float)
     s = s + a / 50
     both = np.stack([a, generator.normal(size=700)], 1)
     values = json.dumps([s.tolist(), a.tolist(), ((both - both.mean(0)) / both.std(0)).tolist()])
-    done = subprocess.run([sys.executable, "-c", THEIRS], input=values, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", THEIRS], input=values, capture_output=True, text=True, check=True
+    )
     ours = [
         distance_covariance(s, a),
         distance_covariance(s, a, unbiased=True),
@@ -213,7 +259,9 @@ def test_several_numbers_are_one_standardized_vector() -> None:
     far, apart = np.abs(s[:, None] - s), np.linalg.norm(standard[:, None] - standard, axis=2)
     centered = [d - d.mean(0) - d.mean(1)[:, None] + d.mean() for d in (far, apart)]
     expected = float((centered[0] * centered[1]).mean())
-    assert distance_covariance(s, {"height": a[:, 0], "income": a[:, 1]}) == pytest.approx(expected, rel=1e-10)
+    assert distance_covariance(s, {"height": a[:, 0], "income": a[:, 1]}) == pytest.approx(
+        expected, rel=1e-10
+    )
     assert distance_covariance(s, torch.tensor(a)) == pytest.approx(expected, rel=1e-10)
 
 
@@ -229,7 +277,9 @@ def mean_over(batches: list, form, s: Tensor = S7, a: Tensor = A7) -> float:
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_the_mean_over_all_batches_is_the_value_of_the_rows_or_of_the_population(n: int, way) -> None:
+def test_the_mean_over_all_batches_is_the_value_of_the_rows_or_of_the_population(
+    n: int, way
+) -> None:
     without = list(combinations(range(7), n))
     of_rows = drawn_form((n,), torch.tensor([7.0]), None, TORCH)
     assert mean_over(without, of_rows) == pytest.approx(brute(S7, A7), rel=1e-11)
@@ -252,17 +302,34 @@ def test_stratified_batches_estimate_all_rows_without_bias(shares, way) -> None:
     totals, share = torch.tensor([6.0, 5.0, 3.0]), torch.tensor(shares)
     weights = torch.repeat_interleave(share / totals, totals.long())
     counts = torch.tensor([4, 4, 3])
-    side = Sides(slice(0, 11), (4, 4, 3), (), torch.repeat_interleave(share / counts, counts), counts / totals)
+    side = Sides(
+        slice(0, 11),
+        (4, 4, 3),
+        (),
+        torch.repeat_interleave(share / counts, counts),
+        counts / totals,
+    )
     for form in (drawn_form((4, 4, 3), totals, share, TORCH), covariance_form(side, "rows", TORCH)):
-        assert mean_over(batches, form, s, a) == pytest.approx(brute(s, a, weights.double().numpy()), rel=1e-6)
+        assert mean_over(batches, form, s, a) == pytest.approx(
+            brute(s, a, weights.double().numpy()), rel=1e-6
+        )
 
 
 def test_stratified_fresh_rows_estimate_the_mixture() -> None:
-    batches = [[*x, *(3 + k for k in y)] for x in product(range(3), repeat=4) for y in product(range(2), repeat=4)]
+    batches = [
+        [*x, *(3 + k for k in y)]
+        for x in product(range(3), repeat=4)
+        for y in product(range(2), repeat=4)
+    ]
     shares = torch.tensor([0.7, 0.3], dtype=torch.float64)
-    side = Sides(slice(0, 8), (4, 4), (), torch.repeat_interleave(shares / 4, 4), torch.tensor([0.5, 0.5]))
+    side = Sides(
+        slice(0, 8), (4, 4), (), torch.repeat_interleave(shares / 4, 4), torch.tensor([0.5, 0.5])
+    )
     expected = brute(S7[:5], A7[:5], [0.7 / 3] * 3 + [0.15] * 2)
-    for form in (drawn_form((4, 4), None, shares, TORCH), covariance_form(side, "population", TORCH)):
+    for form in (
+        drawn_form((4, 4), None, shares, TORCH),
+        covariance_form(side, "population", TORCH),
+    ):
         assert mean_over(batches, form) == pytest.approx(expected, rel=1e-11)
 
 
@@ -274,16 +341,24 @@ def test_even_weights_are_no_weights() -> None:
 def test_unbiased_weights_are_means_over_distinct_rows(way) -> None:
     weights = [1.0, 2.0, 0.5, 0.0, 3.0, 1.0, 1.5]
     far, apart = (np.abs(np.subtract.outer(part, part)) for part in (S7.numpy(), A7.numpy()))
-    products = {2: lambda i, j: apart[i, j], 3: lambda i, j, k: apart[i, k], 4: lambda i, j, k, m: apart[k, m]}
+    products = {
+        2: lambda i, j: apart[i, j],
+        3: lambda i, j, k: apart[i, k],
+        4: lambda i, j, k, m: apart[k, m],
+    }
     means = [
         np.average(
             [far[rows[:2]] * product_of(*rows) for rows in permutations(range(7), order)],
-            weights=[np.prod([weights[row] for row in rows]) for rows in permutations(range(7), order)],
+            weights=[
+                np.prod([weights[row] for row in rows]) for rows in permutations(range(7), order)
+            ],
         )
         for order, product_of in products.items()
     ]
     one_block = Sides(slice(0, 7), (7,), (), torch.tensor(weights))
-    found = covariance_value(S7, AttributeValues(A7), covariance_form(one_block, "population", TORCH))
+    found = covariance_value(
+        S7, AttributeValues(A7), covariance_form(one_block, "population", TORCH)
+    )
     assert float(found) == pytest.approx(means[0] - 2 * means[1] + means[2], rel=1e-11)
 
 
@@ -291,9 +366,13 @@ def test_unbiased_weights_are_means_over_distinct_rows(way) -> None:
 
 
 @pytest.mark.parametrize("unbiased", [False, True])
-@pytest.mark.parametrize("a", [A7.tolist(), ["a", "b", "b", "c", "a", "c", "a"], torch.stack([A7, A7**2], 1)])
+@pytest.mark.parametrize(
+    "a", [A7.tolist(), ["a", "b", "b", "c", "a", "c", "a"], torch.stack([A7, A7**2], 1)]
+)
 def test_gradients(a, unbiased: bool, way) -> None:
-    z = torch.tensor([[0.3, -1.0, 0.4, 2.0, 0.9, -0.4, 1.1], [1.0, 2, 3, 4, 5, 7, 6]], dtype=torch.float64)
+    z = torch.tensor(
+        [[0.3, -1.0, 0.4, 2.0, 0.9, -0.4, 1.1], [1.0, 2, 3, 4, 5, 7, 6]], dtype=torch.float64
+    )
     z.requires_grad_()
     assert torch.autograd.gradcheck(lambda z: energy_dependence(z, a, unbiased=unbiased), z)
     assert torch.autograd.gradcheck(lambda z: distance_correlation(z, a), z)
@@ -312,7 +391,9 @@ def test_the_scale_of_a_dependence_is_that_of_the_rows_whatever_their_weights_su
     unit = with_scale(one, A7.numpy(), weights).scale
     assert unit == with_scale(one, A7.numpy(), weights / weights.sum()).scale
     covariance = distance_covariance(S7.numpy(), A7.numpy(), weights=weights)
-    assert unit * covariance == pytest.approx(energy_dependence(S7.numpy(), A7.numpy(), weights=weights))
+    assert unit * covariance == pytest.approx(
+        energy_dependence(S7.numpy(), A7.numpy(), weights=weights)
+    )
     for values in ([], [40.0, 40.0, 40.0]):
         assert with_scale(one, torch.tensor(values)).scale is None
 
@@ -353,7 +434,9 @@ def test_what_cannot_be_used_is_said(x, a, message: str) -> None:
 
 
 def test_four_rows_are_needed() -> None:
-    with pytest.raises(TooFewSamples, match="an unbiased dependence needs 4 rows of each kind, got 3"):
+    with pytest.raises(
+        TooFewSamples, match="an unbiased dependence needs 4 rows of each kind, got 3"
+    ):
         distance_covariance([1, 2, 3], [1, 2, 3], unbiased=True)
 
 
@@ -361,7 +444,9 @@ def test_categories_are_names_and_dates_are_refused() -> None:
     numbers = np.random.default_rng(0).integers(0, 30, 400)
     s = np.random.default_rng(1).normal(size=400)
     named = energy_dependence(s, [f"region {code}" for code in numbers])
-    assert energy_dependence(s, pd.Series(numbers).astype("category")) == pytest.approx(named, abs=1e-12)
+    assert energy_dependence(s, pd.Series(numbers).astype("category")) == pytest.approx(
+        named, abs=1e-12
+    )
     assert energy_dependence(s, numbers) != pytest.approx(named, abs=1e-3)
     days = np.datetime64("1960-01-01") + numbers
     for dates in (days, pd.Series(days), days.astype(object)):

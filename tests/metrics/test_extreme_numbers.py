@@ -1,4 +1,6 @@
-"""Numbers that floats do not hold are refused; sums beyond the largest float are finite where the distance is."""
+"""Numbers that floats do not hold are refused; sums beyond the largest float are finite where
+the distance is.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ FUNCTIONS = [
     wasserstein_distance,
     witness,
 ]
-each_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+each_function = pytest.mark.parametrize(
+    "function", FUNCTIONS, ids=lambda function: function.__name__
+)
 COMPLEX = {
     "list": [1j],
     "NumPy": np.array([1.0 + 2j]),
@@ -64,14 +68,22 @@ INTEGERS: dict[str, Callable[[int], object]] = {
 @each_function
 @pytest.mark.parametrize("values", COMPLEX.values(), ids=list(COMPLEX))
 def test_complex_numbers_are_refused(function: Callable, values: object) -> None:
-    with pytest.raises(DataError, match=r"v must contain real numbers, got .*; compare the real part, or the modulus"):
+    with pytest.raises(
+        DataError,
+        match=r"v must contain real numbers, got .*; compare the real part, or the modulus",
+    ):
         function([2.0, 3.0], values)
 
 
 @each_function
 @pytest.mark.parametrize("container", INTEGERS.values(), ids=list(INTEGERS))
-def test_integers_that_floats_do_not_tell_apart_are_refused(function: Callable, container: Callable) -> None:
-    with pytest.raises(DataError, match=r"u contains integers that floating-point numbers do not distinguish, such as"):
+def test_integers_that_floats_do_not_tell_apart_are_refused(
+    function: Callable, container: Callable
+) -> None:
+    with pytest.raises(
+        DataError,
+        match=r"u contains integers that floating-point numbers do not distinguish, such as",
+    ):
         function(container(LONG), [0.0])
 
 
@@ -82,13 +94,16 @@ def test_long_integers_that_are_floats_are_compared(container: Callable) -> None
 
 
 def test_integers_are_checked_wherever_numbers_are_taken() -> None:
-    with pytest.raises(DataError, match="y_pred contains integers that floating-point numbers do not distinguish"):
+    with pytest.raises(
+        DataError, match="y_pred contains integers that floating-point numbers do not distinguish"
+    ):
         unfairness(None, np.array([2**53, LONG]), sensitive_features=["a", "b"])
     with pytest.raises(DataError, match="y_pred must contain real numbers"):
         unfairness(None, np.array([1j, 2.0]), sensitive_features=["a", "b"])
 
 
-# Distances of scores that are further apart than the largest float, and still have a finite distance.
+# Distances of scores that are further apart than the largest float, and still have a finite
+# distance.
 FAR = [-LARGE, LARGE]
 NEAR = [-LARGE, 1.6e308]  # half of it is 1e307 further down
 FINITE = [
@@ -103,13 +118,20 @@ FINITE = [
     (kolmogorov_distance, [-LARGE], [LARGE], 1.0),
     (total_variation, [-LARGE], [LARGE], 1.0),
     (partial(energy_distance, vector=True), [[3e200, 0.0]], [[0.0, 4e200]], 1e201),
-    (sliced_wasserstein_distance, [[score] for score in FAR], [[score] for score in NEAR], 0.5 * 1e307),
+    (
+        sliced_wasserstein_distance,
+        [[score] for score in FAR],
+        [[score] for score in NEAR],
+        0.5 * 1e307,
+    ),
     (sliced_energy_distance, [[score] for score in FAR], [[score] for score in NEAR], 0.5 * 1e307),
 ]
 
 
 @pytest.mark.parametrize(("function", "u", "v", "expected"), FINITE)
-def test_a_distance_that_is_a_float_is_found(function: Callable, u: list, v: list, expected: float) -> None:
+def test_a_distance_that_is_a_float_is_found(
+    function: Callable, u: list, v: list, expected: float
+) -> None:
     assert function(u, v) == pytest.approx(expected, rel=1e-9)
     tensor = torch.tensor(u, dtype=torch.float64, requires_grad=function is not mmd_squared)
     assert function(tensor, v).item() == pytest.approx(expected, rel=1e-9)
@@ -118,10 +140,19 @@ def test_a_distance_that_is_a_float_is_found(function: Callable, u: list, v: lis
 def test_all_of_them_at_once_are_found_and_by_slices() -> None:
     found = distances(FAR, NEAR, ["wasserstein", "energy", "lp", "kolmogorov", "mmd"])
     assert found == pytest.approx(
-        {"wasserstein": 5e306, "energy": 5e306, "lp": 0.5 * 1e307**0.5, "kolmogorov": 0.5, "mmd": 0.5}, rel=1e-9
+        {
+            "wasserstein": 5e306,
+            "energy": 5e306,
+            "lp": 0.5 * 1e307**0.5,
+            "kolmogorov": 0.5,
+            "mmd": 0.5,
+        },
+        rel=1e-9,
     )
     exact = sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], random_state=0)
-    assert sliced_energy_distance([[0.0, 0.0]], [[3e307, 4e307]], random_state=0) == pytest.approx(1e307 * exact)
+    assert sliced_energy_distance([[0.0, 0.0]], [[3e307, 4e307]], random_state=0) == pytest.approx(
+        1e307 * exact
+    )
     assert median_distance([0.0, 1e200, 4e200]) == pytest.approx(3e200)
 
 
@@ -162,11 +193,14 @@ def test_a_witness_beyond_all_floats_is_refused(metric: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "measure", [unfairness, lambda _, scores, **given: audit(None, scores, random_state=0, **flat(**given))]
+    "measure",
+    [unfairness, lambda _, scores, **given: audit(None, scores, random_state=0, **flat(**given))],
 )
 def test_neither_unfairness_nor_an_audit_is_infinite(measure: Callable) -> None:
     """The energy distance is twice the distance of the two scores."""
-    options = {"metric": "energy"} if measure is unfairness else {"metrics": "energy", "resamples": 0}
+    options = (
+        {"metric": "energy"} if measure is unfairness else {"metrics": "energy", "resamples": 0}
+    )
     with pytest.raises(DataError) as caught:
         measure(None, [0.0, 0.0, LARGE, LARGE], sensitive_features=list("aabb"), **options)
     assert str(caught.value) == (

@@ -1,4 +1,6 @@
-"""Squared MMD against pairs, for every kernel: values, gradients, weights, strata, bandwidths, blocks."""
+"""Squared MMD against pairs, for every kernel: values, gradients, weights, strata, bandwidths,
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import KERNELS, SLOPES, Case, Floats, cases, coefficients_of, eighths, in_torch, pair_of, proven
+from oracles import (
+    KERNELS,
+    SLOPES,
+    Case,
+    Floats,
+    cases,
+    coefficients_of,
+    eighths,
+    in_torch,
+    pair_of,
+    proven,
+)
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
@@ -34,9 +47,15 @@ def several(shape: dict, kernel: str, bandwidth: float | list[float]) -> object:
 @each_estimate
 @closely
 @given(case=moderate, bandwidth=lengths)
-def test_mmd_is_the_sum_over_pairs(kernel: str, unbiased: bool, case: Case, bandwidth: float) -> None:
-    found = mmd_squared(case.u, case.v, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, **case.weights)
-    expected = oracles.quadratic(*case[:2], several(KERNELS, kernel, bandwidth), case.a, case.b, unbiased=unbiased)
+def test_mmd_is_the_sum_over_pairs(
+    kernel: str, unbiased: bool, case: Case, bandwidth: float
+) -> None:
+    found = mmd_squared(
+        case.u, case.v, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, **case.weights
+    )
+    expected = oracles.quadratic(
+        *case[:2], several(KERNELS, kernel, bandwidth), case.a, case.b, unbiased=unbiased
+    )
     assert found == pytest.approx(expected, rel=0, abs=1e-10)
 
 
@@ -70,7 +89,8 @@ def test_the_gradient_under_ties_is_that_of_the_pairs(
 @each_estimate
 def test_the_gradient_is_zero_when_all_scores_tie(kernel: str, unbiased: bool) -> None:
     u, v = torch.full((4,), 0.3, requires_grad=True), torch.full((3,), 0.3, requires_grad=True)
-    rounding = 1e-15 if kernel == "laplace" else 0.0  # running sums, where the others have sign(0) = 0
+    # running sums, where the others have sign(0) = 0
+    rounding = 1e-15 if kernel == "laplace" else 0.0
     for side in torch.autograd.grad(mmd_squared(u, v, kernel=kernel, unbiased=unbiased), (u, v)):
         assert side.abs().max() <= rounding
 
@@ -92,7 +112,8 @@ def test_strata_are_the_sum_over_pairs(kernel: str, unbiased: bool, data: st.Dat
     assert found.item() == pytest.approx(expected, abs=1e-12)
 
 
-# --- what the kernels have to do with each other ----------------------------------------------------------------
+# --- what the kernels have to do with each other
+# ----------------------------------------------------------------
 
 
 def anchored(anchor: float) -> object:
@@ -109,7 +130,9 @@ def test_the_energy_distance_is_twice_the_mmd_of_the_kernel_that_distance_induce
 ) -> None:
     energy = energy_distance(case.u, case.v, unbiased=unbiased)
     for kernel in ("distance", anchored(anchor)):
-        assert 2 * mmd_squared(case.u, case.v, kernel=kernel, unbiased=unbiased) == pytest.approx(energy, abs=1e-9)
+        assert 2 * mmd_squared(case.u, case.v, kernel=kernel, unbiased=unbiased) == pytest.approx(
+            energy, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "inverse_multiquadric"])
@@ -119,7 +142,10 @@ def test_the_energy_distance_is_twice_the_mmd_of_the_kernel_that_distance_induce
 def test_scaling_scores_and_bandwidth_alike_changes_nothing(
     kernel: str, unbiased: bool, u: Floats, v: Floats, factor: float
 ) -> None:
-    one, other = (mmd_squared(a * u, a * v, kernel=kernel, bandwidth=a, unbiased=unbiased) for a in (1.0, factor))
+    one, other = (
+        mmd_squared(a * u, a * v, kernel=kernel, bandwidth=a, unbiased=unbiased)
+        for a in (1.0, factor)
+    )
     assert other == pytest.approx(one, abs=1e-10)
 
 
@@ -150,15 +176,19 @@ def test_a_kernel_whose_diagonal_moves_has_the_right_gradient() -> None:
 
     u = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
     v = torch.tensor([1.5, 0.2], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda u, v: mmd_squared(u, v, kernel=kernel, unbiased=True), (u, v))
+    assert torch.autograd.gradcheck(
+        lambda u, v: mmd_squared(u, v, kernel=kernel, unbiased=True), (u, v)
+    )
 
 
 def test_a_kernel_may_be_constant_in_the_scores_almost_everywhere() -> None:
-    same = mmd_squared([0, 0, 1], [0, 1, 1], kernel=lambda a, b: 1.0 * (a == b))  # sum of (p0 - p1)^2
+    # sum of (p0 - p1)^2
+    same = mmd_squared([0, 0, 1], [0, 1, 1], kernel=lambda a, b: 1.0 * (a == b))
     assert same == pytest.approx(2 / 9)
 
 
-# --- bandwidths -------------------------------------------------------------------------------------------------
+# --- bandwidths
+# -------------------------------------------------------------------------------------------------
 
 
 @proven
@@ -172,7 +202,8 @@ def test_the_median_distance_is_the_lower_median_over_pairs(z: Floats) -> None:
 def test_the_median_distance_of_many_scores_is_near_that_of_all() -> None:
     z = np.random.default_rng(0).normal(size=4000)
     assert median_distance(z) == pytest.approx(median_distance(z, most=4000), rel=0.01)
-    assert median_distance(z) == pytest.approx(0.954, rel=0.03)  # sqrt 2 times the upper quartile of N(0, 1)
+    # sqrt 2 times the upper quartile of N(0, 1)
+    assert median_distance(z) == pytest.approx(0.954, rel=0.03)
 
 
 def test_the_median_distance_of_vectors_is_euclidean() -> None:
@@ -193,7 +224,8 @@ def test_the_median_bandwidth_is_that_of_all_scores(kernel: str, vector: bool) -
     length = median_distance(np.concatenate([u, v]), vector=vector)
     assert length == 3.0
     found, expected = (
-        mmd_squared(u, v, kernel=kernel, bandwidth=bandwidth, vector=vector) for bandwidth in ("median", length)
+        mmd_squared(u, v, kernel=kernel, bandwidth=bandwidth, vector=vector)
+        for bandwidth in ("median", length)
     )
     assert found == expected
 
@@ -209,17 +241,25 @@ def test_a_median_bandwidth_is_refused_where_it_would_bias(kernel: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-@pytest.mark.parametrize("bandwidth", [0, -1.0, np.inf, np.nan, [], [1.0, 0.0], "mean", "12", None], ids=repr)
+@pytest.mark.parametrize(
+    "bandwidth", [0, -1.0, np.inf, np.nan, [], [1.0, 0.0], "mean", "12", None], ids=repr
+)
 def test_a_bandwidth_that_is_none_is_refused(kernel: str, bandwidth: object) -> None:
     with pytest.raises(DataError) as caught:
         mmd_squared([0.0], [1.0], kernel=kernel, bandwidth=bandwidth)
-    expected = f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}"
+    expected = (
+        f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}"
+    )
     assert str(caught.value) == expected
 
 
-@pytest.mark.parametrize("bandwidth", [np.array([0.5, 2.0]), torch.tensor([0.5, 2.0])], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    "bandwidth", [np.array([0.5, 2.0]), torch.tensor([0.5, 2.0])], ids=["numpy", "torch"]
+)
 def test_bandwidths_may_come_in_an_array(bandwidth: object) -> None:
-    found, expected = (mmd_squared([0.0], [1.0], bandwidth=lengths) for lengths in (bandwidth, [0.5, 2.0]))
+    found, expected = (
+        mmd_squared([0.0], [1.0], bandwidth=lengths) for lengths in (bandwidth, [0.5, 2.0])
+    )
     assert found == expected
 
 
@@ -227,12 +267,14 @@ def test_an_unknown_kernel_is_refused() -> None:
     with pytest.raises(DataError) as caught:
         mmd_squared([0.0], [1.0], kernel="gauss")
     assert str(caught.value) == (
-        "kernel must be one of 'gaussian', 'inverse_multiquadric', 'laplace', 'distance' or a function of two arrays, "
+        "kernel must be one of 'gaussian', 'inverse_multiquadric', 'laplace', 'distance' or a "
+        "function of two arrays, "
         "got 'gauss'; did you mean 'gaussian'?"
     )
 
 
-# --- blocks -----------------------------------------------------------------------------------------------------
+# --- blocks
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", [1, 40, 200], ids=lambda pairs: f"{pairs} pairs")

@@ -1,4 +1,6 @@
-"""Metrics by name: which estimate is reported, which is trained on, and functions in their place."""
+"""Metrics by name: which estimate is reported, which is trained on, and functions in their
+place.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,26 @@ UNKNOWN = [
     ("enrgy", f"metric must be {NAMES}, got 'enrgy'; did you mean 'energy'?"),
     ("", f"metric must be {NAMES}, got ''"),
 ]
-VECTORS = torch.tensor([[0.0, 1.0], [2.0, 2.0], [1.0, 0.0], [3.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+VECTORS = torch.tensor(
+    [[0.0, 1.0], [2.0, 2.0], [1.0, 0.0], [3.0, 1.0], [0.0, 0.0]], dtype=torch.float64
+)
 
 
 @pytest.mark.parametrize(("name", "message"), UNKNOWN)
 def test_an_unknown_metric_is_refused_with_the_nearest_name(name: str, message: str) -> None:
-    for use in (facts, plug_in_metric, lambda n: training_metric(n, estimate="rows"), acts_on_vectors):
+    for use in (
+        facts,
+        plug_in_metric,
+        lambda n: training_metric(n, estimate="rows"),
+        acts_on_vectors,
+    ):
         with pytest.raises(DataError) as caught:
             use(name)
         assert str(caught.value) == message
-    for use in (lambda: distances([0.0], [1.0], [name]), lambda: witness([0.0], [1.0], metric=name)):
+    for use in (
+        lambda: distances([0.0], [1.0], [name]),
+        lambda: witness([0.0], [1.0], metric=name),
+    ):
         with pytest.raises(DataError) as caught:
             use()
         assert str(caught.value) == message
@@ -56,7 +68,9 @@ def test_the_plug_in_is_reported_and_the_best_estimate_trained_on(name: str) -> 
     row = METRICS[name]
     assert plug_in_metric(name) is row.plug_in
     assert plug_in_metric(name, vector=True) is (row.of_vectors or row.plug_in)
-    assert training_metric(name, estimate="rows") is (row.unbiased or row.in_training or row.plug_in)
+    assert training_metric(name, estimate="rows") is (
+        row.unbiased or row.in_training or row.plug_in
+    )
     assert training_metric(name, estimate="batch") is (row.in_training or row.plug_in)
     assert acts_on_vectors(name) == (row.of_vectors is not None)
 
@@ -71,7 +85,8 @@ def plug_in(name: str, u: Floats, v: Floats) -> float:
 @pytest.mark.parametrize("name", list(METRICS))
 def test_what_the_table_says_of_a_metric_holds_of_its_values(name: str) -> None:
     row, value = facts(name), plug_in(name, U, V)
-    assert row.is_maximum == (plug_in(name, U**3, V**3) == value)  # a maximum over scores sees their order alone
+    # a maximum over scores sees their order alone
+    assert row.is_maximum == (plug_in(name, U**3, V**3) == value)
     assert row.is_share == (row.maximum == 1)
     if not isnan(row.degree):
         assert plug_in(name, 8 * U, 8 * V) == pytest.approx(8**row.degree * value)
@@ -90,12 +105,18 @@ def test_the_distribution_functions_give_what_counts_in_bins_prove_bounds_of(nam
     if isinstance(bracket, Integral):
         integral = (bracket.convex(gap[:-1]) * np.diff(points)).sum()
         assert plug_in(name, U, V) == pytest.approx((bracket.factor * integral) ** bracket.power)
-    assert (bracket == "largest gap") == is_largest_gap(name) == (plug_in(name, U, V) == np.abs(gap).max())
+    assert (
+        (bracket == "largest gap")
+        == is_largest_gap(name)
+        == (plug_in(name, U, V) == np.abs(gap).max())
+    )
     assert not is_largest_gap("a metric of your own")
 
 
 @pytest.mark.parametrize(("name", "estimate"), list(product(METRICS, ESTIMATES)))
-def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(name: str, estimate: str) -> None:
+def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(
+    name: str, estimate: str
+) -> None:
     least, metric = least_samples(name, estimate), training_metric(name, estimate=estimate)
     assert metric(pair_of(U[:least], V[:least])).item() > -1
     if least > 1:
@@ -106,9 +127,12 @@ def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(name: str,
 @pytest.mark.parametrize("name", list(METRICS))
 def test_an_estimate_that_a_metric_lacks_is_warned_of_with_those_that_have_it(name: str) -> None:
     if METRICS[name].unbiased:
-        warn_without_estimate(name, "population", default="rows")  # a warning would be an error here
+        # a warning would be an error here
+        warn_without_estimate(name, "population", default="rows")
         return
-    with pytest.warns(MetrifairWarning, match="biased; energy, cramer, mmd have estimates without bias$"):
+    with pytest.warns(
+        MetrifairWarning, match="biased; energy, cramer, mmd have estimates without bias$"
+    ):
         warn_without_estimate(name, "population", default="rows")
 
 
@@ -134,7 +158,9 @@ def test_a_function_stands_for_itself() -> None:
     ):
         assert metric(pair).item() == 0.0
     assert not acts_on_vectors(gap_of_means)
-    assert vector_metric(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
+    assert (
+        vector_metric(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
+    )
 
 
 def test_a_function_is_given_the_weights_where_there_are_any() -> None:
@@ -145,7 +171,9 @@ def test_a_function_is_given_the_weights_where_there_are_any() -> None:
         return energy_distance(u, v, **weights)
 
     found = plug_in_metric(metric)(pair_of([0.0, 1.0, 5.0], [1.0, 3.0], [1.0, 2.0, 1.0]))
-    assert found.item() == pytest.approx(energy_distance([0.0, 1.0, 5.0], [1.0, 3.0], u_weights=[1, 2, 1]))
+    assert found.item() == pytest.approx(
+        energy_distance([0.0, 1.0, 5.0], [1.0, 3.0], u_weights=[1, 2, 1])
+    )
     assert [len(seen[name]) for name in ("u", "v", "u_weights", "v_weights")] == [3, 2, 3, 2]
 
 
@@ -154,11 +182,15 @@ def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(esti
     pair, generator = Pair(VECTORS, (3,), (2,)), torch.Generator().manual_seed(0)
     sliced = vector_metric("energy", estimate=estimate, slices=4, generator=generator)
     first, second = sliced(pair), sliced(pair)
-    directions = random_directions(4, VECTORS.shape[-1], torch.Generator().manual_seed(0), dtype=VECTORS.dtype)
+    directions = random_directions(
+        4, VECTORS.shape[-1], torch.Generator().manual_seed(0), dtype=VECTORS.dtype
+    )
     expected = sliced_energy_between(pair, directions, unbiased=estimate != "batch")
     assert first == expected != second
     by_pairs = vector_metric("mmd", estimate=estimate, slices=4, generator=generator)
-    assert by_pairs(pair) == mmd_squared(VECTORS[:3], VECTORS[3:], unbiased=estimate != "batch", vector=True)
+    assert by_pairs(pair) == mmd_squared(
+        VECTORS[:3], VECTORS[3:], unbiased=estimate != "batch", vector=True
+    )
     assert vector_metric("lp", estimate=estimate, slices=4, generator=generator) is None
 
 

@@ -1,4 +1,6 @@
-"""The witness lies in the metric's family of utilities, attains the metric, and nothing in the family does better."""
+"""The witness lies in the metric's family of utilities, attains the metric, and nothing in the
+family does better.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,16 @@ FAMILIES: list[tuple[str, dict[str, Any], Norm]] = [
     ("lp", {"p": 4.0}, slope_norm(4 / 3)),
     ("mmd", {}, kernel_norm("gaussian", 1.0)),
     ("mmd", {"kernel": "laplace", "bandwidth": 0.5}, kernel_norm("laplace", 0.5)),
-    ("mmd", {"kernel": "inverse_multiquadric", "bandwidth": 2.0}, kernel_norm("inverse_multiquadric", 2.0)),
+    (
+        "mmd",
+        {"kernel": "inverse_multiquadric", "bandwidth": 2.0},
+        kernel_norm("inverse_multiquadric", 2.0),
+    ),
 ]
 each_family = pytest.mark.parametrize(
-    ("metric", "options", "norm"), FAMILIES, ids=[" ".join(map(str, [name, *of.values()])) for name, of, _ in FAMILIES]
+    ("metric", "options", "norm"),
+    FAMILIES,
+    ids=[" ".join(map(str, [name, *of.values()])) for name, of, _ in FAMILIES],
 )
 on_the_line = cases(scales=(1.0,)) | cases(weighted=True, scales=(1.0,))
 
@@ -76,7 +84,9 @@ def distance(metric: str, options: dict[str, Any], case: Case) -> float:
 
 
 def gap(utility: Callable[[Floats], Floats], case: Case) -> float:
-    left, right = (np.average(utility(z), weights=w) for z, w in ((case.u, case.a), (case.v, case.b)))
+    left, right = (
+        np.average(utility(z), weights=w) for z, w in ((case.u, case.a), (case.v, case.b))
+    )
     return float(abs(left - right))
 
 
@@ -87,7 +97,9 @@ def test_every_metric_has_a_family_here() -> None:
 @each_family
 @settings(proven, max_examples=20)
 @given(case=on_the_line)
-def test_the_witness_attains_the_metric(metric: str, options: dict[str, Any], norm: Norm, case: Case) -> None:
+def test_the_witness_attains_the_metric(
+    metric: str, options: dict[str, Any], norm: Norm, case: Case
+) -> None:
     shown = witness(case.u, case.v, metric=metric, **options, **case.weights)
     extent = max(case.extent, 1.0)
     assert shown.gap == pytest.approx(distance(metric, options, case), abs=1e-7 * extent)
@@ -97,7 +109,12 @@ def test_the_witness_attains_the_metric(metric: str, options: dict[str, Any], no
 
 SPREAD = [
     Case(np.array([0.0, 1.0, 1.0, 2.5, 4.0]), np.array([0.5, 1.0, 3.0, 3.0])),
-    Case(np.array([-3.0, 3.0]), np.array([-1.0, 0.0, 1.0]), np.array([1.0, 2.0]), np.array([3.0, 0.0, 1.0])),
+    Case(
+        np.array([-3.0, 3.0]),
+        np.array([-1.0, 0.0, 1.0]),
+        np.array([1.0, 2.0]),
+        np.array([3.0, 0.0, 1.0]),
+    ),
     Case(np.array([0.0]), np.array([2.0])),
 ]
 each_spread = pytest.mark.parametrize("case", SPREAD, ids=["tied", "weighted", "points"])
@@ -125,7 +142,10 @@ def test_no_other_utility_of_the_family_shows_more(
         *draws.normal(size=(100, len(points))),
         *draws.normal(size=(100, len(points))).cumsum(-1),
         *(points[None] <= points[:, None]).astype(float),
-        *(best + draws.normal(scale=s, size=len(points)) for s in np.repeat([0.3, 0.03, 0.003], 50)),
+        *(
+            best + draws.normal(scale=s, size=len(points))
+            for s in np.repeat([0.3, 0.03, 0.003], 50)
+        ),
     ]
     for heights in rivals:
         if (size := norm(heights, points)) > 1e-9:
@@ -134,7 +154,9 @@ def test_no_other_utility_of_the_family_shows_more(
 
 
 @each_family
-@pytest.mark.parametrize("u", [[0.3], [0.0, 1.0, 1.0, 5.0], [0.1, 0.2, 0.7]], ids=["one", "tied", "distinct"])
+@pytest.mark.parametrize(
+    "u", [[0.3], [0.0, 1.0, 1.0, 5.0], [0.1, 0.2, 0.7]], ids=["one", "tied", "distinct"]
+)
 def test_identical_samples_have_a_witness_without_a_gap(
     metric: str, options: dict[str, Any], norm: Norm, u: list[float]
 ) -> None:
@@ -152,13 +174,16 @@ def test_the_sample_that_lies_lower_expects_more_of_the_witness(metric: str) -> 
 def test_a_witness_takes_a_score_or_an_array_of_any_shape() -> None:
     shown = witness([0.0], [2.0], metric="wasserstein")
     assert isinstance(shown(1.0), float)
-    assert shown([[0.0, 1.0], [2.0, 3.0]]).tolist() == [[0.0, -1.0], [-2.0, -2.0]]  # flat beyond the scores
+    # flat beyond the scores
+    assert shown([[0.0, 1.0], [2.0, 3.0]]).tolist() == [[0.0, -1.0], [-2.0, -2.0]]
     assert shown(-7) == 0.0
 
 
 def test_utilities_of_the_kernel_of_distances_are_zero_at_zero() -> None:
     """All functions of its space are: the kernel itself is 0 there."""
-    assert witness([1.0, 2.0, 4.0], [-2.0, 3.0], metric="mmd", kernel="distance")(0.0) == pytest.approx(0.0, abs=1e-15)
+    assert witness([1.0, 2.0, 4.0], [-2.0, 3.0], metric="mmd", kernel="distance")(
+        0.0
+    ) == pytest.approx(0.0, abs=1e-15)
 
 
 @pytest.mark.parametrize("vector", [False, True], ids=["numbers", "vectors"])
@@ -168,7 +193,8 @@ def test_the_median_is_a_bandwidth_of_a_witness(vector: bool) -> None:
         u, v = u[:, 0], v[:, 0]
     length = median_distance(np.concatenate([u, v]), vector=vector)
     by_name, by_length = (
-        witness(u, v, metric="mmd", bandwidth=bandwidth, vector=vector) for bandwidth in ("median", length)
+        witness(u, v, metric="mmd", bandwidth=bandwidth, vector=vector)
+        for bandwidth in ("median", length)
     )
     assert by_name(u).tolist() == by_length(u).tolist()
     assert len(by_name(u)) == 3
@@ -187,19 +213,23 @@ def test_the_witness_of_total_variation_says_nothing_off_the_atoms() -> None:
 def test_the_witness_of_tensors_is_that_of_their_numbers() -> None:
     u, v = torch.tensor([0.0, 1.0], requires_grad=True), torch.tensor([0.5, 3.0])
     for metric in METRICS:
-        assert witness(u, v, metric=metric).gap == witness([0.0, 1.0], [0.5, 3.0], metric=metric).gap
+        assert (
+            witness(u, v, metric=metric).gap == witness([0.0, 1.0], [0.5, 3.0], metric=metric).gap
+        )
 
 
 REFUSED = [
     pytest.param(
         {"u": torch.zeros(2, 2), "v": [1.0]},
-        "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True",
+        "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with "
+        "vector=True",
         id="many models",
     ),
     *(
         pytest.param(
             {"u": [0.0, 1.0], "v": [2.0, 0.5], "metric": "lp", "p": p},
-            f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance",
+            f"p must be a number from 1 upwards, got {p!r}; for p = infinity use "
+            "kolmogorov_distance",
             id=f"p = {p}",
         )
         for p in (0.5, float("inf"), float("nan"))

@@ -1,4 +1,6 @@
-"""What every process of a group does in test_distributed.py: run as `python rank_work.py FOLDER`, it forks them."""
+"""What every process of a group does in test_distributed.py: run as `python rank_work.py
+FOLDER`, it forks them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from metrifair import GroupProbabilities
-from metrifair.nn import ProbabilityBatchSampler, StratifiedBatchSampler, UnfairnessPenalty, global_mean
+from metrifair.nn import (
+    StratifiedBatchSampler,
+    UnfairnessPenalty,
+    global_mean,
+)
 
 N, FEATURES = 60, 3
 PATIENCE = 30.0  # seconds; gloo's own would be half an hour
@@ -24,7 +30,11 @@ SEX = torch.arange(N) % 2
 RACE = torch.arange(N) // 2 % 3
 BOTH = torch.stack([SEX, RACE], 1)
 Y = torch.randint(2, (N,), generator=GENERATOR)
-X = torch.randn(N, FEATURES, generator=GENERATOR, dtype=torch.float64) + 0.4 * SEX[:, None] + 0.2 * RACE[:, None]
+X = (
+    torch.randn(N, FEATURES, generator=GENERATOR, dtype=torch.float64)
+    + 0.4 * SEX[:, None]
+    + 0.2 * RACE[:, None]
+)
 WEIGHTS = torch.rand(N, generator=GENERATOR, dtype=torch.float64) + 0.5
 
 
@@ -62,7 +72,11 @@ def pieces(count: int, uneven: bool) -> list[slice]:
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def gradient(case: Case, rows: slice, wrap: Callable[[torch.nn.Module], torch.nn.Module] = lambda model: model) -> Any:
+def gradient(
+    case: Case,
+    rows: slice,
+    wrap: Callable[[torch.nn.Module], torch.nn.Module] = lambda model: model,
+) -> Any:
     """That of loss + 2 x penalty by the parameters of a model, and the penalty."""
     torch.manual_seed(0)
     model = torch.nn.Linear(FEATURES, case.outputs).to(case.dtype)
@@ -75,7 +89,10 @@ def gradient(case: Case, rows: slice, wrap: Callable[[torch.nn.Module], torch.nn
     )
     found = penalty(scores, case.groups[rows], Y[rows], weights)
     (global_mean(losses, across=case.penalty.get("across", "auto")) + 2.0 * found).backward()
-    return [found.item(), *torch.cat([value.grad.reshape(-1) for value in model.parameters()]).tolist()]
+    return [
+        found.item(),
+        *torch.cat([value.grad.reshape(-1) for value in model.parameters()]).tolist(),
+    ]
 
 
 def sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSampler:
@@ -93,11 +110,13 @@ def sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSa
     )
 
 
-def probability_sampler_of(rank: int | None = 0, count: int | None = 1) -> ProbabilityBatchSampler:
+def probability_sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSampler:
     """The same without known groups."""
     chance = X[:, 0].sigmoid()
     groups = GroupProbabilities({"a": chance, "b": 1 - chance}, attribute="sex")
-    return ProbabilityBatchSampler(groups, batch_size=13, rank=rank, world_size=count, random_state=0)
+    return StratifiedBatchSampler(
+        groups, batch_size=13, rank=rank, world_size=count, random_state=0
+    )
 
 
 def sampled_gradients(sampler: Any, wrap: Callable[[torch.nn.Module], torch.nn.Module]) -> Any:
@@ -105,18 +124,23 @@ def sampled_gradients(sampler: Any, wrap: Callable[[torch.nn.Module], torch.nn.M
     torch.manual_seed(0)
     model = torch.nn.Linear(FEATURES, 1).double()
     wrapped = wrap(model)
-    by_number = isinstance(sampler, ProbabilityBatchSampler)
-    groups = torch.arange(N) if by_number else BOTH
+    drawn_for = sampler.batch_groups
     aim = (
-        {"estimate": "rows"} if by_number else {"estimate": "batch", "criterion": "equalized_odds", "contrast": "rest"}
+        {"estimate": "rows"}
+        if drawn_for is not None
+        else {"estimate": "batch", "criterion": "equalized_odds", "contrast": "rest"}
     )
     penalty = UnfairnessPenalty(**aim, sampler=sampler)
     found = []
     for rows in [rows for _ in range(2) for rows in sampler]:
         output = wrapped(X[rows]).squeeze(1)
-        losses = torch.nn.functional.binary_cross_entropy_with_logits(output, Y[rows].double(), reduction="none")
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(
+            output, Y[rows].double(), reduction="none"
+        )
         (
-            global_mean(sampler.weights[rows] * losses) + 2.0 * penalty(output.sigmoid(), groups[rows], Y[rows])
+            global_mean(sampler.weights[rows] * losses)
+            + 2.0
+            * penalty(output.sigmoid(), BOTH[rows] if drawn_for is None else drawn_for, Y[rows])
         ).backward()
         found.append(torch.cat([value.grad.reshape(-1) for value in model.parameters()]).tolist())
         model.zero_grad()
@@ -128,21 +152,33 @@ def refusals(rank: int, rows: slice) -> dict[str, tuple[str, str, float]]:
     scores, odd = X[rows, 0], rank == 1
     whole = sampler_of()
     calls: dict[str, Callable[[], Any]] = {
-        "a group is missing": lambda: UnfairnessPenalty(n_groups=3, random_state=0)(scores, SEX[rows]),
-        "integers": lambda: UnfairnessPenalty(random_state=0)(scores.long() if odd else scores, SEX[rows]),
-        "not a number": lambda: UnfairnessPenalty(random_state=0)(scores * float("nan") if odd else scores, SEX[rows]),
-        "another length": lambda: UnfairnessPenalty(random_state=0)(scores, SEX[rows][1:] if odd else SEX[rows]),
-        "another kind": lambda: UnfairnessPenalty(random_state=0)(scores, (BOTH if odd else SEX)[rows]),
-        "another precision": lambda: UnfairnessPenalty(random_state=0)(scores.float() if odd else scores, SEX[rows]),
+        "a group is missing": lambda: UnfairnessPenalty(n_groups=3, random_state=0)(
+            scores, SEX[rows]
+        ),
+        "integers": lambda: UnfairnessPenalty(random_state=0)(
+            scores.long() if odd else scores, SEX[rows]
+        ),
+        "not a number": lambda: UnfairnessPenalty(random_state=0)(
+            scores * float("nan") if odd else scores, SEX[rows]
+        ),
+        "another length": lambda: UnfairnessPenalty(random_state=0)(
+            scores, SEX[rows][1:] if odd else SEX[rows]
+        ),
+        "another kind": lambda: UnfairnessPenalty(random_state=0)(
+            scores, (BOTH if odd else SEX)[rows]
+        ),
+        "another precision": lambda: UnfairnessPenalty(random_state=0)(
+            scores.float() if odd else scores, SEX[rows]
+        ),
         "weights on one": lambda: UnfairnessPenalty(random_state=0)(
             scores, SEX[rows], None, WEIGHTS[rows] if odd else None
         ),
         "no labels": lambda: UnfairnessPenalty("equalized_odds", random_state=0)(scores, SEX[rows]),
         "a mean of losses": lambda: global_mean(scores.mean()),
         "a mean on one": lambda: global_mean(scores.mean() if odd else scores),
-        "not dealt": lambda: UnfairnessPenalty("equalized_odds", contrast="rest", estimate="batch", sampler=whole)(
-            *(part[next(iter(sampler_of()))] for part in (X[:, 0], BOTH, Y))
-        ),
+        "not dealt": lambda: UnfairnessPenalty(
+            "equalized_odds", contrast="rest", estimate="batch", sampler=whole
+        )(*(part[next(iter(sampler_of()))] for part in (X[:, 0], BOTH, Y))),
     }
     told = {}
     for name, call in calls.items():
@@ -157,17 +193,24 @@ def refusals(rank: int, rows: slice) -> dict[str, tuple[str, str, float]]:
 def work(rank: int, count: int, folder: Path) -> None:
     """All cases of one process, written to a file."""
     distributed.init_process_group(
-        "gloo", f"file://{folder}/meeting-{count}", timeout=timedelta(seconds=PATIENCE), rank=rank, world_size=count
+        "gloo",
+        f"file://{folder}/meeting-{count}",
+        timeout=timedelta(seconds=PATIENCE),
+        rank=rank,
+        world_size=count,
     )
     own = sampler_of(None, None)  # dealt as the process group says
     found: dict[str, Any] = {"refusals": refusals(rank, pieces(count, uneven=False)[rank])}
     found["gradients"] = {
-        name: gradient(case, pieces(count, case.uneven)[rank], DistributedDataParallel) for name, case in CASES.items()
+        name: gradient(case, pieces(count, case.uneven)[rank], DistributedDataParallel)
+        for name, case in CASES.items()
     }
     found["rows"] = [rows for _ in range(3) for rows in own]
     own.set_epoch(0)
     found["sampled"] = sampled_gradients(own, DistributedDataParallel)
-    found["by_probabilities"] = sampled_gradients(probability_sampler_of(None, None), DistributedDataParallel)
+    found["by_probabilities"] = sampled_gradients(
+        probability_sampler_of(None, None), DistributedDataParallel
+    )
     half = distributed.new_group([0, 1])
     if rank < 2:
         wrapped = gradient(
@@ -191,7 +234,8 @@ if __name__ == "__main__":
     for size in (2, 4):
         children = []
         for place in range(size):
-            child = os.fork()  # nothing has been computed yet, and no thread started: cheaper than starting anew
+            # nothing has been computed yet, and no thread started: cheaper than starting anew
+            child = os.fork()
             if not child:
                 work(place, size, Path(sys.argv[1]))
                 os._exit(0)

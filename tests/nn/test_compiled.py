@@ -21,7 +21,9 @@ X = torch.as_tensor(RNG.normal(size=(N, 4))).float()
 
 
 def test_the_operation_is_the_penalty_with_its_gradient() -> None:
-    sampler = StratifiedBatchSampler(GROUP, LABEL, batch_size=64, criterion="equal_opportunity", random_state=0)
+    sampler = StratifiedBatchSampler(
+        GROUP, LABEL, batch_size=64, criterion="equal_opportunity", random_state=0
+    )
     penalty = UnfairnessPenalty("equal_opportunity", sampler=sampler)
     rows = torch.as_tensor(next(iter(sampler)))
     scores = X[rows, 0].sigmoid().requires_grad_()
@@ -33,7 +35,9 @@ def test_the_operation_is_the_penalty_with_its_gradient() -> None:
     torch.testing.assert_close(found, 3 * expected)
     other = copy.deepcopy(penalty)
     assert other._number != penalty._number
-    torch.testing.assert_close(value_and_slopes(other._number, scores, GROUP[rows], LABEL[rows], None)[0], plain)
+    torch.testing.assert_close(
+        value_and_slopes(other._number, scores, GROUP[rows], LABEL[rows], None)[0], plain
+    )
 
 
 @pytest.mark.slow

@@ -25,19 +25,25 @@ LONGEST = 10.0  # seconds until all ranks have refused; a hang ends after 30
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
-    """What each rank of each group found; all cases in one run, since processes are slow to begin."""
+    """What each rank of each group found; all cases in one run, since processes are slow to
+    begin.
+    """
     folder = tmp_path_factory.mktemp("ranks")
     command = [sys.executable, "-W", "error::UserWarning", rank_work.__file__, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return {size: [torch.load(folder / f"{size}-{rank}.pt") for rank in range(size)] for size in SIZES}
+    return {
+        size: [torch.load(folder / f"{size}-{rank}.pt") for rank in range(size)] for size in SIZES
+    }
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", CASES)
 def test_the_gradient_of_all_ranks_is_that_of_one_process(name: str, size: int, found: Any) -> None:
-    """Value of the penalty and gradient of loss + 2 x penalty by the model's parameters, after DDP's mean."""
+    """Value of the penalty and gradient of loss + 2 x penalty by the model's parameters, after
+    DDP's mean.
+    """
     alone = gradient(CASES[name], slice(None))
     precision = 1e-12 if CASES[name].dtype == torch.float64 else 1e-6
     for own in found[size]:
@@ -52,16 +58,26 @@ def test_the_ranks_together_see_the_batches_of_one_process(size: int, found: Any
     dealt = list(zip(*(own["rows"] for own in found[size]), strict=True))
     assert [sorted(chain(*parts)) for parts in dealt] == [sorted(rows) for rows in batches]
     assert all(
-        sorted(map(len, parts)) == sorted([13 // size + (rank < 13 % size) for rank in range(size)]) for parts in dealt
+        sorted(map(len, parts)) == sorted([13 // size + (rank < 13 % size) for rank in range(size)])
+        for parts in dealt
     )
-    cells = [torch.as_tensor(alone.problem.cell)[parts].bincount(minlength=24) for parts in dealt[0]]
+    cells = [
+        torch.as_tensor(alone.problem.cell)[parts].bincount(minlength=24) for parts in dealt[0]
+    ]
     assert int((torch.stack(cells).amax(0) - torch.stack(cells).amin(0)).max()) <= 1
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int, found: Any) -> None:
-    """Strata weighed by the sampler, its loss weights, and batches that the ranks cannot share evenly."""
-    for name, sampler in (("sampled", sampler_of()), ("by_probabilities", probability_sampler_of())):
+def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(
+    size: int, found: Any
+) -> None:
+    """Strata weighed by the sampler, its loss weights, and batches that the ranks cannot share
+    evenly.
+    """
+    for name, sampler in (
+        ("sampled", sampler_of()),
+        ("by_probabilities", probability_sampler_of()),
+    ):
         alone = sampled_gradients(sampler, lambda model: model)
         for own in found[size]:
             np.testing.assert_allclose(own[name], alone, rtol=0, atol=1e-12)
@@ -75,9 +91,19 @@ def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int,
         ("integers", "DataError", "scores must be floating-point numbers", True),
         ("not a number", "DataError", "scores must be finite, got nan", False),
         ("another length", "DataError", "arguments must have one length", True),
-        ("another kind", "DataError", "rank 0 passed torch.float64 scores with 1 attribute(s), and rank 1", False),
+        (
+            "another kind",
+            "DataError",
+            "rank 0 passed torch.float64 scores with 1 attribute(s), and rank 1",
+            False,
+        ),
         ("another precision", "DataError", "and rank 1 torch.float32 scores with", False),
-        ("weights on one", "DataError", "and rank 1 torch.float64 scores with 1 attribute(s), weights", False),
+        (
+            "weights on one",
+            "DataError",
+            "and rank 1 torch.float64 scores with 1 attribute(s), weights",
+            False,
+        ),
         ("no labels", "DataError", "compares groups within labels; pass the true labels", False),
         ("a mean of losses", "DataError", "of one loss for each row", False),
         ("a mean on one", "DataError", "losses", True),
@@ -87,7 +113,9 @@ def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int,
 def test_all_ranks_refuse_together_and_go_on(
     name: str, kind: str, message: str, told: bool, size: int, found: Any
 ) -> None:
-    """Refusals come first in every process: the gradients after them show that nobody was left behind."""
+    """Refusals come first in every process: the gradients after them show that nobody was left
+    behind.
+    """
     for rank, own in enumerate(found[size]):
         raised, text, seconds = own["refusals"][name]
         assert (raised, seconds < LONGEST) == (kind, True), text
@@ -99,7 +127,9 @@ def test_a_group_of_processes_is_a_batch_of_its_own(found: Any) -> None:
     alone = gradient(CASES["parity"], slice(None))[0]
     assert [own["of a group"] for own in found[4][:2]] == pytest.approx([alone] * 2, abs=1e-12)
     for outside in found[4][2:]:
-        assert outside["of a group"].startswith("across is a process group that this process is not in")
+        assert outside["of a group"].startswith(
+            "across is a process group that this process is not in"
+        )
 
 
 def test_across_none_is_the_batch_of_this_process_alone(found: Any) -> None:
@@ -107,7 +137,8 @@ def test_across_none_is_the_batch_of_this_process_alone(found: Any) -> None:
     assert {own["alone"] for own in found[4]} == {alone}
 
 
-# --- without any process group ----------------------------------------------------------------------------------
+# --- without any process group
+# ----------------------------------------------------------------------------------
 
 
 def test_the_mean_of_losses_wants_one_for_each_row() -> None:
@@ -123,18 +154,30 @@ def test_across_is_checked(across: Any) -> None:
         lambda: UnfairnessPenalty(across=across, random_state=0),
         lambda: global_mean(torch.ones(2), across=across),
     ):
-        with pytest.raises(DataError, match=r"across must be 'auto', None or a torch.distributed process group, got"):
+        with pytest.raises(
+            DataError,
+            match=r"across must be 'auto', None or a torch.distributed process group, got",
+        ):
             call()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rank": 2, "world_size": 2}, "rank must be an integer from 0 to world_size - 1 = 1, got 2"),
-        ({"rank": -1, "world_size": 2}, "rank must be an integer from 0 to world_size - 1 = 1, got -1"),
+        (
+            {"rank": 2, "world_size": 2},
+            "rank must be an integer from 0 to world_size - 1 = 1, got 2",
+        ),
+        (
+            {"rank": -1, "world_size": 2},
+            "rank must be an integer from 0 to world_size - 1 = 1, got -1",
+        ),
         ({"rank": 1}, "rank and world_size belong together, got 1 and None; give both or neither"),
         ({"rank": 0, "world_size": 0}, "world_size must be an integer from 1 upwards, got 0"),
-        ({"rank": 0, "world_size": 9}, "batches of 8 rows leave some of 9 ranks without any; raise batch_size"),
+        (
+            {"rank": 0, "world_size": 9},
+            "batches of 8 rows leave some of 9 ranks without any; raise batch_size",
+        ),
     ],
 )
 def test_ranks_that_there_are_not_are_refused(given: dict[str, int], message: str) -> None:
@@ -143,7 +186,8 @@ def test_ranks_that_there_are_not_are_refused(given: dict[str, int], message: st
     assert str(refusal.value) == message
 
 
-# --- epochs that go on ------------------------------------------------------------------------------------------
+# --- epochs that go on
+# ------------------------------------------------------------------------------------------
 
 
 def test_an_epoch_is_the_same_whenever_it_is_asked_for() -> None:
@@ -179,20 +223,32 @@ def test_a_sampler_goes_on_where_its_state_was_saved(taken: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [{}, {"epoch": 0}, {"epoch": 0, "step": -1}, {"epoch": 0, "step": 1.5}, {"epoch": 0, "step": 0, "more": 0}]
+    "state",
+    [
+        {},
+        {"epoch": 0},
+        {"epoch": 0, "step": -1},
+        {"epoch": 0, "step": 1.5},
+        {"epoch": 0, "step": 0, "more": 0},
+    ],
 )
 def test_states_that_are_none_are_refused(state: Any) -> None:
     with pytest.raises(DataError, match="state must contain the integers 'epoch' and 'step'"):
         StratifiedBatchSampler(SEX, batch_size=8, random_state=0).load_state_dict(state)
 
 
-# --- alone, each rank is still right in the mean ----------------------------------------------------------------
+# --- alone, each rank is still right in the mean
+# ----------------------------------------------------------------
 
 
 def local_mean(estimate: Any, epochs: int) -> tuple[float, float]:
-    """Mean over batches of the mean over 4 ranks of the penalties of their own rows, and its standard error."""
+    """Mean over batches of the mean over 4 ranks of the penalties of their own rows, and its
+    standard error.
+    """
     ranks = [
-        StratifiedBatchSampler(SEX, batch_size=20, estimate=estimate, random_state=5, rank=rank, world_size=4)
+        StratifiedBatchSampler(
+            SEX, batch_size=20, estimate=estimate, random_state=5, rank=rank, world_size=4
+        )
         for rank in range(4)
     ]
     penalties = [UnfairnessPenalty(estimate=estimate, sampler=own, across=None) for own in ranks]
@@ -200,7 +256,10 @@ def local_mean(estimate: Any, epochs: int) -> tuple[float, float]:
     for _ in range(epochs):
         total = 0.0
         for parts in zip(*ranks, strict=True):
-            own = [penalty(X[rows, 0], SEX[rows]).item() for penalty, rows in zip(penalties, parts, strict=True)]
+            own = [
+                penalty(X[rows, 0], SEX[rows]).item()
+                for penalty, rows in zip(penalties, parts, strict=True)
+            ]
             total += float(np.mean(own))
         values.append(total / len(ranks[0]))
     return float(np.mean(values)), float(np.std(values, ddof=1) / epochs**0.5)
@@ -216,14 +275,19 @@ def test_penalties_of_single_ranks_are_unbiased_and_the_plain_distance_is_not() 
     assert biased - truth > 8 * error
 
 
-# --- the examples -----------------------------------------------------------------------------------------------
+# --- the examples
+# -----------------------------------------------------------------------------------------------
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def told_by(example: str, processes: int) -> tuple[int, float]:
     """How many processes the example ran in, and the distance that it ended with."""
-    command = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
+    command = (
+        ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        if processes > 1
+        else []
+    )
     done = subprocess.run(
         [sys.executable, *command, str(EXAMPLES / example)],
         capture_output=True,
@@ -241,7 +305,9 @@ def told_by(example: str, processes: int) -> tuple[int, float]:
 @pytest.mark.parametrize("example", ["ddp.py", "accelerate_ddp.py"])
 def test_an_example_ends_at_the_same_model_in_one_process_and_in_two(example: str) -> None:
     if example.startswith("accelerate"):
-        pytest.importorskip("accelerate", reason="accelerate is not installed: its example was not run")
+        pytest.importorskip(
+            "accelerate", reason="accelerate is not installed: its example was not run"
+        )
     (one, alone), (two, together) = (told_by(example, processes) for processes in (1, 2))
     assert (one, two) == (1, 2)
     assert together == pytest.approx(alone, rel=0.05)  # many steps in single precision

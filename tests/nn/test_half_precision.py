@@ -1,4 +1,6 @@
-"""Scores in half precision, and autocast: the penalty is that of the same scores in double precision."""
+"""Scores in half precision, and autocast: the penalty is that of the same scores in double
+precision.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,16 @@ def test_the_penalty_and_its_gradient_are_those_of_double_precision(
     penalty = UnfairnessPenalty(metric=metric, estimate=estimate, random_state=0)
     rounded = HALVES.to(dtype).clone().requires_grad_()
     exact = rounded.detach().double().requires_grad_()
-    expected, value = penalty(exact, GROUPS), with_autocast(lambda scores: penalty(scores, GROUPS), rounded)
+    expected, value = (
+        penalty(exact, GROUPS),
+        with_autocast(lambda scores: penalty(scores, GROUPS), rounded),
+    )
     assert value.dtype == torch.float32
     assert value.item() == pytest.approx(expected.item(), rel=1e-4, abs=1e-6)
     expected.backward()
     value.backward()
-    assert (rounded.grad - exact.grad).abs().max() < 0.02 * exact.grad.abs().max()  # halves have three digits
+    # halves have three digits
+    assert (rounded.grad - exact.grad).abs().max() < 0.02 * exact.grad.abs().max()
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -69,7 +75,9 @@ def test_autocast_does_not_change_the_penalty(options: dict[str, Any], scores: T
 def test_two_columns_in_half_precision_are_the_probabilities_of_two_classes() -> None:
     exact = (HALVES * 8).round() / 8  # of which the complements are exact too
     two = torch.stack([1 - exact, exact], 1)
-    assert UnfairnessPenalty(random_state=0)(two, GROUPS) == UnfairnessPenalty(random_state=0)(exact.float(), GROUPS)
+    assert UnfairnessPenalty(random_state=0)(two, GROUPS) == UnfairnessPenalty(random_state=0)(
+        exact.float(), GROUPS
+    )
 
 
 def test_the_operation_of_compiled_graphs_declares_single_precision() -> None:
@@ -77,14 +85,23 @@ def test_the_operation_of_compiled_graphs_declares_single_precision() -> None:
     value, slopes = value_and_slopes(penalty._number, HALVES, GROUPS, None, None)
     assert value == penalty(HALVES, GROUPS)
     with torch._subclasses.FakeTensorMode() as mode:
-        fake = value_and_slopes(penalty._number, *map(mode.from_tensor, (HALVES, GROUPS)), None, None)
-    assert [tensor.dtype for tensor in fake] == [value.dtype, slopes.dtype] == [torch.float32, torch.bfloat16]
+        fake = value_and_slopes(
+            penalty._number, *map(mode.from_tensor, (HALVES, GROUPS)), None, None
+        )
+    assert (
+        [tensor.dtype for tensor in fake]
+        == [value.dtype, slopes.dtype]
+        == [torch.float32, torch.bfloat16]
+    )
 
 
 def test_distances_between_tensors_are_those_of_double_precision() -> None:
     def every(scores: Tensor) -> list[Tensor]:
         u, v = scores[GROUPS == 0], scores[GROUPS == 1]
-        sliced, dependence = sliced_energy_distance(u, v, random_state=0), energy_dependence(scores[:, 0], AGE)
+        sliced, dependence = (
+            sliced_energy_distance(u, v, random_state=0),
+            energy_dependence(scores[:, 0], AGE),
+        )
         return [*distances(u[:, 0], v[:, 0], tuple(METRICS)).values(), sliced, dependence]
 
     for value, expected in zip(with_autocast(every, VECTORS), every(VECTORS.double()), strict=True):

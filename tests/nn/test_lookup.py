@@ -19,7 +19,8 @@ N = 50
 
 
 @pytest.mark.parametrize(
-    "criterion", ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"]
+    "criterion",
+    ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"],
 )
 @pytest.mark.parametrize("attributes", [1, 2])
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (0, 1, 5)])
@@ -29,7 +30,9 @@ def test_cells_are_those_of_the_problem(
 ) -> None:
     rng = np.random.default_rng(99)
     kind = criterion_named(criterion)
-    scheme = make_scheme(kind, [{0, 2, 3}, {1, 4}][:attributes], labels, contrast="rest", pos_label=None)
+    scheme = make_scheme(
+        kind, [{0, 2, 3}, {1, 4}][:attributes], labels, contrast="rest", pos_label=None
+    )
     columns = [rng.choice([0, 2, 3, -1], N), rng.choice([1, 4, -1], N)][:attributes]
     groups, targets = torch.as_tensor(np.stack(columns, 1)), torch.as_tensor(rng.choice(labels, N))
     expected = BatchValues(kind, groups, targets).problem(scheme).cell
@@ -53,7 +56,9 @@ UNKNOWN = {
 
 @pytest.mark.parametrize(("groups", "targets"), UNKNOWN.values(), ids=UNKNOWN)
 def test_what_is_new_or_wrong_is_left_to_the_checks(groups: Any, targets: Any) -> None:
-    scheme = make_scheme(criterion_named("equalized_odds"), [{0, 1}], (0, 1), contrast="pairs", pos_label=None)
+    scheme = make_scheme(
+        criterion_named("equalized_odds"), [{0, 1}], (0, 1), contrast="pairs", pos_label=None
+    )
     assert CellLookup(scheme).cells(torch.tensor(groups), torch.tensor(targets)) is None
     assert CellLookup(scheme).cells(groups, targets) is None  # lists are checked each time
     assert CellLookup(scheme).cells(torch.tensor([0, 1]), None) is None
@@ -71,7 +76,9 @@ def test_rows_of_a_batch_are_those_of_its_cells(laid_out: bool) -> None:
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours.left, ours.right) == (theirs.left, theirs.right)
         for mine, other in zip(
-            torch.arange(N)[ours.rows].split(ours.counts), theirs.rows.split(theirs.counts), strict=True
+            torch.arange(N)[ours.rows].split(ours.counts),
+            theirs.rows.split(theirs.counts),
+            strict=True,
         ):
             assert sorted(mine.tolist()) == sorted(other.tolist())
         assert torch.equal(ours.weights, weight[ours.rows])

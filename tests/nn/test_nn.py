@@ -18,7 +18,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import energy_distance, mmd_squared, nn, total_variation, unfairness, wasserstein_distance
+from metrifair import (
+    energy_distance,
+    mmd_squared,
+    nn,
+    total_variation,
+    unfairness,
+    wasserstein_distance,
+)
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
@@ -45,22 +52,29 @@ def by_hand(distance: Any, groups: Tensor, among: Tensor | None = None, **option
     return torch.stack([distance(u, v, **options) for u, v in combinations(parts, 2)]).sum()
 
 
-# --- the penalty ------------------------------------------------------------------------------------------------
+# --- the penalty
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimate", ["population", "batch"])
 def test_the_penalty_is_the_mean_over_pairs_of_groups_or_their_sum(estimate: Any) -> None:
     expected = by_hand(energy_distance, GROUPS, unbiased=estimate == "population")
     for combine, pairs in (("sum", 1), ("mean", 3)):
-        found = UnfairnessPenalty(estimate=estimate, combine=combine, random_state=0)(SCORES, GROUPS)
+        found = UnfairnessPenalty(estimate=estimate, combine=combine, random_state=0)(
+            SCORES, GROUPS
+        )
         torch.testing.assert_close(found, expected / pairs)
         assert found.ndim == 0
 
 
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-def test_value_and_slopes_of_several_groups_are_those_of_all_pairs(contrast: Any, offset: float) -> None:
-    """In single precision too, and far from 0, where the sum of coefficients times scores would lose most digits."""
+def test_value_and_slopes_of_several_groups_are_those_of_all_pairs(
+    contrast: Any, offset: float
+) -> None:
+    """In single precision too, and far from 0, where the sum of coefficients times scores would
+    lose most digits.
+    """
     scores = (SCORES + offset).float()
     exact = scores.double().requires_grad_()
 
@@ -91,7 +105,9 @@ def test_comparisons_far_from_each_other_keep_their_digits() -> None:
 
 def test_weights_in_half_precision_count() -> None:
     weights = torch.where(SCORES > 0.5, 4.0, 1.0)
-    found, expected = (UnfairnessPenalty()(SCORES, SEX, weights=kind) for kind in (weights.bfloat16(), weights))
+    found, expected = (
+        UnfairnessPenalty()(SCORES, SEX, weights=kind) for kind in (weights.bfloat16(), weights)
+    )
     assert found.item() == expected.item() != UnfairnessPenalty()(SCORES, SEX).item()
 
 
@@ -106,14 +122,20 @@ def largest_gap(u: Tensor, v: Tensor) -> Tensor:
     ids=["mmd", "wasserstein", "callable"],
 )
 def test_other_metrics(metric: Any, distance: Any) -> None:
-    found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum", random_state=0)(SCORES, GROUPS)
+    found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum", random_state=0)(
+        SCORES, GROUPS
+    )
     torch.testing.assert_close(found, by_hand(distance, GROUPS))
 
 
 def test_total_variation_is_that_of_ten_bins() -> None:
     value = UnfairnessPenalty(metric="total_variation", random_state=0)(SCORES, SEX)
     torch.testing.assert_close(value, total_variation(SCORES[SEX == 0], SCORES[SEX == 1], bins=10))
-    assert value < unfairness(None, SCORES, sensitive_features=SEX, metric="total_variation") == pytest.approx(1)
+    assert (
+        value
+        < unfairness(None, SCORES, sensitive_features=SEX, metric="total_variation")
+        == pytest.approx(1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,21 +151,33 @@ def test_total_variation_is_that_of_ten_bins() -> None:
 def test_criteria_choose_the_samples(criterion: str, sets: list[Tensor]) -> None:
     expected = sum(by_hand(energy_distance, SEX, among, unbiased=True) for among in sets)
     for labels in (LABELS, LABELS.double()):
-        torch.testing.assert_close(UnfairnessPenalty(criterion, random_state=0)(SCORES, SEX, labels), expected)
+        torch.testing.assert_close(
+            UnfairnessPenalty(criterion, random_state=0)(SCORES, SEX, labels), expected
+        )
 
 
-@pytest.mark.parametrize("name", ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"])
+@pytest.mark.parametrize(
+    "name", ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"]
+)
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contrast: Any) -> None:
     criterion = criterion_named(name)
-    cells = compile_cells(criterion, [Attribute("group", (0, 1, 2))], classes=(0, 1), contrast=contrast)
+    cells = compile_cells(
+        criterion, [Attribute("group", (0, 1, 2))], classes=(0, 1), contrast=contrast
+    )
     cell = torch.as_tensor(cells.of(GROUPS[:, None].numpy(), labels=LABELS.numpy()))
     data = Samples(torch.zeros(N, 0), SCORES, cell, torch.ones(N))
     for estimate, combine in product(("population", "batch"), ("mean", "sum")):
-        objective = Objective(regression(), cells.comparisons, criterion, estimate=estimate, combine=combine)
-        penalty = UnfairnessPenalty(name, estimate=estimate, contrast=contrast, combine=combine, random_state=0)
+        objective = Objective(
+            regression(), cells.comparisons, criterion, estimate=estimate, combine=combine
+        )
+        penalty = UnfairnessPenalty(
+            name, estimate=estimate, contrast=contrast, combine=combine, random_state=0
+        )
         found = penalty(SCORES, GROUPS, LABELS)
-        torch.testing.assert_close(found, objective.unfairness(SCORES, whole(data, cells.comparisons)))
+        torch.testing.assert_close(
+            found, objective.unfairness(SCORES, whole(data, cells.comparisons))
+        )
     audited = unfairness(
         LABELS.numpy(),
         SCORES.numpy(),
@@ -159,7 +193,9 @@ def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contra
 def test_weights_are_those_of_the_two_samples() -> None:
     found = UnfairnessPenalty(random_state=0)(SCORES, SEX, weights=WEIGHTS)
     u, v, a, b = (part[s == SEX] for part in (SCORES, WEIGHTS) for s in (0, 1))
-    torch.testing.assert_close(found, energy_distance(u, v, unbiased=True, u_weights=a, v_weights=b))
+    torch.testing.assert_close(
+        found, energy_distance(u, v, unbiased=True, u_weights=a, v_weights=b)
+    )
 
 
 def test_unknown_groups_do_not_count() -> None:
@@ -175,9 +211,13 @@ def test_unknown_groups_do_not_count() -> None:
 
 def test_several_attributes_add_up() -> None:
     both = torch.stack([GROUPS, SEX], 1)
-    expected = UnfairnessPenalty(random_state=0)(SCORES, GROUPS) + UnfairnessPenalty(random_state=0)(SCORES, SEX)
+    expected = UnfairnessPenalty(random_state=0)(SCORES, GROUPS) + UnfairnessPenalty(
+        random_state=0
+    )(SCORES, SEX)
     torch.testing.assert_close(UnfairnessPenalty(random_state=0)(SCORES, both), expected)
-    torch.testing.assert_close(UnfairnessPenalty(n_groups=[3, 2], random_state=0)(SCORES, both), expected)
+    torch.testing.assert_close(
+        UnfairnessPenalty(n_groups=[3, 2], random_state=0)(SCORES, both), expected
+    )
 
 
 def test_the_gradient_is_that_of_the_two_sample_function() -> None:
@@ -199,12 +239,15 @@ def test_vector_scores_are_sliced_anew_at_every_call_and_reproducibly() -> None:
     mean = np.mean([first(vectors, SEX).item() for _ in range(300)])
     assert mean == pytest.approx(energy_distance(u, v, unbiased=True, vector=True).item(), rel=0.02)
     many = UnfairnessPenalty(slices=5000, random_state=0, estimate="batch")(vectors, SEX).item()
-    assert many == pytest.approx(sliced_energy_distance(u, v, slices=5000, random_state=0).item(), rel=0.05)
+    assert many == pytest.approx(
+        sliced_energy_distance(u, v, slices=5000, random_state=0).item(), rel=0.05
+    )
 
 
 def test_vectors_of_one_number_are_numbers() -> None:
     torch.testing.assert_close(
-        UnfairnessPenalty(random_state=0)(SCORES[:, None], SEX), UnfairnessPenalty(random_state=0)(SCORES, SEX)
+        UnfairnessPenalty(random_state=0)(SCORES[:, None], SEX),
+        UnfairnessPenalty(random_state=0)(SCORES, SEX),
     )
 
 
@@ -234,7 +277,9 @@ def test_a_batch_that_lacks_a_group_is_an_error_that_names_it(
     assert "StratifiedBatchSampler" in str(caught.value)
 
 
-def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparisons_are_worked_out_anew_only_for_new_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = []
     monkeypatch.setattr(
         "metrifair.problem.problem.compile_cells",
@@ -251,12 +296,23 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest
 
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
 @pytest.mark.parametrize("strata", ["statistical_parity", "equalized_odds"])
-def test_batches_that_are_laid_out_like_the_last_one_or_not_have_their_own_penalty(criterion: str, strata: str) -> None:
-    sampler = StratifiedBatchSampler(GROUPS, LABELS, batch_size=30, criterion=strata, random_state=0)
+def test_batches_that_are_laid_out_like_the_last_one_or_not_have_their_own_penalty(
+    criterion: str, strata: str
+) -> None:
+    sampler = StratifiedBatchSampler(
+        GROUPS, LABELS, batch_size=30, criterion=strata, random_state=0
+    )
     penalty = UnfairnessPenalty(criterion, sampler=sampler)
     batches = [torch.tensor(rows) for rows in [*sampler, *sampler]]
     order = torch.randperm(len(batches[0]), generator=torch.Generator().manual_seed(1))
-    for rows in (batches[0], batches[1], batches[1][order], batches[2], batches[2], batches[3][order]):
+    for rows in (
+        batches[0],
+        batches[1],
+        batches[1][order],
+        batches[2],
+        batches[2],
+        batches[3][order],
+    ):
         fresh = UnfairnessPenalty(criterion, sampler=sampler)
         given = SCORES[rows], GROUPS[rows], LABELS[rows]
         assert penalty(*given).item() == fresh(*given).item()
@@ -269,7 +325,10 @@ def test_batches_that_are_laid_out_like_the_last_one_or_not_have_their_own_penal
 def test_groups_once_seen_are_missed_later() -> None:
     penalty = UnfairnessPenalty(random_state=0)
     penalty(SCORES, GROUPS)
-    with pytest.raises(TooFewSamples, match=r"0 sample\(s\) of group '2' \(comparing group '0' against '2', everyone"):
+    with pytest.raises(
+        TooFewSamples,
+        match=r"0 sample\(s\) of group '2' \(comparing group '0' against '2', everyone",
+    ):
         penalty(SCORES, SEX)
     with pytest.raises(TooFewSamples, match="comparing group '0' against '2', everyone"):
         UnfairnessPenalty(n_groups=3, random_state=0)(SCORES, SEX)
@@ -294,7 +353,9 @@ def test_groups_once_seen_are_missed_later() -> None:
         ),
     ],
 )
-def test_what_cannot_be_compared_is_refused(options: dict[str, Any], rows: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    options: dict[str, Any], rows: dict[str, Any], message: str
+) -> None:
     with pytest.raises(DataError) as caught:
         UnfairnessPenalty(**options)(SCORES, **rows)
     assert str(caught.value) == message
@@ -305,7 +366,8 @@ def test_a_sampler_for_another_criterion_is_named() -> None:
     with pytest.raises(DataError) as caught:
         UnfairnessPenalty("equal_opportunity", sampler=sampler)
     assert str(caught.value) == (
-        "sampler was made for statistical_parity and has no targets, but equal_opportunity compares groups within "
+        "sampler was made for statistical_parity and has no targets, but equal_opportunity "
+        "compares groups within "
         "labels; pass targets and criterion='equal_opportunity' to the sampler"
     )
 
@@ -323,13 +385,16 @@ def test_a_sampler_for_another_criterion_is_named() -> None:
         (
             {"estimate": "rows"},
             (
-                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "estimate='rows' needs to know how many rows of each group there are; pass "
+                "sampler=, the "
                 "StratifiedBatchSampler that the batches come from, or use estimate='population'"
             ),
         ),
     ],
 )
-def test_a_wrong_choice_is_told_before_the_first_batch(options: dict[str, Any], message: str) -> None:
+def test_a_wrong_choice_is_told_before_the_first_batch(
+    options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         UnfairnessPenalty(**options)
 
@@ -354,11 +419,20 @@ def test_scores_that_have_no_distance_are_refused(scores: Any, message: str) -> 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (WEIGHTS.index_fill(0, torch.tensor([7]), -100.0), "weights must be finite and not negative"),
-        (WEIGHTS.index_fill(0, torch.tensor([7]), torch.nan), "weights must be finite and not negative"),
+        (
+            WEIGHTS.index_fill(0, torch.tensor([7]), -100.0),
+            "weights must be finite and not negative",
+        ),
+        (
+            WEIGHTS.index_fill(0, torch.tensor([7]), torch.nan),
+            "weights must be finite and not negative",
+        ),
         ([np.inf] * N, "weights must be finite and not negative"),
         (torch.zeros(N), "weights is zero for every sample; at least one must count"),
-        (torch.stack([WEIGHTS, WEIGHTS], 1), "weights must have one entry for each row, got the shape (60, 2)"),
+        (
+            torch.stack([WEIGHTS, WEIGHTS], 1),
+            "weights must have one entry for each row, got the shape (60, 2)",
+        ),
     ],
 )
 @pytest.mark.parametrize("metric", ["energy", "kolmogorov"])
@@ -370,7 +444,9 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, message: str, metr
 
 @pytest.mark.parametrize("estimate", ["population", "batch"])
 def test_a_group_without_weight_is_missing(estimate: Any) -> None:
-    with pytest.raises(TooFewSamples, match="weights are 0 for all samples of one group in the batch"):
+    with pytest.raises(
+        TooFewSamples, match="weights are 0 for all samples of one group in the batch"
+    ):
         UnfairnessPenalty(estimate=estimate, random_state=0)(SCORES, SEX, weights=SEX)
     penalty = UnfairnessPenalty(metric="kolmogorov", n_groups=3, random_state=0)
     with pytest.raises(TooFewSamples, match="against '2', everyone"):
@@ -383,7 +459,9 @@ def test_targets_and_weights_may_be_a_table_with_one_column() -> None:
     for kind in (lambda column: column[:, None], lambda column: column[:, None].tolist()):
         assert penalty(SCORES, SEX, kind(LABELS), kind(WEIGHTS)) == expected
     flat, table = (
-        StratifiedBatchSampler(SEX, labels, batch_size=20, criterion="equal_opportunity", random_state=0)
+        StratifiedBatchSampler(
+            SEX, labels, batch_size=20, criterion="equal_opportunity", random_state=0
+        )
         for labels in (LABELS, LABELS[:, None])
     )
     assert list(flat) == list(table)
@@ -392,16 +470,24 @@ def test_targets_and_weights_may_be_a_table_with_one_column() -> None:
         assert with_sampler(SCORES[rows], SEX[rows], LABELS[rows, None]) == penalty(
             SCORES[rows], SEX[rows], LABELS[rows]
         )
-    with pytest.raises(DataError, match=r"targets must have one entry for each row, got the shape \(60, 2\)"):
+    with pytest.raises(
+        DataError, match=r"targets must have one entry for each row, got the shape \(60, 2\)"
+    ):
         penalty(SCORES, SEX, torch.stack([LABELS, LABELS], 1))
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.asarray, pl.Series, lambda rows: pd.Series(rows, index=range(5, 65))])
+@pytest.mark.parametrize(
+    "kind", [list, tuple, np.asarray, pl.Series, lambda rows: pd.Series(rows, index=range(5, 65))]
+)
 def test_group_numbers_may_come_in_any_container(kind: Any) -> None:
     groups, labels, weights = (kind(part.tolist()) for part in (SEX, LABELS, WEIGHTS))
     found = UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, groups, labels, weights)
-    assert found == UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, LABELS, WEIGHTS)
-    ours, theirs = (StratifiedBatchSampler(part, batch_size=10, random_state=0) for part in (groups, SEX))
+    assert found == UnfairnessPenalty("equal_opportunity", random_state=0)(
+        SCORES, SEX, LABELS, WEIGHTS
+    )
+    ours, theirs = (
+        StratifiedBatchSampler(part, batch_size=10, random_state=0) for part in (groups, SEX)
+    )
     assert list(ours) == list(theirs)
 
 
@@ -420,29 +506,39 @@ def test_groups_and_targets_that_are_text_are_refused_by_name(text: Any) -> None
 
 
 def test_a_sampler_of_batches_in_place_of_one_of_rows_is_noticed() -> None:
-    loader = DataLoader(TensorDataset(SCORES, SEX), sampler=StratifiedBatchSampler(SEX, batch_size=10, random_state=0))
+    loader = DataLoader(
+        TensorDataset(SCORES, SEX),
+        sampler=StratifiedBatchSampler(SEX, batch_size=10, random_state=0),
+    )
     scores, groups = next(iter(loader))
     with pytest.raises(DataError, match="batch_sampler=, not as sampler="):
         UnfairnessPenalty(random_state=0)(scores, groups)
 
 
 def test_only_what_is_public_is_shown() -> None:
-    samplers = ["ProbabilityBatchSampler", "StratifiedBatchSampler"]
-    assert dir(nn) == ["CoveringBatch", *samplers, "UnfairnessPenalty", "covering", "global_mean"]
+    classes = ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty"]
+    assert dir(nn) == [*classes, "covering", "global_mean"]
 
 
-# --- stratified batches -----------------------------------------------------------------------------------------
+# --- stratified batches
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [7, 12, 25])
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equalized_odds"])
-def test_every_batch_holds_every_group_and_weighs_it_by_its_share(size: int, criterion: str) -> None:
-    """The weights of a cell's rows in a batch sum to exactly its share: the mean is unbiased whatever the counts."""
+def test_every_batch_holds_every_group_and_weighs_it_by_its_share(
+    size: int, criterion: str
+) -> None:
+    """The weights of a cell's rows in a batch sum to exactly its share: the mean is unbiased
+    whatever the counts.
+    """
     rare = torch.where(torch.arange(N) < 10, 1, 0)
     cell = rare if criterion == "statistical_parity" else 2 * rare + LABELS
     small = criterion == "equalized_odds" and size < 8
     with pytest.warns(UserWarning, match="batches have 8 rows") if small else nullcontext():
-        sampler = StratifiedBatchSampler(rare, LABELS, batch_size=size, criterion=criterion, random_state=0)
+        sampler = StratifiedBatchSampler(
+            rare, LABELS, batch_size=size, criterion=criterion, random_state=0
+        )
     batches = list(sampler)
     assert len(batches) == len(sampler) == N // len(batches[0])
     for rows in batches:
@@ -452,11 +548,15 @@ def test_every_batch_holds_every_group_and_weighs_it_by_its_share(size: int, cri
             inside = cell[rows] == one
             assert inside.sum() >= 2
             share = (cell == one).double().mean().item()
-            assert sampler.weights[rows][inside].sum().item() / len(rows) == pytest.approx(share, rel=1e-6)
+            assert sampler.weights[rows][inside].sum().item() / len(rows) == pytest.approx(
+                share, rel=1e-6
+            )
 
 
 def test_the_mean_over_all_weighted_batches_is_the_mean_of_the_data() -> None:
-    """One epoch of batches that use up every row: their weighted means average to the plain mean, exactly."""
+    """One epoch of batches that use up every row: their weighted means average to the plain
+    mean, exactly.
+    """
     generator = torch.Generator().manual_seed(99)
     groups = torch.tensor([0] * 12 + [1] * 6)
     loss = torch.randn(18, generator=generator, dtype=torch.float64)
@@ -504,23 +604,33 @@ def test_a_group_too_small_for_batches_is_refused() -> None:
     with pytest.raises(TooFewSamples) as caught:
         StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, random_state=0)
     assert str(caught.value) == (
-        "comparing group '0' against '1', everyone: group '1' has 1 sample(s) there, and 2 of each kind are needed; "
+        "comparing group '0' against '1', everyone: group '1' has 1 sample(s) there, and 2 of each "
+        "kind are needed; "
         "merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
     )
     for estimate in ("rows", "batch"):
-        assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, estimate=estimate, random_state=0)) == 1
+        assert (
+            len(
+                StratifiedBatchSampler(
+                    [0, 0, 0, 1], batch_size=4, estimate=estimate, random_state=0
+                )
+            )
+            == 1
+        )
 
 
 def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
     sampler = StratifiedBatchSampler(SEX, batch_size=10, random_state=0)
     with pytest.warns(
-        MetrifairWarning, match=r"^estimate='rows' has no effect: kolmogorov can only be measured within"
+        MetrifairWarning,
+        match=r"^estimate='rows' has no effect: kolmogorov can only be measured within",
     ):
         UnfairnessPenalty(metric="kolmogorov", estimate="rows", sampler=sampler)
     UnfairnessPenalty(metric="kolmogorov", random_state=0)  # nothing was asked for
 
 
-# --- batches of a stream ----------------------------------------------------------------------------------------
+# --- batches of a stream
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equalized_odds"])
@@ -529,9 +639,15 @@ def test_covering_batches_are_those_of_the_library(criterion: str, shape: tuple[
     generator = torch.Generator().manual_seed(2)
     n = 200
     x, y = torch.randn(n, *shape, generator=generator), torch.randint(2, (n,), generator=generator)
-    group = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), n, replacement=True, generator=generator) - 1
-    group = torch.where(group == 1, 1, torch.where(group == -1, 0, -1))  # 0 often, 1 rarely, some unknown
-    found = list(covering_batches(zip(x, y, group.tolist(), strict=True), batch_size=6, criterion=criterion))
+    group = (
+        torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), n, replacement=True, generator=generator)
+        - 1
+    )
+    # 0 often, 1 rarely, some unknown
+    group = torch.where(group == 1, 1, torch.where(group == -1, 0, -1))
+    found = list(
+        covering_batches(zip(x, y, group.tolist(), strict=True), batch_size=6, criterion=criterion)
+    )
 
     cells = compile_cells(criterion_named(criterion), [Attribute("group", (0, 1))], classes=(0, 1))
     cell = torch.as_tensor(cells.of(group[:, None].numpy(), labels=y.numpy()))
@@ -545,7 +661,9 @@ def test_covering_batches_are_those_of_the_library(criterion: str, shape: tuple[
         assert torch.equal(ours.y, y[rows])
         assert torch.equal(ours.group, group[rows])
         torch.testing.assert_close(ours.weight.double(), theirs.samples.weight.double())
-        UnfairnessPenalty(criterion, n_groups=2, random_state=0)(ours.x.flatten(1)[:, 0], ours.group, ours.y)
+        UnfairnessPenalty(criterion, n_groups=2, random_state=0)(
+            ours.x.flatten(1)[:, 0], ours.group, ours.y
+        )
 
 
 def test_covering_reads_no_further_than_it_must() -> None:
@@ -578,16 +696,21 @@ def test_a_loop_of_one_s_own_becomes_fair() -> None:
         sampler = StratifiedBatchSampler(group, batch_size=60, random_state=0)
         for rows in [rows for _ in range(15) for rows in sampler]:
             output = model(x[rows]).squeeze(1)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(output, y[rows], sampler.weights[rows])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                output, y[rows], sampler.weights[rows]
+            )
             optimizer.zero_grad()
             (loss + strength * penalty(output.sigmoid(), group[rows])).backward()
             optimizer.step()
-        return UnfairnessPenalty(estimate="batch", random_state=0)(model(x).squeeze(1).sigmoid(), group).item()
+        return UnfairnessPenalty(estimate="batch", random_state=0)(
+            model(x).squeeze(1).sigmoid(), group
+        ).item()
 
     assert trained(5.0) < 0.1 * trained(0.0)
 
 
-# --- batches that cannot be read --------------------------------------------------------------------------------
+# --- batches that cannot be read
+# --------------------------------------------------------------------------------
 
 TWO_COLUMNS = torch.stack([SEX, SEX], 1)
 
@@ -605,7 +728,9 @@ TWO_COLUMNS = torch.stack([SEX, SEX], 1)
         ({}, SEX[:0], LABELS[:0], "0 and 0 samples"),
     ],
 )
-def test_a_batch_that_cannot_be_read_is_refused(options: Any, groups: Tensor, labels: Tensor, message: str) -> None:
+def test_a_batch_that_cannot_be_read_is_refused(
+    options: Any, groups: Tensor, labels: Tensor, message: str
+) -> None:
     """A number below -1 would otherwise count from the end, and a fraction be cut off."""
     with pytest.raises(DataError, match=message):
         UnfairnessPenalty("equal_opportunity", **options)(SCORES[: len(groups)], groups, labels)
@@ -623,13 +748,19 @@ def test_targets_in_bins_are_no_labels() -> None:
     target = 20.0 * LABELS + 0.5
     for options in ({}, {"n_groups": np.int64(2), "n_classes": 2}):
         found = UnfairnessPenalty(criterion, **options)(SCORES, SEX, target)
-        torch.testing.assert_close(found, UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, LABELS))
-    sampler = StratifiedBatchSampler(SEX, target, batch_size=20, criterion=criterion, random_state=0)
+        torch.testing.assert_close(
+            found, UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, LABELS)
+        )
+    sampler = StratifiedBatchSampler(
+        SEX, target, batch_size=20, criterion=criterion, random_state=0
+    )
     assert len(sampler) == 3
 
 
 def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
-    with pytest.raises(DataError, match=r"arguments must have one length, got groups 60, targets 5"):
+    with pytest.raises(
+        DataError, match=r"arguments must have one length, got groups 60, targets 5"
+    ):
         StratifiedBatchSampler(SEX, LABELS[:5], batch_size=10, random_state=0)
 
 
@@ -643,12 +774,18 @@ def test_a_penalty_says_what_it_is() -> None:
     words = "metric='energy', estimate='population', contrast='rest', combine='mean'"
     told = f"UnfairnessPenalty('equal_opportunity', {words})"
     assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest", random_state=0)) == told
-    assert repr(UnfairnessPenalty(continuous=True, random_state=0)).endswith("combine='mean', continuous=True)")
+    assert repr(UnfairnessPenalty(continuous=True, random_state=0)).endswith(
+        "combine='mean', continuous=True)"
+    )
     sampler = StratifiedBatchSampler([0, 0, 0, 1, 1, 1], batch_size=4, random_state=0)
     assert repr(sampler) == "StratifiedBatchSampler(1 batches of 4 rows of 2 strata, epoch=0)"
     assert repr(sampler) in repr(UnfairnessPenalty(sampler=sampler))
 
 
 def test_groups_in_a_dict_are_refused_in_few_words() -> None:
-    with pytest.raises(DataError, match=r"groups must be one tensor, got a dict of 'sex', 'age'; .*torch\.stack"):
-        UnfairnessPenalty(random_state=0)(torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)})  # type: ignore[arg-type]
+    with pytest.raises(
+        DataError, match=r"groups must be one tensor, got a dict of 'sex', 'age'; .*torch\.stack"
+    ):
+        UnfairnessPenalty(random_state=0)(
+            torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)}
+        )  # type: ignore[arg-type]

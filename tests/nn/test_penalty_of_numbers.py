@@ -34,11 +34,15 @@ def test_the_scale_is_that_of_the_first_batch_or_of_the_sampler() -> None:
     scores, age, _ = batch()
     penalty = UnfairnessPenalty(estimate="batch", random_state=0)
     penalty(scores, age)
-    assert penalty(scores, 10 * age).item() == pytest.approx(10 * energy_dependence(scores, age).item())
+    assert penalty(scores, 10 * age).item() == pytest.approx(
+        10 * energy_dependence(scores, age).item()
+    )
     sampler = StratifiedBatchSampler(age, batch_size=60, random_state=0)
     with_sampler = UnfairnessPenalty(estimate="rows", sampler=sampler)
     rows = next(iter(sampler))
-    assert with_sampler(scores[rows], age[rows]).item() == pytest.approx(energy_dependence(scores, age).item())
+    assert with_sampler(scores[rows], age[rows]).item() == pytest.approx(
+        energy_dependence(scores, age).item()
+    )
 
 
 def test_batches_of_a_sampler_estimate_all_rows_without_bias() -> None:
@@ -46,7 +50,9 @@ def test_batches_of_a_sampler_estimate_all_rows_without_bias() -> None:
     groups = torch.stack([age, sex.double()], 1)
     sampler = StratifiedBatchSampler(groups, batch_size=12, random_state=1)
     penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
-    found = np.array([penalty(scores[rows], groups[rows]).item() for _ in range(100) for rows in sampler])
+    found = np.array(
+        [penalty(scores[rows], groups[rows]).item() for _ in range(100) for rows in sampler]
+    )
     apart = energy_distance(scores[sex == 0], scores[sex == 1]).item()
     expected = energy_dependence(scores, age).item() + apart
     assert abs(found.mean() - expected) < 4 * found.std() / len(found) ** 0.5
@@ -59,15 +65,26 @@ def test_gradients_pull_scores_together_and_unknown_numbers_count_for_nothing() 
     scores.requires_grad_()
     UnfairnessPenalty(random_state=0)(scores, age).backward()
     assert scores.grad[5] == 0
-    assert torch.corrcoef(torch.stack([scores.grad[torch.arange(60) != 5], age[torch.arange(60) != 5]]))[0, 1] > 0.5
+    assert (
+        torch.corrcoef(
+            torch.stack([scores.grad[torch.arange(60) != 5], age[torch.arange(60) != 5]])
+        )[0, 1]
+        > 0.5
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"continuous": [3]}, "continuous names column 3; columns of groups have numbers here, 0 to 0"),
+        (
+            {"continuous": [3]},
+            "continuous names column 3; columns of groups have numbers here, 0 to 0",
+        ),
         ({"continuous": False}, "groups must be integers, got"),
-        ({"metric": "mmd"}, "how much scores depend on group is measured by metric='energy' only, got 'mmd'"),
+        (
+            {"metric": "mmd"},
+            "how much scores depend on group is measured by metric='energy' only, got 'mmd'",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said(options, message: str) -> None:
@@ -81,8 +98,10 @@ def test_many_integers_are_groups_or_numbers_as_the_user_says() -> None:
     scores, age, _ = batch()
     ages = age.round().long()
     message = (
-        f"groups contains {len(ages.unique())} different integers, which may be groups or numbers; pass "
-        "continuous=True if they are numbers, such as ages, or pass continuous=False if each is a group"
+        f"groups contains {len(ages.unique())} different integers, which may be groups or numbers; "
+        "pass "
+        "continuous=True if they are numbers, such as ages, or pass continuous=False if each is a "
+        "group"
     )
     for refused in (
         lambda: UnfairnessPenalty(random_state=0)(scores, ages),
@@ -93,8 +112,12 @@ def test_many_integers_are_groups_or_numbers_as_the_user_says() -> None:
         assert str(error.value) == message
     numbers = UnfairnessPenalty(continuous=True, estimate="batch", random_state=0)(scores, ages)
     assert numbers.item() == pytest.approx(energy_dependence(scores, ages.double()).item())
-    groups = UnfairnessPenalty(continuous=False, contrast="independence", estimate="batch", random_state=0)
-    assert groups(scores, ages).item() == pytest.approx(energy_dependence(scores, ages.numpy().astype(str)).item())
+    groups = UnfairnessPenalty(
+        continuous=False, contrast="independence", estimate="batch", random_state=0
+    )
+    assert groups(scores, ages).item() == pytest.approx(
+        energy_dependence(scores, ages.numpy().astype(str)).item()
+    )
 
 
 def test_missing_and_declared_groups_are_not_taken_for_numbers() -> None:
@@ -112,9 +135,13 @@ def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> No
     generator = np.random.default_rng(0)
     age, label = generator.uniform(18, 90, 60), generator.integers(2, size=60)
     age[3] = np.nan
-    samples = [(torch.tensor([float(place)]), float(y), a) for place, (y, a) in enumerate(zip(label, age, strict=True))]
+    samples = [
+        (torch.tensor([float(place)]), float(y), a)
+        for place, (y, a) in enumerate(zip(label, age, strict=True))
+    ]
     plain = list(covering(samples, batch_size=4, continuous=True))
-    assert [len(one.y) for one in plain] == [5] + [4] * 13  # the first holds one whose number is not known
+    # the first holds one whose number is not known
+    assert [len(one.y) for one in plain] == [5] + [4] * 13
     within = list(covering(samples, batch_size=4, criterion="equalized_odds", continuous=True))
     seen = 0
     for one in within:
@@ -122,16 +149,21 @@ def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> No
         counts = [int((known == value).sum()) for value in (0, 1)]
         assert min(counts) == 4 or len(one.y) == 4
         assert torch.equal(
-            one.group.nan_to_num(), torch.tensor(age[seen : seen + len(one.y)]).to(one.group).nan_to_num()
+            one.group.nan_to_num(),
+            torch.tensor(age[seen : seen + len(one.y)]).to(one.group).nan_to_num(),
         )
         seen += len(one.y)
-        UnfairnessPenalty("equalized_odds", continuous=True, random_state=0)(torch.randn(len(one.y)), one.group, one.y)
+        UnfairnessPenalty("equalized_odds", continuous=True, random_state=0)(
+            torch.randn(len(one.y)), one.group, one.y
+        )
     with pytest.raises(DataError, match="infinite"):
         next(covering([(torch.zeros(1), 0.0, float("inf"))] * 4, batch_size=4, continuous=True))
 
 
 def test_the_dependence_of_such_batches_has_no_bias() -> None:
-    """Scores that know nothing of the number: the unbiased estimate is 0 in the mean, that of each batch is not."""
+    """Scores that know nothing of the number: the unbiased estimate is 0 in the mean, that of
+    each batch is not.
+    """
     generator = np.random.default_rng(1)
     stream = (
         (torch.tensor([x]), 0.0, a)
@@ -145,6 +177,9 @@ def test_the_dependence_of_such_batches_has_no_bias() -> None:
     for batch_of_stream in covering(stream, batch_size=8, continuous=True):
         for name, penalty in penalties.items():
             found[name].append(penalty(batch_of_stream.x[:, 0], batch_of_stream.group).item())
-    z = {name: np.mean(values) / (np.std(values) / len(values) ** 0.5) for name, values in found.items()}
+    z = {
+        name: np.mean(values) / (np.std(values) / len(values) ** 0.5)
+        for name, values in found.items()
+    }
     assert abs(z["population"]) < 3.5
     assert z["batch"] > 10

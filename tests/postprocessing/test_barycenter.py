@@ -1,4 +1,6 @@
-"""Scores moved to the barycenter: parity, proportions, ties, crossed and unknown groups, the form without groups."""
+"""Scores moved to the barycenter: parity, proportions, ties, crossed and unknown groups, the
+form without groups.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def moved(values: Any, groups: Any, **options: Any) -> np.ndarray:
 
 def gap(values: np.ndarray, group: np.ndarray) -> float:
     codes = np.unique(group)
-    return max(float(kolmogorov_distance(values[group == a], values[group == b])) for a in codes for b in codes)
+    return max(
+        float(kolmogorov_distance(values[group == a], values[group == b]))
+        for a in codes
+        for b in codes
+    )
 
 
 @given(
@@ -55,13 +61,16 @@ def gap(values: np.ndarray, group: np.ndarray) -> float:
     tolerance=st.sampled_from([0.0, 0.3, 1.0]),
 )
 @settings(max_examples=25, deadline=None)
-def test_distances_shrink_in_proportion_and_order_stays(seed: int, sizes: list[int], tolerance: float) -> None:
+def test_distances_shrink_in_proportion_and_order_stays(
+    seed: int, sizes: list[int], tolerance: float
+) -> None:
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(len(sizes)), sizes)
     values = rng.normal(size=len(group)) * (1 + group) + 3 * group
     found, fair = (moved(values, group, tolerance=one) for one in (tolerance, 0.0))
     np.testing.assert_allclose(found, tolerance * values + (1 - tolerance) * fair)
-    # A score is moved to the mean over the ranks of its row: it is right up to one row of either group.
+    # A score is moved to the mean over the ranks of its row: it is right up to one row of either
+    # group.
     assert gap(fair, group) <= sum(1 / size for size in sorted(sizes)[:2]) + 1e-9
     means = [fair[group == code].mean() for code in range(len(sizes))]
     np.testing.assert_allclose(means, means[0], atol=1e-9)
@@ -84,7 +93,9 @@ def test_of_groups_of_one_size_parity_is_exact_and_proportional() -> None:
 
 
 def test_equal_scores_stay_equal_at_the_mean_or_are_spread_by_draws() -> None:
-    """One group has a single score: it belongs at the mean of the other's, not at its end or in its middle."""
+    """One group has a single score: it belongs at the mean of the other's, not at its end or in
+    its middle.
+    """
     values = np.append(np.full(400, 0.3), np.linspace(0, 1, 401)[1:] ** 3)
     group = np.repeat([0, 1], 400)
     with pytest.warns(MetrifairWarning, match=r"scores are tied, .* is left; randomized=True"):
@@ -94,7 +105,8 @@ def test_equal_scores_stay_equal_at_the_mean_or_are_spread_by_draws() -> None:
     assert equal[0] == pytest.approx(equal[400:].mean())  # means agree, whatever is tied
     assert gap(equal, group) > 0.4
     spread = moved(values, group, randomized=True)
-    assert gap(spread, group) < 0.09  # of 400 draws: beyond with a probability of 1 in 100; the seed is fixed
+    # of 400 draws: beyond with a probability of 1 in 100; the seed is fixed
+    assert gap(spread, group) < 0.09
     np.testing.assert_array_equal(spread, moved(values, group, randomized=True))
     moved(values, group, tolerance=1.0)  # without a warning: nothing is moved
 
@@ -111,7 +123,9 @@ def test_an_outlier_ties_no_others() -> None:
 
 def test_drawn_scores_are_alike_where_a_tree_ties_them() -> None:
     X, y, a = people(3000, 0)
-    model = BarycenterPostprocessor(DecisionTreeClassifier(max_depth=3), randomized=True, random_state=0)
+    model = BarycenterPostprocessor(
+        DecisionTreeClassifier(max_depth=3), randomized=True, random_state=0
+    )
     fair = model.fit(X, y, sensitive_features=a).predict_proba(X, sensitive_features=a)[:, 1]
     plain = model.base_.predict_proba(X)[:, 1]
     left, before = (wasserstein_distance(one[a == 0], one[a == 1]) for one in (fair, plain))
@@ -142,7 +156,9 @@ def test_attributes_are_crossed() -> None:
 def test_unknown_groups_and_combinations_are_ranked_among_all_and_other_values_refused() -> None:
     values = np.arange(12.0)
     groups = {"sex": ["f"] * 6 + ["m"] * 6, "old": ["no"] * 9 + ["yes"] * 3}
-    model = BarycenterPostprocessor(Same(), prefit=True).fit(column(values), sensitive_features=groups)
+    model = BarycenterPostprocessor(Same(), prefit=True).fit(
+        column(values), sensitive_features=groups
+    )
     asked = {"sex": ["f", None, "f"], "old": ["no", "no", "yes"]}
     known, unknown, unseen = model.predict(column([5, 5, 5]), sensitive_features=asked)
     assert unknown == unseen != known
@@ -169,11 +185,17 @@ def test_probabilities_of_new_rows_reach_parity_and_the_model_itself() -> None:
     np.testing.assert_allclose(fair.sum(1), 1)
     assert 0 <= fair.min() <= fair.max() <= 1
     plain = LogisticRegression().fit(X, y)
-    np.testing.assert_array_equal(itself.predict_proba(fresh, sensitive_features=b), plain.predict_proba(fresh))
+    np.testing.assert_array_equal(
+        itself.predict_proba(fresh, sensitive_features=b), plain.predict_proba(fresh)
+    )
     assert gap(fair[:, 1], b) < 0.07 < 0.3 < gap(plain.predict_proba(fresh)[:, 1], b)
-    np.testing.assert_array_equal(exact.predict(fresh, sensitive_features=b) == "yes", fair[:, 1] >= 0.5)
+    np.testing.assert_array_equal(
+        exact.predict(fresh, sensitive_features=b) == "yes", fair[:, 1] >= 0.5
+    )
     assert exact.base_ is itself.base_
-    alone = BarycenterPostprocessor(LogisticRegression(), random_state=0).fit(X, y, sensitive_features=a)
+    alone = BarycenterPostprocessor(LogisticRegression(), random_state=0).fit(
+        X, y, sensitive_features=a
+    )
     np.testing.assert_array_equal(alone.predict_proba(fresh, sensitive_features=b), fair)
 
 
@@ -183,9 +205,12 @@ def test_without_groups_scores_are_alike_as_far_as_features_tell() -> None:
     fair = model.fit(X, y, sensitive_features=a).predict_proba(fresh)[:, 1]
     assert gap(fair, b) < 0.08
     np.testing.assert_array_equal(fair, model.predict_proba(fresh, sensitive_features=b)[:, 1])
-    assert ((fair >= 0.5) == truth).mean() > 0.62  # a constant: 0.5; the group itself tells 0.17 more
+    # a constant: 0.5; the group itself tells 0.17 more
+    assert ((fair >= 0.5) == truth).mean() > 0.62
     half = model.set_params(tolerance=0.5).predict_proba(fresh)[:, 1]
-    np.testing.assert_allclose(half, (fair + LogisticRegression().fit(X, y).predict_proba(fresh)[:, 1]) / 2)
+    np.testing.assert_allclose(
+        half, (fair + LogisticRegression().fit(X, y).predict_proba(fresh)[:, 1]) / 2
+    )
 
 
 def test_rows_are_ranked_by_models_that_have_not_seen_them() -> None:
@@ -195,7 +220,9 @@ def test_rows_are_ranked_by_models_that_have_not_seen_them() -> None:
     nearest = KNeighborsRegressor(1)
     own = BarycenterPostprocessor(nearest, folds=1).fit(X, y, sensitive_features=a)
     np.testing.assert_array_equal(own.distributions_[-1].values, np.sort(y))
-    apart = BarycenterPostprocessor(nearest, folds=5, random_state=0).fit(X, y, sensitive_features=a)
+    apart = BarycenterPostprocessor(nearest, folds=5, random_state=0).fit(
+        X, y, sensitive_features=a
+    )
     assert not np.array_equal(apart.distributions_[-1].values, np.sort(y))
     np.testing.assert_array_equal(apart.base_.predict(X), y)  # the estimator has seen all
 
@@ -206,11 +233,15 @@ def test_a_path_of_a_prefit_estimator_shares_it(kind: Any) -> None:
     base = LogisticRegression().fit(X, y)
     assert clone(kind(base, prefit=True)).estimator is base
     assert clone(kind(base)).estimator is not base
-    path = kind(base, prefit=True).fit_path(X, y, sensitive_features=a, tolerances=np.array([0.0, 0.5]))
+    path = kind(base, prefit=True).fit_path(
+        X, y, sensitive_features=a, tolerances=np.array([0.0, 0.5])
+    )
     for model, tolerance in zip(path, (0.0, 0.5), strict=True):
         alone = kind(base, prefit=True, tolerance=tolerance).fit(X, y, sensitive_features=a)
         assert model.base_ is base
-        np.testing.assert_array_equal(*(one.predict(X, sensitive_features=a) for one in (model, alone)))
+        np.testing.assert_array_equal(
+            *(one.predict(X, sensitive_features=a) for one in (model, alone))
+        )
     for wrong in (0.5, "auto", [0, "auto"], [2]):
         with pytest.raises(DataError, match="tolerances must be"):
             kind(base, prefit=True).fit_path(X, y, sensitive_features=a, tolerances=wrong)
@@ -260,13 +291,19 @@ def test_what_cannot_be_used() -> None:
         ({"prefit": True, "estimator": None}, "prefit"),
     ):
         with pytest.raises(DataError, match=words):
-            BarycenterPostprocessor(**{"estimator": LogisticRegression()} | options).fit(X, y, sensitive_features=a)
+            BarycenterPostprocessor(**{"estimator": LogisticRegression()} | options).fit(
+                X, y, sensitive_features=a
+            )
     with pytest.raises(DataError, match="requires y"):
         BarycenterPostprocessor(LogisticRegression()).fit(X, sensitive_features=a)
     with pytest.raises(DataError, match="XianPostprocessor takes more"):
-        BarycenterPostprocessor(LogisticRegression()).fit(X, np.arange(40) % 3, sensitive_features=a)
+        BarycenterPostprocessor(LogisticRegression()).fit(
+            X, np.arange(40) % 3, sensitive_features=a
+        )
     with pytest.raises(DataError, match="takes no sample_weight"):
-        BarycenterPostprocessor(KNeighborsRegressor()).fit(X, y, sensitive_features=a, sample_weight=1.0 + a)
+        BarycenterPostprocessor(KNeighborsRegressor()).fit(
+            X, y, sensitive_features=a, sample_weight=1.0 + a
+        )
 
 
 @pytest.mark.parametrize("heavy", [True, False])

@@ -1,4 +1,6 @@
-"""Post-processors that guess the group: against linear programs over all rows, and rows that are repeated."""
+"""Post-processors that guess the group: against linear programs over all rows, and rows that
+are repeated.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,17 @@ from metrifair.postprocessing.postprocessor import check_learner
 
 
 def rows_with_uneven_weights(seed: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Prices, probabilities of cells that go with them, and weights that differ a lot, and by cell."""
+    """Prices, probabilities of cells that go with them, and weights that differ a lot, and by
+    cell.
+    """
     rng = np.random.default_rng(seed)
     chances = rng.dirichlet(np.full(cells, 0.7), 400)
     price = np.clip(rng.normal(0.1, 0.4, 400) - 1.2 * chances[:, 0] + 0.8 * chances[:, 1], -1, 1)
-    return price, chances, np.where(chances[:, 0] > 0.5, 0.1, 2.0) * np.where(rng.random(400) < 0.5, 0.1, 3.0)
+    return (
+        price,
+        chances,
+        np.where(chances[:, 0] > 0.5, 0.1, 2.0) * np.where(rng.random(400) < 0.5, 0.1, 3.0),
+    )
 
 
 @pytest.mark.parametrize("sets", [(0, 0), (0, 0, 0), (0, 0, 1, 1)])
@@ -31,12 +39,19 @@ def rows_with_uneven_weights(seed: int, cells: int) -> tuple[np.ndarray, np.ndar
 def test_a_step_without_groups_loses_no_more_than_any_decision(
     sets: tuple[int, ...], tolerance: float, seed: int
 ) -> None:
-    """The linear program accepts rows in part. A step does not, and may miss the tolerance by one row for each cell."""
+    """The linear program accepts rows in part.
+
+    A step does not, and may miss the tolerance by one row for each cell.
+    """
     price, cells, weight = rows_with_uneven_weights(seed, len(sets))
     shares = weight[:, None] * cells / (weight @ cells)
-    pairs = [(a, b) for a in range(len(sets)) for b in range(len(sets)) if a != b and sets[a] == sets[b]]
+    pairs = [
+        (a, b) for a in range(len(sets)) for b in range(len(sets)) if a != b and sets[a] == sets[b]
+    ]
     differences = np.array([shares[:, a] - shares[:, b] for a, b in pairs])
-    best = linprog(weight * price, A_ub=differences, b_ub=np.full(len(pairs), tolerance), bounds=(0, 1)).fun
+    best = linprog(
+        weight * price, A_ub=differences, b_ub=np.full(len(pairs), tolerance), bounds=(0, 1)
+    ).fun
     step = blind_cut(price, cells, weight, np.array(sets), tolerance)(price, cells)
     assert set(np.unique(step)) <= {0.0, 1.0}
     assert (differences @ step).max() <= tolerance + len(sets) * shares.max()
@@ -49,7 +64,9 @@ def test_a_step_without_groups_loses_no_more_than_any_decision(
 def test_scores_without_groups_are_moved_as_little_as_any_transport_can(
     groups: int, offset: float, unit: float
 ) -> None:
-    """The linear program over all ways to spread rows over levels that have the same share of every group."""
+    """The linear program over all ways to spread rows over levels that have the same share of
+    every group.
+    """
     rng = np.random.default_rng(groups)
     chances = rng.dirichlet(np.full(groups, 0.8), 60)
     score = offset + unit * (0.5 * chances[:, 0] + 0.5 * rng.random(60))
@@ -65,7 +82,11 @@ def test_scores_without_groups_are_moved_as_little_as_any_transport_can(
     assert np.abs(by_group - by_group.mean(0)).max() < 0.001
     count = len(found.levels)
     away = share[:, None] * (chances / found.shares - 1)
-    balance = [np.outer(away[:, a], np.eye(count)[level]).ravel() for a in range(groups) for level in range(count)]
+    balance = [
+        np.outer(away[:, a], np.eye(count)[level]).ravel()
+        for a in range(groups)
+        for level in range(count)
+    ]
     sums = np.kron(np.eye(60), np.ones(count))
     best = linprog(
         (share[:, None] * cost).ravel(),
@@ -88,7 +109,9 @@ def test_weights_are_repeated_rows(kind: str, needs_group: bool) -> None:
     options: dict[str, Any] = {"needs_group": needs_group, "folds": 1, "random_state": 0}
     model: Any
     if kind in ("numbers", "scores"):
-        model = BarycenterPostprocessor(LinearRegression() if kind == "numbers" else LogisticRegression(), **options)
+        model = BarycenterPostprocessor(
+            LinearRegression() if kind == "numbers" else LogisticRegression(), **options
+        )
     else:
         model = ThresholdPostprocessor(
             LogisticRegression(),
@@ -101,11 +124,18 @@ def test_weights_are_repeated_rows(kind: str, needs_group: bool) -> None:
         model.set_params(group_model=LogisticRegression(C=1e3, tol=1e-10, max_iter=2_000))
     asked = {"sensitive_features": group} if needs_group else {}
     found = []
-    for rows, given in ((np.arange(240), weight), (np.repeat(np.arange(240), weight), None), (np.arange(240), None)):
+    for rows, given in (
+        (np.arange(240), weight),
+        (np.repeat(np.arange(240), weight), None),
+        (np.arange(240), None),
+    ):
         fitted = model.fit(X[rows], y[rows], sensitive_features=group[rows], sample_weight=given)
-        found.append(fitted.predict_proba(X, **asked) if kind == "scores" else fitted.predict(X, **asked))
+        found.append(
+            fitted.predict_proba(X, **asked) if kind == "scores" else fitted.predict(X, **asked)
+        )
     if kind in ("numbers", "scores"):
-        np.testing.assert_allclose(found[0], found[1], atol=0.01)  # the range of the levels ignores weights
+        # the range of the levels ignores weights
+        np.testing.assert_allclose(found[0], found[1], atol=0.01)
         assert np.abs(found[0] - found[2]).max() > 0.04
     else:
         assert np.mean(found[0] != found[1]) <= 0.01
@@ -134,7 +164,9 @@ class PredictsChances(WithoutKind):
 
 
 @pytest.mark.parametrize("estimator", [Predicts(), PredictsChances()])
-def test_an_estimator_that_states_no_kind_needs_one_way_to_predict(estimator: BaseEstimator) -> None:
+def test_an_estimator_that_states_no_kind_needs_one_way_to_predict(
+    estimator: BaseEstimator,
+) -> None:
     check_learner(estimator, "classifier")
     check_learner(estimator, "regressor")
     with pytest.raises(DataError, match="must be a scikit-learn classifier"):

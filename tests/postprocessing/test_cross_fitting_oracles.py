@@ -12,7 +12,13 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from metrifair.postprocessing import postprocessor
 from metrifair.postprocessing.group_model import fit_group_model
-from metrifair.postprocessing.postprocessor import TrainingRows, assign_folds, out_of_fold, overfits, with_ties
+from metrifair.postprocessing.postprocessor import (
+    TrainingRows,
+    assign_folds,
+    out_of_fold,
+    overfits,
+    with_ties,
+)
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 
@@ -39,7 +45,9 @@ def test_a_group_model_is_calibrated_on_rows_that_it_has_not_seen(count: int) ->
     features, group = generator.normal(size=(120, 2)), np.arange(120) % 2
     given_rows = TrainingRows(features, group, None)
     folds = assign_folds(count, group, group, seed=0)
-    model, chances = fit_group_model(given_rows, KNeighborsClassifier(1), cells=2, weight=np.ones(120), folds=folds)
+    model, chances = fit_group_model(
+        given_rows, KNeighborsClassifier(1), cells=2, weight=np.ones(120), folds=folds
+    )
     assert model.model.score(features, group) == 1
     assert abs(np.mean(chances.argmax(1) == group) - 0.5) < 0.2
     assert chances.max() < 0.9
@@ -57,7 +65,10 @@ def test_scores_overfit_from_a_share_of_the_variation_on(closer: float, weighted
 
 
 def expected_ties(own: Sequence[float], unseen: Sequence[float]) -> list[float]:
-    return [mine if list(own).count(mine) > 1 else other for mine, other in zip(own, unseen, strict=True)]
+    return [
+        mine if list(own).count(mine) > 1 else other
+        for mine, other in zip(own, unseen, strict=True)
+    ]
 
 
 @reproducible

@@ -1,4 +1,6 @@
-"""Post-processors against closed forms and enumeration: shares of groups in a barycenter, slack of one row."""
+"""Post-processors against closed forms and enumeration: shares of groups in a barycenter, slack
+of one row.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,14 @@ class SameChance(ClassifierMixin, BaseEstimator):
 def test_shifted_groups_meet_at_the_mean_shift_by_their_shares(
     weights: tuple[float, ...] | None, tolerance: float
 ) -> None:
-    """Three groups with one shape and different shifts: the barycenter has that shape, and the mean of the shifts."""
-    shape, copies, shifts = np.array([0.0, 1.0, 1.5, 4.0]), np.array([1, 2, 5]), np.array([0.0, 6.0, -1.0])
+    """Three groups with one shape and different shifts: the barycenter has that shape, and the
+    mean of the shifts.
+    """
+    shape, copies, shifts = (
+        np.array([0.0, 1.0, 1.5, 4.0]),
+        np.array([1, 2, 5]),
+        np.array([0.0, 6.0, -1.0]),
+    )
     group = np.repeat([0, 1, 2], 4 * copies)
     base = np.concatenate([np.repeat(shape, count) for count in copies])
     weight = None if weights is None else np.array(weights)[group]
@@ -75,13 +83,17 @@ SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "equalized_odd
 def test_thresholds_are_the_best_whose_rates_differ_by_one_row_more_than_the_tolerance(
     utility: str, criterion: str, tolerance: float, seed: int
 ) -> None:
-    """All tuples of thresholds of three groups, with tied scores; a score at a threshold is accepted."""
+    """All tuples of thresholds of three groups, with tied scores; a score at a threshold is
+    accepted.
+    """
     generator = np.random.default_rng(seed)
     group = np.repeat([0, 1, 2], [7, 9, 11])
     label = (generator.random(len(group)) < 0.3).astype(int)
     label[[0, 7, 16]], label[[1, 8, 17]] = 0, 1
     score = np.round(0.15 * label + 0.1 * group + 0.6 * generator.random(len(group)), 1)
-    sets = [np.ones(len(group), dtype=bool) if one is None else label == one for one in SETS[criterion]]
+    sets = [
+        np.ones(len(group), dtype=bool) if one is None else label == one for one in SETS[criterion]
+    ]
     slack = 1 / min((own & (group == code)).sum() for own in sets for code in range(3))
 
     def judge(accepted: np.ndarray) -> tuple[float, float]:
@@ -93,7 +105,9 @@ def test_thresholds_are_the_best_whose_rates_differ_by_one_row_more_than_the_tol
     cuts = [*np.unique(score), np.inf]
     every = [judge(score >= np.array(chosen)[group]) for chosen in product(cuts, repeat=3)]
     least = min(loss for apart, loss in every if apart <= tolerance + slack + 1e-9)
-    model = ThresholdPostprocessor(SameChance(), prefit=True, tolerance=tolerance, criterion=criterion, utility=utility)
+    model = ThresholdPostprocessor(
+        SameChance(), prefit=True, tolerance=tolerance, criterion=criterion, utility=utility
+    )
     model.fit(score[:, None], label, sensitive_features=group)
     apart, loss = judge(model.predict(score[:, None], sensitive_features=group) == 1)
     assert apart <= tolerance + slack + 1e-9

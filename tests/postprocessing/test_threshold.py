@@ -1,4 +1,6 @@
-"""Relaxed thresholds: against programs over all thresholds, all tuples of thresholds, fairlearn, and fresh rows."""
+"""Relaxed thresholds: against programs over all thresholds, all tuples of thresholds,
+fairlearn, and fresh rows.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,20 @@ from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.postprocessing.group_model import blind_coin, blind_cut
 from metrifair.postprocessing.postprocessor import probabilities
-from metrifair.postprocessing.rates import Curve, best_mixtures, best_thresholds, lower_hull, rate_curve
+from metrifair.postprocessing.rates import (
+    Curve,
+    best_mixtures,
+    best_thresholds,
+    lower_hull,
+    rate_curve,
+)
 
-SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (0, 1)}
+SETS = {
+    "statistical_parity": (None,),
+    "equal_opportunity": (1,),
+    "predictive_equality": (0,),
+    "equalized_odds": (0, 1),
+}
 
 
 def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int) -> list[Curve]:
@@ -27,14 +40,19 @@ def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int)
     curves = []
     for size in sizes:
         label = np.append([0, 1], rng.integers(0, 2, size))
-        score = (rng.normal(size=len(label)) + label * rng.uniform(-1, 2)).round(digits)  # some are worse than chance
-        member = np.stack([np.ones(len(label)) if one is None else label == one for one in sets], axis=1).astype(float)
+        # some are worse than chance
+        score = (rng.normal(size=len(label)) + label * rng.uniform(-1, 2)).round(digits)
+        member = np.stack(
+            [np.ones(len(label)) if one is None else label == one for one in sets], axis=1
+        ).astype(float)
         curves.append(rate_curve(score, member, np.where(label == 1, -1.0, rng.uniform(0.5, 2))))
     return curves
 
 
 def least_loss(curves: list[Curve], tolerance: float) -> float:
-    """The linear program over every threshold of every group, with all pairs of groups, not over hulls."""
+    """The linear program over every threshold of every group, with all pairs of groups, not
+    over hulls.
+    """
     sizes = [len(curve.loss) for curve in curves]
     starts = np.append(0, np.cumsum(sizes))
     rows = []
@@ -101,7 +119,9 @@ def test_without_a_coin_no_thresholds_are_better(
     every = [of(chosen) for chosen in product(*(range(len(curve.loss)) for curve in curves))]
     apart, loss = of(tuple(places))
     assert apart <= tolerance + 1e-8
-    assert loss == pytest.approx(min(loss for apart, loss in every if apart <= tolerance + 1e-9), abs=1e-9)
+    assert loss == pytest.approx(
+        min(loss for apart, loss in every if apart <= tolerance + 1e-9), abs=1e-9
+    )
 
 
 def test_the_hull_is_below_all_points_and_convex() -> None:
@@ -130,7 +150,9 @@ def rates_of(decided: np.ndarray, y: np.ndarray, a: np.ndarray, criterion: str) 
 @pytest.mark.parametrize("form", ["deterministic", "randomized", "without groups"])
 def test_rates_of_new_rows_keep_the_tolerance(criterion: str, form: str) -> None:
     (X, y, a), (fresh, truth, b) = people(4000, 0), people(4000, 1)
-    options = {"randomized": {"randomized": True}, "without groups": {"needs_group": False}}.get(form, {})
+    options = {"randomized": {"randomized": True}, "without groups": {"needs_group": False}}.get(
+        form, {}
+    )
     given = {"criterion": criterion, "folds": 2, "random_state": 0, **options}
     # Equalized odds can hardly be met without a coin, unless there is room.
     tight, loose = (0.1, 1.0) if criterion == "equalized_odds" else (0.02, 1.0)
@@ -152,11 +174,20 @@ def test_rates_of_new_rows_keep_the_tolerance(criterion: str, form: str) -> None
 def test_costs_and_balanced_accuracy_move_the_thresholds() -> None:
     X, y, a = people(2000, 0)
     found = {}
-    for name, utility in {"accuracy": "accuracy", "balanced": "balanced_accuracy", "eager": [[0, 0.1], [1, 0]]}.items():
-        model = ThresholdPostprocessor(LogisticRegression(), tolerance=1.0, utility=utility, folds=1)
+    for name, utility in {
+        "accuracy": "accuracy",
+        "balanced": "balanced_accuracy",
+        "eager": [[0, 0.1], [1, 0]],
+    }.items():
+        model = ThresholdPostprocessor(
+            LogisticRegression(), tolerance=1.0, utility=utility, folds=1
+        )
         rare = y * (np.arange(2000) % 4 == 0)
         decided = model.fit(X, rare, sensitive_features=a).predict(X, sensitive_features=a)
-        found[name] = decided.mean(), np.mean([(decided == rare)[rare == one].mean() for one in (0, 1)])
+        found[name] = (
+            decided.mean(),
+            np.mean([(decided == rare)[rare == one].mean() for one in (0, 1)]),
+        )
     assert found["balanced"][1] > found["accuracy"][1] + 0.1
     assert found["eager"][0] > found["accuracy"][0] + 0.1
 
@@ -166,9 +197,13 @@ def test_costs_that_every_decision_has_change_nothing() -> None:
     X, y, a = people(800, 0)
     decided = []
     for utility in ([[0.0, 0.5], [1.0, 0.0]], [[3.0, 3.5], [1.5, 0.5]]):
-        model = ThresholdPostprocessor(LogisticRegression(), tolerance=0.1, utility=utility, folds=1)
+        model = ThresholdPostprocessor(
+            LogisticRegression(), tolerance=0.1, utility=utility, folds=1
+        )
         fitted = model.fit(X, y, sensitive_features=a)
-        decided.append([(one.threshold.tolist(), one.probability.tolist()) for one in fitted.thresholds_])
+        decided.append(
+            [(one.threshold.tolist(), one.probability.tolist()) for one in fitted.thresholds_]
+        )
     assert decided[0] == decided[1]
 
 
@@ -189,7 +224,9 @@ def test_the_loss_falls_and_is_convex_in_the_tolerance() -> None:
         mixtures = best_mixtures(curves, tolerance)
         losses.append(
             sum(
-                float(curve.loss[np.searchsorted(-curve.threshold, -one.threshold)] @ one.probability)
+                float(
+                    curve.loss[np.searchsorted(-curve.threshold, -one.threshold)] @ one.probability
+                )
                 for curve, one in zip(curves, mixtures, strict=True)
             )
         )
@@ -208,7 +245,11 @@ def test_at_no_tolerance_no_worse_than_fairlearn(criterion: str, constraint: str
     X, y, a = people(600, 4)
     base = LogisticRegression().fit(X, y)
     theirs = peers.ThresholdOptimizer(
-        estimator=base, constraints=constraint, prefit=True, predict_method="predict_proba", grid_size=2000
+        estimator=base,
+        constraints=constraint,
+        prefit=True,
+        predict_method="predict_proba",
+        grid_size=2000,
     ).fit(X, y, sensitive_features=a)
     chance = theirs._pmf_predict(X, sensitive_features=a)[:, 1]
     ours = ThresholdPostprocessor(base, criterion=criterion, prefit=True, randomized=True)
@@ -224,20 +265,30 @@ def two_switches(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     """Four kinds of rows: all scores are tied."""
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 2, count)
-    X = np.stack([rng.random(count) < 0.3 + 0.4 * a, rng.random(count) < 0.6 - 0.2 * a], axis=1).astype(float)
+    X = np.stack(
+        [rng.random(count) < 0.3 + 0.4 * a, rng.random(count) < 0.6 - 0.2 * a], axis=1
+    ).astype(float)
     return X, (rng.random(count) < 0.15 + X @ [0.5, 0.2]).astype(int), a
 
 
-@pytest.mark.parametrize("base", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)])
+@pytest.mark.parametrize(
+    "base", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)]
+)
 @pytest.mark.parametrize("tolerance", [0.0, 0.15])
 def test_rates_of_tied_scores_are_those_that_are_predicted(base: Any, tolerance: float) -> None:
-    """Each fold's model has its own scores of equal rows; thresholds between these would be of no use."""
+    """Each fold's model has its own scores of equal rows; thresholds between these would be of
+    no use.
+    """
     X, y, a = two_switches(3000, 0)
     if isinstance(base, DecisionTreeClassifier):
         X = X + np.random.default_rng(1).normal(size=X.shape)
-    model = ThresholdPostprocessor(base, tolerance=tolerance, random_state=0).fit(X, y, sensitive_features=a)
+    model = ThresholdPostprocessor(base, tolerance=tolerance, random_state=0).fit(
+        X, y, sensitive_features=a
+    )
     decided = model.predict(X, sensitive_features=a)
-    np.testing.assert_allclose(rates_of(decided, y, a, "statistical_parity"), model.rates_, atol=1e-12)
+    np.testing.assert_allclose(
+        rates_of(decided, y, a, "statistical_parity"), model.rates_, atol=1e-12
+    )
     assert np.ptp(model.rates_) <= tolerance + 1e-3
     coin = model.set_params(randomized=True).fit(X, y, sensitive_features=a)
     assert np.ptp(coin.rates_) <= tolerance + 1e-9
@@ -250,7 +301,9 @@ def test_a_model_that_knows_its_rows_by_heart_is_not_asked_about_them(folds: int
     """All scores of a full-grown tree are 0 or 1: the labels, of its own rows."""
     X, y, a = people(600, 0)
     tree = DecisionTreeClassifier(random_state=0)
-    model = ThresholdPostprocessor(tree, tolerance=1.0, folds=folds, random_state=0).fit(X, y, sensitive_features=a)
+    model = ThresholdPostprocessor(tree, tolerance=1.0, folds=folds, random_state=0).fit(
+        X, y, sensitive_features=a
+    )
     labels = rates_of(y, y, a, "statistical_parity")
     assert np.abs(model.rates_ - labels).max() > 0.01
     own = ThresholdPostprocessor(tree, tolerance=1.0, folds=1).fit(X, y, sensitive_features=a)
@@ -262,27 +315,44 @@ def test_without_groups_equal_rows_keep_the_tolerance(criterion: str) -> None:
     (X, y, a), (fresh, truth, b) = two_switches(4000, 0), two_switches(20_000, 1)
     for randomized in (True, False):
         model = ThresholdPostprocessor(
-            LogisticRegression(), criterion=criterion, needs_group=False, randomized=randomized, folds=2, random_state=0
+            LogisticRegression(),
+            criterion=criterion,
+            needs_group=False,
+            randomized=randomized,
+            folds=2,
+            random_state=0,
         )
         tight, loose = model.fit_path(X, y, sensitive_features=a, tolerances=[0.05, 1.0])
         # By the groups themselves, which the probabilities tell up to chance.
         assert np.ptp(tight.rates_, axis=0).max() < 0.05 + 0.02
-        assert np.ptp(rates_of(tight.predict(fresh), truth, b, criterion), axis=0).max() < 0.05 + 0.04
-        assert np.ptp(rates_of(loose.predict(fresh), truth, b, criterion), axis=0).max() > 0.05 + 0.06
+        assert (
+            np.ptp(rates_of(tight.predict(fresh), truth, b, criterion), axis=0).max() < 0.05 + 0.04
+        )
+        assert (
+            np.ptp(rates_of(loose.predict(fresh), truth, b, criterion), axis=0).max() > 0.05 + 0.06
+        )
         if randomized:  # the other decides alike about all
             assert (tight.predict(fresh) == truth).mean() > 0.61
 
 
 def test_the_coin_without_groups_is_the_best_up_to_its_ramp() -> None:
-    """Against the linear program over all rows, whose rates are within the tolerance to the last digits."""
+    """Against the linear program over all rows, whose rates are within the tolerance to the
+    last digits.
+    """
     rng = np.random.default_rng(0)
     cells = rng.dirichlet([1, 1, 1], 12).repeat(30, axis=0)
-    price, weight, sets = rng.uniform(-1, 1, 12).repeat(30), rng.uniform(0.5, 2, 360), np.zeros(3, dtype=int)
+    price, weight, sets = (
+        rng.uniform(-1, 1, 12).repeat(30),
+        rng.uniform(0.5, 2, 360),
+        np.zeros(3, dtype=int),
+    )
     counted = weight[:, None] * cells / (weight @ cells)
     for tolerance in (0.0, 0.1):
         chance = blind_coin(price, cells, weight, sets, tolerance)(price, cells)
         pairs = [counted[:, i] - counted[:, j] for i in range(3) for j in range(3)]
-        best = linprog(weight * price, A_ub=np.array(pairs), b_ub=np.full(9, tolerance), bounds=(0, 1))
+        best = linprog(
+            weight * price, A_ub=np.array(pairs), b_ub=np.full(9, tolerance), bounds=(0, 1)
+        )
         assert np.ptp(chance @ counted) == pytest.approx(tolerance, abs=1e-5)
         assert 0 <= (weight * price) @ chance - best.fun < 0.015 * weight.sum()
         step = blind_cut(price, cells, weight, sets, tolerance)(price, cells)
@@ -292,7 +362,9 @@ def test_the_coin_without_groups_is_the_best_up_to_its_ramp() -> None:
 
 def test_without_groups_scores_need_not_be_calibrated() -> None:
     X, _, a = people(3000, 0)
-    y = (np.random.default_rng(0).random(3000) < 1 / (1 + np.exp(3 - X[:, 0] - X[:, 1]))).astype(int)
+    y = (np.random.default_rng(0).random(3000) < 1 / (1 + np.exp(3 - X[:, 0] - X[:, 1]))).astype(
+        int
+    )
     base = LogisticRegression(class_weight="balanced")
     model = ThresholdPostprocessor(base, needs_group=False, tolerance=1.0, folds=2, random_state=0)
     right = model.fit(X, y, sensitive_features=a).score(X, y)
@@ -307,13 +379,17 @@ def test_drawn_decisions_meet_the_rates_where_scores_are_tied() -> None:
     model.fit(X, y, sensitive_features=a)
     assert np.ptp(model.rates_, axis=0).max() < 1e-9
     decided = model.predict(X, sensitive_features=a)
-    np.testing.assert_allclose(rates_of(decided, y, a, "statistical_parity"), model.rates_, atol=0.06)
+    np.testing.assert_allclose(
+        rates_of(decided, y, a, "statistical_parity"), model.rates_, atol=0.06
+    )
 
 
 def test_the_accepted_class_may_be_the_first() -> None:
     X, y, a = people(500, 0)
     plain = ThresholdPostprocessor(LogisticRegression(), criterion="equal_opportunity", folds=1)
-    other = ThresholdPostprocessor(LogisticRegression(), criterion="equal_opportunity", pos_label="a", folds=1)
+    other = ThresholdPostprocessor(
+        LogisticRegression(), criterion="equal_opportunity", pos_label="a", folds=1
+    )
     plain.fit(X, y, sensitive_features=a)
     other.fit(X, np.where(y == 1, "a", "b"), sensitive_features=a)
     np.testing.assert_allclose(plain.rates_, other.rates_)
@@ -376,7 +452,9 @@ def test_a_single_column_is_the_probability_of_the_later_class() -> None:
         def predict_proba(self, X: Any) -> np.ndarray:
             return np.array([0.25, 1.0])
 
-    np.testing.assert_allclose(probabilities(Base(), np.zeros((2, 1)), None), [[0.75, 0.25], [0.0, 1.0]])
+    np.testing.assert_allclose(
+        probabilities(Base(), np.zeros((2, 1)), None), [[0.75, 0.25], [0.0, 1.0]]
+    )
 
 
 def test_decisions_of_a_fitted_model_need_labels_too() -> None:

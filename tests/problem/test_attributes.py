@@ -15,37 +15,53 @@ from metrifair.problem.attributes import numbers_among
 from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
 from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
+from metrifair.problem.tables import coded_columns
 
 AGES = np.append(np.arange(20, 79), 20)
 TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
 
 
-def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
-    table = {name: np.asarray(column) for name, column in TABLE.items()}
-    assert numbers_among(table, "auto") == ["age", "region"]
-    assert numbers_among(table, ["age"]) == ["age"]
-    assert numbers_among(table, False) == []
-    assert numbers_among({"age": AGES}, True) == ["age"]
-    assert numbers_among({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto") == []
-    assert numbers_among({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto") == ["income"]
-    assert numbers_among({"age": np.array([*AGES.tolist(), None], dtype=object)}, "auto") == ["age"]
+@pytest.mark.parametrize(
+    ("table", "continuous", "names"),
+    [
+        (TABLE, "auto", ["age", "region"]),
+        (TABLE, ["age"], ["age"]),
+        (TABLE, False, []),
+        ({"age": AGES}, True, ["age"]),
+        ({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto", []),
+        ({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto", ["income"]),
+        ({"age": np.array([*AGES.tolist(), None], dtype=object)}, "auto", ["age"]),
+        ({"age": np.array([*AGES.tolist(), 1, True], dtype=object)}, "auto", []),
+    ],
+)
+def test_numbers_with_more_than_twenty_values_are_numbers_unless_told(
+    table: dict[str, Any], continuous: Any, names: list[str]
+) -> None:
+    assert numbers_among(coded_columns("people", table), continuous) == names
 
 
 def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
     with pytest.warns(MetrifairWarning) as told:
-        make_problem(Inputs(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
+        make_problem(
+            Inputs(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto"
+        )
     (one,) = told
     assert str(one.message) == (
-        "'age' (59 different values) and 'region' (59 different values) is taken as a number: unfairness is how much "
-        "scores depend on it, not a gap between groups; integers in 'region' may be codes of groups; pass "
-        "continuous=['age', 'region'] if the values are numbers, or pass continuous=False if every value is a group, "
-        "or cut it into groups"
+        "'age' (59 different values) and 'region' (59 different values) are taken as numbers: "
+        "unfairness is how much "
+        "scores depend on them, not a gap between groups; integers in 'region' may be codes of "
+        "groups; pass "
+        "continuous=['age', 'region'] if the values are numbers, or pass continuous=False if every "
+        "value is a group, "
+        "or cut them into groups"
     )
 
 
 def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
     y = AGES % 3 == 0
-    problem = make_problem(Inputs(y, TABLE), criterion="equalized_odds", continuous=["age", "region"])
+    problem = make_problem(
+        Inputs(y, TABLE), criterion="equalized_odds", continuous=["age", "region"]
+    )
     assert [str(one) for one in problem.comparisons] == [
         "age, label=False",
         "age, label=True",
@@ -59,10 +75,14 @@ def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
 
 
 def test_whose_number_is_not_known_counts_for_nothing_and_later_rows_are_read_alike() -> None:
-    problem = make_problem(Inputs(sensitive_features={"age": [20.0, None, 41.5, 30.0]}), continuous=True)
+    problem = make_problem(
+        Inputs(sensitive_features={"age": [20.0, None, 41.5, 30.0]}), continuous=True
+    )
     (side,) = problem.sides()
     assert side.rows.tolist() == [0, 2, 3]
-    later = problem_with_scheme(Inputs(sensitive_features={"age": [1000.0, np.nan]}), problem.scheme)
+    later = problem_with_scheme(
+        Inputs(sensitive_features={"age": [1000.0, np.nan]}), problem.scheme
+    )
     assert later.cell.tolist() == [0, 1]
     assert later.numbers.ravel().tolist() == [1000.0, 0.0]
     assert problem.take(np.array([3])).numbers.tolist() == [[30.0]]
@@ -78,17 +98,37 @@ def test_names_without_pairs() -> None:
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
-        (TABLE, {"continuous": True}, "sex must contain numbers, as the columns that are continuous"),
-        (TABLE, {"continuous": "all"}, "continuous must be 'auto', True, False or a list of columns, got 'all'"),
+        (
+            TABLE,
+            {"continuous": ["income"]},
+            "continuous names 'income', which is none of the sensitive features",
+        ),
+        (
+            TABLE,
+            {"continuous": True},
+            "sex must contain numbers, as the columns that are continuous",
+        ),
+        (
+            TABLE,
+            {"continuous": "all"},
+            "continuous must be 'auto', True, False or a list of columns, got 'all'",
+        ),
         (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; pass continuous=['age']"),
-        (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
+        (
+            TABLE,
+            {"continuous": 3},
+            "continuous must be 'auto', True, False or a list of columns, got 3",
+        ),
         (
             TABLE,
             {"continuous": ["age"], "intersectional": True},
             "intersectional crosses groups, and 'age' is a number",
         ),
-        ({"age": [1.0, np.inf]}, {"continuous": True}, "age contains infinite values, or numbers beyond 1e"),
+        (
+            {"age": [1.0, np.inf]},
+            {"continuous": True},
+            "age contains infinite values, or numbers beyond 1e",
+        ),
         (
             {"age": [2**60 + 1, 3]},
             {"continuous": True},
@@ -129,10 +169,15 @@ def test_numbers_that_few_first_rows_made_groups_of_are_told_apart_from_names() 
     scheme = make_problem(
         Inputs(sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}), continuous="auto"
     ).scheme
-    for later, advised in (({"age": [20, 31], "sex": list("fm")}, True), ({"age": [20, 30], "sex": list("fx")}, False)):
+    for later, advised in (
+        ({"age": [20, 31], "sex": list("fm")}, True),
+        ({"age": [20, 30], "sex": list("fx")}, False),
+    ):
         with pytest.raises(DataError, match="which is none of") as error:
             problem_with_scheme(Inputs(sensitive_features=later), scheme)
-        assert ("say from the first rows on that it is a number (continuous)" in str(error.value)) == advised
+        assert (
+            "say from the first rows on that it is a number (continuous)" in str(error.value)
+        ) == advised
 
 
 @settings(max_examples=50, deadline=None)
@@ -161,4 +206,7 @@ def test_a_column_of_categories_is_no_number() -> None:
     assert are_numbers(codes) == [True]
     assert are_numbers(codes.astype("category")) == [False]
     assert are_numbers(codes.astype("category").rename(None)) == [False]
-    assert are_numbers(pd.DataFrame({"region": codes.astype("category"), "age": codes + 0.5})) == [False, True]
+    assert are_numbers(pd.DataFrame({"region": codes.astype("category"), "age": codes + 0.5})) == [
+        False,
+        True,
+    ]

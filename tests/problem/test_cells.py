@@ -1,4 +1,6 @@
-"""Cells and comparisons against brute force: who is on which side, and who is told apart from whom."""
+"""Cells and comparisons against brute force: who is on which side, and who is told apart from
+whom.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ CHOICES = [
 
 @dataclass
 class Case:
-    """A compiled criterion with data, and by brute force the sides (comparisons, 2, n) that it should have."""
+    """A compiled criterion with data, and by brute force the sides (comparisons, 2, n) that it
+    should have.
+    """
 
     cells: Cells
     groups: np.ndarray
@@ -69,7 +73,9 @@ class Case:
         return self.cells.of(self.groups, labels=self.labels, strata=self.strata)
 
 
-def label_sets(criterion: Criterion, labels: np.ndarray, classes: int, positive: int) -> list[np.ndarray]:
+def label_sets(
+    criterion: Criterion, labels: np.ndarray, classes: int, positive: int
+) -> list[np.ndarray]:
     if criterion.sets is not None:
         return list(criterion.sets(labels).T)
     if criterion.labels is None:
@@ -80,7 +86,9 @@ def label_sets(criterion: Criterion, labels: np.ndarray, classes: int, positive:
         each = [(low <= labels) & (labels < high) for low, high in pairwise(edges)]
     else:
         each = [labels == label for label in range(classes)]
-    return {"every": each, "positive": [each[positive]], "negative": [~each[positive]]}[criterion.labels]
+    return {"every": each, "positive": [each[positive]], "negative": [~each[positive]]}[
+        criterion.labels
+    ]
 
 
 @st.composite
@@ -91,7 +99,10 @@ def cases(draw: st.DrawFn) -> Case:
         for k, count in enumerate(draw(st.lists(st.integers(2, 4), min_size=1, max_size=2)))
     ]
     groups = np.array(
-        [[draw(st.integers(-1, len(attribute.groups) - 1)) for attribute in attributes] for _ in range(n)],
+        [
+            [draw(st.integers(-1, len(attribute.groups) - 1)) for attribute in attributes]
+            for _ in range(n)
+        ],
     )
     criterion, classes = draw(st.sampled_from(CHOICES)), draw(st.integers(2, 3))
     positive = draw(st.integers(0, classes - 1))
@@ -106,11 +117,22 @@ def cases(draw: st.DrawFn) -> Case:
         stratum = np.array(draw(st.lists(st.integers(-1, count - 1), min_size=n, max_size=n)))
         within = [stratum == k for k in range(count)]
     if kind == "masks":
-        masks = np.array(draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=n, max_size=n)))
-        strata, stratum, within = overlapping_strata(["one", "two"]), membership_codes(masks), list(masks.T)
+        masks = np.array(
+            draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=n, max_size=n))
+        )
+        strata, stratum, within = (
+            overlapping_strata(["one", "two"]),
+            membership_codes(masks),
+            list(masks.T),
+        )
     contrast = draw(st.sampled_from(["pairs", "rest"]))
     cells = compile_cells(
-        criterion, attributes, classes=range(classes), positive=positive, strata=strata, contrast=contrast
+        criterion,
+        attributes,
+        classes=range(classes),
+        positive=positive,
+        strata=strata,
+        contrast=contrast,
     )
     sides, names = [], []
     for k, attribute in enumerate(attributes):
@@ -119,16 +141,22 @@ def cases(draw: st.DrawFn) -> Case:
                 own, count = groups[:, k], len(attribute.groups)
                 if contrast == "pairs" or count == 2:
                     opponents = [((own == g), (own == h)) for g, h in combinations(range(count), 2)]
-                    names += [(attribute.name, f"{g} {h}") for g, h in combinations(range(count), 2)]
+                    names += [
+                        (attribute.name, f"{g} {h}") for g, h in combinations(range(count), 2)
+                    ]
                 else:
                     opponents = [((own == g), (own >= 0) & (own != g)) for g in range(count)]
                     names += [(attribute.name, f"{g} the rest") for g in range(count)]
-                sides += [[left & chosen & inside, right & chosen & inside] for left, right in opponents]
+                sides += [
+                    [left & chosen & inside, right & chosen & inside] for left, right in opponents
+                ]
     return Case(cells, groups, labels, stratum, np.array(sides), names)
 
 
 def sides_of(cells: Cells, cell: np.ndarray) -> np.ndarray:
-    return np.array([[np.isin(cell, one.left), np.isin(cell, one.right)] for one in cells.comparisons])
+    return np.array(
+        [[np.isin(cell, one.left), np.isin(cell, one.right)] for one in cells.comparisons]
+    )
 
 
 @reproducible
@@ -145,7 +173,8 @@ def test_cells_are_what_no_comparison_tells_apart(case: Case) -> None:
     cells = case.cells
     assert np.array_equal(np.unique(cells.table), np.arange(cells.count))
     signatures = sides_of(cells, np.arange(cells.count)).reshape(-1, cells.count).T
-    assert len(np.unique(signatures, axis=0)) == cells.count  # some comparison tells any two cells apart
+    # some comparison tells any two cells apart
+    assert len(np.unique(signatures, axis=0)) == cells.count
     cell, seen = case.cell, case.sides.reshape(-1, len(case.groups)).T
     for i, j in combinations(range(len(cell)), 2):
         assert (cell[i] == cell[j]) == np.array_equal(seen[i], seen[j])
@@ -167,7 +196,11 @@ def test_sides_share_no_cell_and_unknown_groups_are_in_no_comparison(case: Case)
 def test_the_cell_of_a_sample_does_not_depend_on_the_others(case: Case) -> None:
     strata = case.strata
     alone = [
-        case.cells.of(case.groups[[i]], labels=case.labels[[i]], strata=None if strata is None else strata[[i]])[0]
+        case.cells.of(
+            case.groups[[i]],
+            labels=case.labels[[i]],
+            strata=None if strata is None else strata[[i]],
+        )[0]
         for i in range(len(case.groups))
     ]
     assert np.array_equal(alone, case.cell)
@@ -189,14 +222,22 @@ def test_the_cell_of_a_sample_does_not_depend_on_the_others(case: Case) -> None:
         (replace(BINNED, bins=(3.0,), labels="positive"), {"classes": ()}, ["label≥3"]),
         (replace(BINNED, bins=(3.0,), labels="negative"), {"classes": ()}, ["label<3"]),
         (OVERLAPPING, {}, ["high", "low", "empty"]),
-        (CONDITIONAL_STATISTICAL_PARITY, {"strata": separate_strata(["north", "south"])}, ["north", "south"]),
+        (
+            CONDITIONAL_STATISTICAL_PARITY,
+            {"strata": separate_strata(["north", "south"])},
+            ["north", "south"],
+        ),
         (STATISTICAL_PARITY, {"strata": overlapping_strata(["old", "poor"])}, ["old", "poor"]),
         (EQUAL_OPPORTUNITY, {"strata": separate_strata(["north"])}, ["label=yes,north"]),
     ],
 )
-def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict, within: list[str]) -> None:
+def test_comparisons_say_where_they_compare(
+    criterion: Criterion, options: dict, within: list[str]
+) -> None:
     cells = compile_cells(criterion, [SEX], **{"classes": ("no", "yes"), **options})
-    assert [str(one) for one in cells.comparisons] == [f"sex 'f' against 'm', {where}" for where in within]
+    assert [str(one) for one in cells.comparisons] == [
+        f"sex 'f' against 'm', {where}" for where in within
+    ]
 
 
 @pytest.mark.parametrize(
@@ -205,25 +246,45 @@ def test_comparisons_say_where_they_compare(criterion: Criterion, options: dict,
         (STATISTICAL_PARITY, {}, [()]),
         (EQUAL_OPPORTUNITY, {"classes": (0, 1)}, [(("label", 1),)]),
         (PREDICTIVE_EQUALITY, {"classes": "xyz"}, [(("label", ("x", "z")),)]),
-        (BINNED, {"classes": ()}, [(("label", "<0.5"),), (("label", "[0.5,1.5)"),), (("label", "≥1.5"),)]),
+        (
+            BINNED,
+            {"classes": ()},
+            [(("label", "<0.5"),), (("label", "[0.5,1.5)"),), (("label", "≥1.5"),)],
+        ),
         (replace(BINNED, labels="negative"), {"classes": ()}, [(("label", "<1.5"),)]),
-        (STATISTICAL_PARITY, {"strata": overlapping_strata(["old", "poor"])}, [(("old", True),), (("poor", True),)]),
+        (
+            STATISTICAL_PARITY,
+            {"strata": overlapping_strata(["old", "poor"])},
+            [(("old", True),), (("poor", True),)],
+        ),
         (
             EQUAL_OPPORTUNITY,
-            {"classes": (0, 1), "strata": stratum_codes({"region": ["n", "n"], "level": [2, 3]})[1]},
-            [(("label", 1), ("region", "n"), ("level", 2)), (("label", 1), ("region", "n"), ("level", 3))],
+            {
+                "classes": (0, 1),
+                "strata": stratum_codes({"region": ["n", "n"], "level": [2, 3]})[1],
+            },
+            [
+                (("label", 1), ("region", "n"), ("level", 2)),
+                (("label", 1), ("region", "n"), ("level", 3)),
+            ],
         ),
     ],
 )
-def test_comparisons_hold_the_values_of_their_sets(criterion: Criterion, options: dict, conditions: list) -> None:
+def test_comparisons_hold_the_values_of_their_sets(
+    criterion: Criterion, options: dict, conditions: list
+) -> None:
     cells = compile_cells(criterion, [SEX], **{"classes": ("no", "yes"), **options})
     assert [one.conditions for one in cells.comparisons] == conditions
 
 
 def test_comparisons_hold_the_values_of_their_groups() -> None:
-    (crossed,) = group_codes({"sex": ["f", "m"], "old": [True, False]}, intersectional=True).attributes
+    (crossed,) = group_codes(
+        {"sex": ["f", "m"], "old": [True, False]}, intersectional=True
+    ).attributes
     old = Attribute("old", (False, True))
-    (pair,), (joint,) = (compile_cells(STATISTICAL_PARITY, [one]).comparisons for one in (old, crossed))
+    (pair,), (joint,) = (
+        compile_cells(STATISTICAL_PARITY, [one]).comparisons for one in (old, crossed)
+    )
     assert (pair.groups, pair.values) == (("False", "True"), (False, True))
     assert (joint.groups, joint.values) == (("f x True", "m x False"), (("f", True), ("m", False)))
     rest = compile_cells(STATISTICAL_PARITY, [RACE], contrast="rest").comparisons
@@ -233,7 +294,15 @@ def test_comparisons_hold_the_values_of_their_groups() -> None:
 @pytest.mark.parametrize(
     ("contrast", "expected"),
     [
-        ("pairs", ["sex 'f' against 'm'", "race 'a' against 'b'", "race 'a' against 'c'", "race 'b' against 'c'"]),
+        (
+            "pairs",
+            [
+                "sex 'f' against 'm'",
+                "race 'a' against 'b'",
+                "race 'a' against 'c'",
+                "race 'b' against 'c'",
+            ],
+        ),
         (
             "rest",
             [
@@ -273,7 +342,9 @@ def test_targets_at_the_edge_of_a_bin_belong_to_the_upper_one() -> None:
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=20))
 def test_the_number_of_a_combination_of_sets_stands_for_it(rows: list[list[bool]]) -> None:
     membership = np.array(rows)
-    assert np.array_equal(overlapping_strata(list("abcd")).member[membership_codes(membership)], membership)
+    assert np.array_equal(
+        overlapping_strata(list("abcd")).member[membership_codes(membership)], membership
+    )
 
 
 def wrong_sets(shape: Sequence[int], dtype: type) -> Criterion:
@@ -288,12 +359,13 @@ MESSAGES = [
     ),
     (
         lambda: compile_cells(CONDITIONAL_STATISTICAL_PARITY, [SEX]),
-        "conditional_statistical_parity needs control_features; pass a column or a boolean mask",
+        "conditional_statistical_parity needs control_features; pass the stratum of each row",
     ),
     (
         lambda: compile_cells(EQUALIZED_ODDS, [SEX]),
         (
-            "equalized_odds compares groups within labels, and there are 0 classes; for a regression target cut it "
+            "equalized_odds compares groups within labels, and there are 0 classes; for a "
+            "regression target cut it "
             "with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         ),
     ),
@@ -306,10 +378,13 @@ MESSAGES = [
         "at most 12 overlapping sets are supported, got 13",
     ),
     (
-        lambda: compile_cells(STATISTICAL_PARITY, [Attribute(str(k), tuple(range(20))) for k in range(5)]),
+        lambda: compile_cells(
+            STATISTICAL_PARITY, [Attribute(str(k), tuple(range(20))) for k in range(5)]
+        ),
         (
-            "5 attributes, 1 sets and their groups make more than 2000000 combinations; use fewer attributes, coarser "
-            "groups or fewer strata"
+            "the attributes, the sets and their groups make more than 2,000,000 combinations "
+            "(attributes: 5, "
+            "sets: 1); use fewer attributes, coarser groups or fewer strata"
         ),
     ),
     (
@@ -319,14 +394,16 @@ MESSAGES = [
     (
         lambda: compile_cells(wrong_sets((5, 2), int), [SEX]).of(COLUMN, labels=LABELS),
         (
-            "the sets of mine must be booleans of shape (5, 2), one column for each of its set_names, got int64 of "
+            "the sets of mine must be booleans of shape (5, 2), one column for each of its "
+            "set_names, got int64 of "
             "shape (5, 2)"
         ),
     ),
     (
         lambda: compile_cells(wrong_sets((5,), bool), [SEX]).of(COLUMN, labels=LABELS),
         (
-            "the sets of mine must be booleans of shape (5, 2), one column for each of its set_names, got bool of "
+            "the sets of mine must be booleans of shape (5, 2), one column for each of its "
+            "set_names, got bool of "
             "shape (5,)"
         ),
     ),
@@ -341,9 +418,19 @@ def test_what_cannot_be_compiled_says_why(act: object, message: str) -> None:
 
 
 NEW_DATA = [
-    pytest.param(EQUALIZED_ODDS, [0, 1, -1, 0, 1], None, id="missing label (code -1): taken for the last class"),
+    pytest.param(
+        EQUALIZED_ODDS,
+        [0, 1, -1, 0, 1],
+        None,
+        id="missing label (code -1): taken for the last class",
+    ),
     pytest.param(BINNED, [0, 1, np.nan, 0, 1], None, id="missing target: falls into the last bin"),
-    pytest.param(EQUALIZED_ODDS, [0, 1, 0, 1, 1], ["north", "south"], id="strata left out: everyone is in the first"),
+    pytest.param(
+        EQUALIZED_ODDS,
+        [0, 1, 0, 1, 1],
+        ["north", "south"],
+        id="strata left out: everyone is in the first",
+    ),
 ]
 
 
@@ -351,7 +438,9 @@ NEW_DATA = [
 def test_a_sample_of_which_something_is_unknown_is_refused_or_not_compared(
     criterion: Criterion, labels: list[float], strata: list[str] | None
 ) -> None:
-    cells = compile_cells(criterion, [SEX], classes=(0, 1), strata=strata and separate_strata(strata))
+    cells = compile_cells(
+        criterion, [SEX], classes=(0, 1), strata=strata and separate_strata(strata)
+    )
     try:
         found = cells.of(COLUMN, labels=np.array(labels))
     except DataError:
@@ -367,5 +456,7 @@ def test_bins_that_cut_nothing_are_refused(bins: tuple[float, ...]) -> None:
 
 def test_all_criteria_compile_with_strata() -> None:
     for criterion in CRITERIA.values():
-        cells = compile_cells(criterion, [SEX], classes=(0, 1), strata=separate_strata(["north", "south"]))
+        cells = compile_cells(
+            criterion, [SEX], classes=(0, 1), strata=separate_strata(["north", "south"])
+        )
         assert len(cells.comparisons) == 2 * (2 if criterion is EQUALIZED_ODDS else 1)

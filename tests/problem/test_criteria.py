@@ -32,7 +32,14 @@ TABLE = [
     ("predictive_equality", PREDICTIVE_EQUALITY, "prediction", "negative", False, True),
     ("equalized_odds", EQUALIZED_ODDS, "prediction", "every", False, True),
     ("risk_parity", RISK_PARITY, "loss", None, False, False),
-    ("conditional_statistical_parity", CONDITIONAL_STATISTICAL_PARITY, "prediction", None, True, False),
+    (
+        "conditional_statistical_parity",
+        CONDITIONAL_STATISTICAL_PARITY,
+        "prediction",
+        None,
+        True,
+        False,
+    ),
 ]
 
 
@@ -57,7 +64,12 @@ def test_the_six_criteria_of_the_table_are_there_and_no_other() -> None:
 
 @pytest.mark.parametrize(("name", "criterion", "score", "labels", "strata", "needs_labels"), TABLE)
 def test_each_criterion_is_its_row_of_the_table(
-    name: str, criterion: Criterion, score: str, labels: str | None, strata: bool, needs_labels: bool
+    name: str,
+    criterion: Criterion,
+    score: str,
+    labels: str | None,
+    strata: bool,
+    needs_labels: bool,
 ) -> None:
     assert criterion == Criterion(name, score=score, labels=labels, strata=strata)
     assert CRITERIA[name] is criterion
@@ -75,7 +87,9 @@ def test_a_criterion_is_a_value(criterion: Criterion) -> None:
         criterion.name = "another"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("criterion", [row[1] for row in TABLE] + CUSTOM[2:], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "criterion", [row[1] for row in TABLE] + CUSTOM[2:], ids=lambda one: one.name
+)
 def test_a_criterion_prints_as_what_makes_it(criterion: Criterion) -> None:
     assert eval(repr(criterion)) == criterion
 
@@ -110,7 +124,13 @@ def test_the_names_of_other_texts_are_taken() -> None:
     ("given", "hint"),
     [
         ("equalised_odds", "; did you mean 'equalized_odds'?"),
-        ("parity", "; did you mean 'statistical_parity' or 'risk_parity' or 'conditional_statistical_parity'?"),
+        (
+            "parity",
+            (
+                "; did you mean 'statistical_parity' or 'risk_parity' or "
+                "'conditional_statistical_parity'?"
+            ),
+        ),
         ("zzz", ""),
         ("", ""),
     ],
@@ -119,15 +139,18 @@ def test_an_unknown_name_is_answered_with_the_known_ones(given: str, hint: str) 
     with pytest.raises(DataError) as caught:
         criterion_named(given)
     assert str(caught.value) == (
-        "criterion must be one of 'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', "
+        "criterion must be one of 'statistical_parity', 'equal_opportunity', "
+        "'predictive_equality', 'equalized_odds', "
         f"'risk_parity', 'conditional_statistical_parity' or a Criterion, got {given!r}{hint}"
     )
 
 
-OUTPUT = torch.tensor([[-2.0, 0.0, 1.5], [0.3, -0.1, 4.0]], dtype=torch.float64)  # two models, three samples
+# two models, three samples
+OUTPUT = torch.tensor([[-2.0, 0.0, 1.5], [0.3, -0.1, 4.0]], dtype=torch.float64)
 Y = torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)
 PROBABILITY = 1 / (1 + (-OUTPUT).exp())
-VECTORS = torch.tensor([[1.0, 0.0, -1.0], [0.2, 2.0, 0.1]], dtype=torch.float64)  # two samples, three classes
+# two samples, three classes
+VECTORS = torch.tensor([[1.0, 0.0, -1.0], [0.2, 2.0, 0.1]], dtype=torch.float64)
 SHARES = VECTORS.exp() / VECTORS.exp().sum(-1, keepdim=True)
 CLASSES = torch.tensor([2, 1])
 
@@ -150,12 +173,18 @@ SCORES = [
 
 
 @pytest.mark.parametrize(("score", "task", "output", "y", "expected"), SCORES)
-def test_scores_are_the_formulas(score: str, task: Task, output: Tensor, y: Tensor, expected: Tensor) -> None:
+def test_scores_are_the_formulas(
+    score: str, task: Task, output: Tensor, y: Tensor, expected: Tensor
+) -> None:
     torch.testing.assert_close(scores(Criterion("any", score=score), task, output, y), expected)
 
 
-@pytest.mark.parametrize("criterion", [STATISTICAL_PARITY, EQUALIZED_ODDS, CONDITIONAL_STATISTICAL_PARITY])
-@pytest.mark.parametrize(("task", "output"), [(BINARY, OUTPUT), (MULTICLASS, VECTORS), (regression(), OUTPUT)])
+@pytest.mark.parametrize(
+    "criterion", [STATISTICAL_PARITY, EQUALIZED_ODDS, CONDITIONAL_STATISTICAL_PARITY]
+)
+@pytest.mark.parametrize(
+    ("task", "output"), [(BINARY, OUTPUT), (MULTICLASS, VECTORS), (regression(), OUTPUT)]
+)
 def test_compare_output_takes_the_output_in_place_of_the_prediction(
     criterion: Criterion, task: Task, output: Tensor
 ) -> None:
@@ -170,11 +199,14 @@ def test_compare_output_takes_the_output_in_place_of_the_prediction(
         (Criterion("logs", score="log_prediction"), "logs compares log_prediction"),
     ],
 )
-def test_compare_is_refused_where_the_score_is_not_the_prediction(criterion: Criterion, what: str) -> None:
+def test_compare_is_refused_where_the_score_is_not_the_prediction(
+    criterion: Criterion, what: str
+) -> None:
     with pytest.raises(DataError) as caught:
         scores(criterion, BINARY, OUTPUT, Y, penalize="output")
     assert str(caught.value) == (
-        f"penalize='output' applies where the score is the prediction; {what}: leave penalize as it is"
+        f"penalize='output' applies where the score is the prediction; {what}: leave penalize as "
+        "it is"
     )
 
 

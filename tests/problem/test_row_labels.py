@@ -16,7 +16,8 @@ from metrifair.errors import DataError
 from metrifair.problem.tables import renumbered, same_rows
 from tests.one_split import frontier
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 _N = 40
 _LABELS = np.random.default_rng(0).permutation(_N) + 100
@@ -26,13 +27,22 @@ _A = pd.Series(np.where(np.arange(_N) % 4 < 2, "a", "b"), index=_LABELS)
 
 TAKERS: dict[str, Any] = {
     "unfairness": lambda y, a: unfairness(y, _X["u"], sensitive_features=a),
-    "audit": lambda y, a: audit(y, _X["u"], sensitive_features=a, options=AuditOptions(resamples=0, permutations=0)),
+    "audit": lambda y, a: audit(
+        y, _X["u"], sensitive_features=a, options=AuditOptions(resamples=0, permutations=0)
+    ),
     "fit": lambda y, a: FairClassifier(epochs=1, random_state=0).fit(_X, y, sensitive_features=a),
     "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
     "frontier": lambda y, a: frontier(
-        FairClassifier(epochs=1, random_state=0), _X, y, sensitive_features=a, strengths=[0, 1], random_state=0
+        FairClassifier(epochs=1, random_state=0),
+        _X,
+        y,
+        sensitive_features=a,
+        strengths=[0, 1],
+        random_state=0,
     ),
-    "booster": lambda y, a: FairLGBMClassifier(n_estimators=1, verbose=-1).fit(_X, y, sensitive_features=a),
+    "booster": lambda y, a: FairLGBMClassifier(n_estimators=1, verbose=-1).fit(
+        _X, y, sensitive_features=a
+    ),
     "baseline": lambda y, a: ReweighingClassifier().fit(_X, y, sensitive_features=a),
     "post-processor": lambda y, a: XianPostprocessor().fit(_X, y, sensitive_features=a),
 }
@@ -40,9 +50,13 @@ TAKERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("taker", TAKERS)
 def test_rows_in_another_order_are_refused_by_all(taker: str) -> None:
-    with pytest.raises(DataError, match=r"and sensitive_features have the same row labels in another order; pass "):
+    with pytest.raises(
+        DataError, match=r"and sensitive_features have the same row labels in another order; pass "
+    ):
         TAKERS[taker](_Y, _A.sort_index())
-    with pytest.raises(DataError, match=r"y(_true)? .*have different row labels; take the same rows of both"):
+    with pytest.raises(
+        DataError, match=r"y(_true)? .*have different row labels; take the same rows of both"
+    ):
         TAKERS[taker](_Y.set_axis(_LABELS + 1000), _A)
 
 
@@ -76,14 +90,20 @@ def test_every_two_tables_are_compared() -> None:
     with pytest.raises(DataError, match="X and groups have the same row labels in another order"):
         same_rows(X=frame, groups={"sex": frame["u"], "age": frame["u"][::-1]})
     pairs = pd.MultiIndex.from_tuples([(1, 2), (3, 4)])
-    with pytest.raises(DataError, match="y and weight have different row labels; take the same rows"):
+    with pytest.raises(
+        DataError, match="y and weight have different row labels; take the same rows"
+    ):
         same_rows(y=other, weight=pd.Series([1, 2], index=pairs))
 
 
 def test_lengths_are_looked_at_before_all_else() -> None:
-    with pytest.raises(DataError, match="sensitive_features is a list of 2 columns; pass a table, or a dict"):
+    with pytest.raises(
+        DataError, match="sensitive_features is a list of 2 columns; pass a table, or a dict"
+    ):
         unfairness(None, [0.1] * 5, sensitive_features=[["a"] * 5, ["b"] * 5])
-    with pytest.raises(DataError, match="arguments must have one length, got y_pred 5, sensitive_features 1"):
+    with pytest.raises(
+        DataError, match="arguments must have one length, got y_pred 5, sensitive_features 1"
+    ):
         unfairness(None, [0.1] * 5, sensitive_features=["a"])
 
 

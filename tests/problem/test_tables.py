@@ -105,15 +105,28 @@ def test_missing_values_are_no_group(case: str) -> None:
 @pytest.mark.parametrize("kind", ["integers", "floats", "booleans"])
 def test_numpy_scalars_are_values_like_others(kind: str) -> None:
     scalars = list(np.array(KINDS[kind]))
-    for column in (scalars, object_array(scalars), pd.Series(scalars, dtype=object), {"group": scalars}):
+    for column in (
+        scalars,
+        object_array(scalars),
+        pd.Series(scalars, dtype=object),
+        {"group": scalars},
+    ):
         assert not is_missing(next(iter(columns("group", column).values()))).any()
         assert group_codes(column).codes.ravel().tolist() == [1, 0, 1]
 
 
 @reproducible
-@given(st.lists(st.none() | st.sampled_from(["", "a", "b", "ü", "None", "nan"]), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.none() | st.sampled_from(["", "a", "b", "ü", "None", "nan"]), min_size=1, max_size=30
+    )
+)
 def test_codes_lead_back_to_the_values(values: list[str | None]) -> None:
-    for column in (values, pd.Series(values, dtype=object), pl.Series("g", values, dtype=pl.String)):
+    for column in (
+        values,
+        pd.Series(values, dtype=object),
+        pl.Series("g", values, dtype=pl.String),
+    ):
         found = group_codes(column)
         groups = found.attributes[0].groups
         assert [None if code < 0 else groups[code] for code in found.codes[:, 0]] == values
@@ -124,7 +137,10 @@ SEVERAL = {
     "pandas": pd.DataFrame({"sex": ["f", "m", "m"], "old": [1, 0, 1]}),
     "polars": pl.DataFrame({"sex": ["f", "m", "m"], "old": [1, 0, 1]}),
     "dictionary": {"sex": ["f", "m", "m"], "old": np.array([1, 0, 1])},
-    "dictionary of series": {"sex": pl.Series("a", ["f", "m", "m"]), "old": pd.Series([1, 0, 1], name="b")},
+    "dictionary of series": {
+        "sex": pl.Series("a", ["f", "m", "m"]),
+        "old": pd.Series([1, 0, 1], name="b"),
+    },
 }
 
 
@@ -168,25 +184,44 @@ def test_declared_attributes_fix_the_codes() -> None:
 
 
 STRATA = [
-    (["n", "s", None, "n"], ["control_features=n", "control_features=s"], [[1, 0], [0, 1], [0, 0], [1, 0]]),
+    (
+        ["n", "s", None, "n"],
+        ["control_features=n", "control_features=s"],
+        [[1, 0], [0, 1], [0, 0], [1, 0]],
+    ),
     ([2, 1, 2, 2], ["control_features=1", "control_features=2"], [[0, 1], [1, 0], [0, 1], [0, 1]]),
     (np.array([0.5, NAN]), ["control_features=0.5"], [[1], [0]]),
-    (np.array([True, False, True]), ["control_features"], [[1], [0], [1]]),
-    ([True, False], ["control_features"], [[1], [0]]),
-    (pl.Series("old", [False, True]), ["old"], [[0], [1]]),
+    (
+        np.array([True, False, True]),
+        ["control_features=False", "control_features=True"],
+        [[0, 1], [1, 0], [0, 1]],
+    ),
+    (
+        [True, False, None],
+        ["control_features=False", "control_features=True"],
+        [[0, 1], [1, 0], [0, 0]],
+    ),
+    (pl.Series("old", [False, True]), ["old=False", "old=True"], [[1, 0], [0, 1]]),
     (
         pd.DataFrame({"old": [True, True, False], "poor": [True, False, False]}),
-        ["old", "poor"],
-        [[1, 1], [1, 0], [0, 0]],
+        ["old=False,poor=False", "old=True,poor=False", "old=True,poor=True"],
+        [[0, 0, 1], [0, 1, 0], [1, 0, 0]],
     ),
-    (np.array([[True, True], [False, True]]), ["control_features 0", "control_features 1"], [[1, 1], [0, 1]]),
+    (
+        np.array([[True, True], [False, True]]),
+        [
+            "control_features 0=False,control_features 1=True",
+            "control_features 0=True,control_features 1=True",
+        ],
+        [[0, 1], [1, 0]],
+    ),
     ({"a": ["x", "y", None], "b": [1, 2, 1]}, ["a=x,b=1", "a=y,b=2"], [[1, 0], [0, 1], [0, 0]]),
     ({"a": [True, False], "b": ["x", "y"]}, ["a=False,b=y", "a=True,b=x"], [[0, 1], [1, 0]]),
 ]
 
 
 @pytest.mark.parametrize(("given", "names", "membership"), STRATA)
-def test_strata_are_values_or_masks(given: object, names: list[str], membership: list[list[int]]) -> None:
+def test_strata_are_values(given: object, names: list[str], membership: list[list[int]]) -> None:
     found, strata = stratum_codes(given)
     outside = np.zeros((1, len(names)), dtype=bool)  # stratum -1 belongs to no set
     assert strata.names == tuple(names)
@@ -215,8 +250,10 @@ MESSAGES = [
     (
         lambda: group_codes([1, 2], attributes=[Attribute("sex", ("1", "2"))]),
         (
-            "sex contains 1, which is none of ['1', '2'], the groups that the first rows had or that were declared; "
-            "declare all of them (groups=), or say from the first rows on that it is a number (continuous)"
+            "sex contains 1, which is none of ['1', '2'], the groups that the first rows had or "
+            "that were declared; "
+            "declare all of them (groups=), or say from the first rows on that it is a number "
+            "(continuous)"
         ),
     ),
     (lambda: codes("y", np.array([3.5]), ()), "y contains 3.5, which is none of []"),
@@ -235,7 +272,8 @@ MESSAGES = [
     (
         lambda: group_codes("male"),
         (
-            "sensitive_features must contain the values of each row, not the name of a column, got 'male'; pass the "
+            "sensitive_features must contain the values of each row, not the name of a column, got "
+            "'male'; pass the "
             "column, such as table['male']"
         ),
     ),
@@ -264,19 +302,34 @@ def test_what_cannot_be_read_says_why(act: object, message: str) -> None:
 @given(st.lists(st.tuples(*[st.text(alphabet='ax "', max_size=6)] * 2), min_size=2, max_size=8))
 @settings(reproducible, max_examples=200)
 def test_joint_groups_are_as_many_as_their_parts(pairs: list[tuple[str, str]]) -> None:
-    pairs += [("a x b", "c"), ("a", "b x c"), ("a x", "b"), ("a", "x b"), ("x", "x"), ('"a x b"', "c")]
+    pairs += [
+        ("a x b", "c"),
+        ("a", "b x c"),
+        ("a x", "b"),
+        ("a", "x b"),
+        ("x", "x"),
+        ('"a x b"', "c"),
+    ]
     (first, second) = zip(*pairs, strict=True)
     found = group_codes({"u": list(first), "v": list(second)}, intersectional=True)
     assert len(found.attributes[0].groups) == len(set(pairs))
-    alone = [group_codes({"u": [u], "v": [v]}, intersectional=True).attributes[0].groups[0] for u, v in pairs]
-    assert alone == [found.attributes[0].groups[code] for code in found.codes[:, 0]]  # names depend on no other rows
+    alone = [
+        group_codes({"u": [u], "v": [v]}, intersectional=True).attributes[0].groups[0]
+        for u, v in pairs
+    ]
+    # names depend on no other rows
+    assert alone == [found.attributes[0].groups[code] for code in found.codes[:, 0]]
 
 
 def test_a_name_of_two_columns_is_refused() -> None:
     twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
-    with pytest.raises(DataError, match="sensitive_features has several columns of the name 'a'; rename them"):
+    with pytest.raises(
+        DataError, match="sensitive_features has several columns of the name 'a'; rename them"
+    ):
         group_codes(twice)
-    with pytest.raises(DataError, match=r"sensitive_features is a lazy table; pass sensitive_features.collect"):
+    with pytest.raises(
+        DataError, match=r"sensitive_features is a lazy table; pass sensitive_features.collect"
+    ):
         group_codes(pl.LazyFrame({"a": [1, 2]}))
 
 
@@ -291,7 +344,8 @@ def test_a_dictionary_holds_one_column_for_each_name() -> None:
 
 WHOLE = st.sampled_from(["int8", "uint8", "int16", "int64", "uint64"]).flatmap(
     lambda kind: st.lists(
-        st.integers(int(np.iinfo(kind).min), int(np.iinfo(kind).max)) | st.integers(0, 3), max_size=300
+        st.integers(int(np.iinfo(kind).min), int(np.iinfo(kind).max)) | st.integers(0, 3),
+        max_size=300,
     ).map(lambda values: np.array(values, dtype=kind))
 )
 

@@ -39,7 +39,9 @@ def targets(task: Task) -> Tensor:
 @pytest.mark.parametrize("model", range(3))
 def test_classification_losses_average_to_those_of_scikit_learn(model: int) -> None:
     binary, several = BINARY.loss(OUTPUT, LABEL)[model], MULTICLASS.loss(VECTORS, CLASS)[model]
-    assert binary.mean().item() == pytest.approx(log_loss(LABEL, special.expit(OUTPUT[model].numpy())))
+    assert binary.mean().item() == pytest.approx(
+        log_loss(LABEL, special.expit(OUTPUT[model].numpy()))
+    )
     shares = special.softmax(VECTORS[model].numpy(), -1)
     assert several.mean().item() == pytest.approx(log_loss(CLASS, shares, labels=range(4)))
 
@@ -54,7 +56,9 @@ def test_regression_losses_are_the_formulas() -> None:
     assert list(REGRESSION_LOSSES) == list(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(regression(name).loss(OUTPUT, TARGET), values)
-        np.testing.assert_array_equal(REGRESSION_LOSSES[name](OUTPUT.numpy(), TARGET.numpy()), values)
+        np.testing.assert_array_equal(
+            REGRESSION_LOSSES[name](OUTPUT.numpy(), TARGET.numpy()), values
+        )
 
 
 def test_losses_of_probabilities_are_those_of_the_outputs_behind_them() -> None:
@@ -64,7 +68,9 @@ def test_losses_of_probabilities_are_those_of_the_outputs_behind_them() -> None:
     several = log_losses(special.softmax(vectors, -1), CLASS.numpy())
     np.testing.assert_allclose(several, MULTICLASS.loss(VECTORS[0], CLASS), rtol=1e-12)
     np.testing.assert_allclose(logits(special.expit(output)), output, rtol=1e-12)
-    np.testing.assert_allclose(logits(special.softmax(vectors, -1)), special.log_softmax(vectors, -1), rtol=1e-12)
+    np.testing.assert_allclose(
+        logits(special.softmax(vectors, -1)), special.log_softmax(vectors, -1), rtol=1e-12
+    )
 
 
 def test_losses_of_certain_predictions_are_finite() -> None:
@@ -75,10 +81,16 @@ def test_losses_of_certain_predictions_are_finite() -> None:
     assert (log_losses(certain, 1 - wrong) == 0).all()
 
 
-@pytest.mark.parametrize("score", [lambda p, y: abs(p - y), lambda p, y: (p - y).abs(), lambda p, y: torch.abs(p - y)])
-def test_a_score_of_ones_own_takes_arrays_or_tensors_alone(score: Callable[[Any, Any], Any]) -> None:
+@pytest.mark.parametrize(
+    "score", [lambda p, y: abs(p - y), lambda p, y: (p - y).abs(), lambda p, y: torch.abs(p - y)]
+)
+def test_a_score_of_ones_own_takes_arrays_or_tensors_alone(
+    score: Callable[[Any, Any], Any],
+) -> None:
     problem = make_problem(Inputs([0, 1, 1], sensitive_features=["f", "m", "f"]))
-    found = criterion_scores(Criterion("residual", score=score), np.array([0.25, 0.5, 1.0]), problem)
+    found = criterion_scores(
+        Criterion("residual", score=score), np.array([0.25, 0.5, 1.0]), problem
+    )
     assert found.tolist() == [0.25, 0.5, 0.0]
 
 
@@ -99,7 +111,9 @@ def test_links_are_the_formulas() -> None:
     np.testing.assert_allclose(BINARY.prediction(OUTPUT), special.expit(OUTPUT.numpy()))
     np.testing.assert_allclose(BINARY.log_prediction(OUTPUT), special.log_expit(OUTPUT.numpy()))
     np.testing.assert_allclose(MULTICLASS.prediction(VECTORS), special.softmax(VECTORS.numpy(), -1))
-    np.testing.assert_allclose(MULTICLASS.log_prediction(VECTORS), special.log_softmax(VECTORS.numpy(), -1))
+    np.testing.assert_allclose(
+        MULTICLASS.log_prediction(VECTORS), special.log_softmax(VECTORS.numpy(), -1)
+    )
     assert torch.equal(regression().prediction(OUTPUT), OUTPUT)
     torch.testing.assert_close(regression().log_prediction(OUTPUT.exp()), OUTPUT)
 
@@ -145,5 +159,6 @@ def test_an_unknown_loss_is_answered_with_the_known_ones() -> None:
     with pytest.raises(DataError) as caught:
         regression("squared")
     assert str(caught.value) == (
-        "loss must be one of 'squared_error', 'absolute_error', 'huber', got 'squared'; did you mean 'squared_error'?"
+        "loss must be one of 'squared_error', 'absolute_error', 'huber', got 'squared'; did you "
+        "mean 'squared_error'?"
     )

@@ -11,9 +11,22 @@ import pytest
 from metrifair.problem.values import canonical, canonical_values, is_missing_value, place_among
 
 SAME = {
-    "one": [1, 1.0, True, Decimal(1), Decimal("1.00"), np.int8(1), np.float16(1), np.bool_(True), "1", "1.0", " 1 "],
+    "one": [
+        1,
+        1.0,
+        True,
+        Decimal(1),
+        Decimal("1.00"),
+        np.int8(1),
+        np.float16(1),
+        np.bool_(True),
+        "1",
+        "1.0",
+        " 1 ",
+    ],
     "true": [True, "true", "True", "TRUE", np.bool_(True), 1],
     "a fraction": [0.1, np.float32(0.1), np.float64(0.1), Decimal("0.1"), "0.1", "1e-1", "0.10"],
+    "a half": [0.5, ".5", "0.50", "5e-1"],
     "a long integer": [2**70, str(2**70), Decimal(2**70)],
     "a date": [
         date(2024, 5, 1),
@@ -38,10 +51,34 @@ SAME = {
         "2024-05-01 14:00:00+02:00",
     ],
     "text": ["north", " north", np.str_("north ")],
-    "missing": [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA, Decimal("NaN")],
+    "missing": [
+        None,
+        float("nan"),
+        np.float32("nan"),
+        np.datetime64("NaT"),
+        pd.NaT,
+        pd.NA,
+        Decimal("NaN"),
+    ],
     "an intersection": [("f", 1), ("f", "1.0"), ("f ", True)],
 }
-DIFFERENT = ["007", "7", "1_000", "1000", "nan", "inf", "", "North", "north", "2024-02-30", "+1", "1", 0, 2, None]
+DIFFERENT = [
+    "007",
+    "7",
+    "1_000",
+    "1000",
+    "nan",
+    "inf",
+    "",
+    "North",
+    "north",
+    "2024-02-30",
+    "+1",
+    "1",
+    0,
+    2,
+    None,
+]
 
 
 @pytest.mark.parametrize("values", SAME.values(), ids=SAME)

@@ -6,7 +6,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from metrifair.auditing.records import AuditRecord, Decisions, Distribution, Finding, Note, WitnessCurve
+from metrifair.auditing.records import (
+    AuditRecord,
+    Decisions,
+    Distribution,
+    Finding,
+    Note,
+    WitnessCurve,
+)
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates, RatioRule, compare_rates
@@ -17,7 +24,9 @@ SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "label=1"
 
 def bells_of(groups, shift=0.0):
     return {
-        name: NormalDist(0.44 + shift + 0.16 * number / max(len(groups) - 1, 1), 0.16 + 0.01 * number)
+        name: NormalDist(
+            0.44 + shift + 0.16 * number / max(len(groups) - 1, 1), 0.16 + 0.01 * number
+        )
         for number, name in enumerate(groups)
     }
 
@@ -32,16 +41,22 @@ def curves_of(bells, scale):
 
 def step_witness(left, right, scale):
     """The last score at which a member counts, and the utility that counts it."""
-    at = max(range(len(GRID)), key=lambda index: abs(left.cdf(GRID[index]) - right.cdf(GRID[index])))
+    at = max(
+        range(len(GRID)), key=lambda index: abs(left.cdf(GRID[index]) - right.cdf(GRID[index]))
+    )
     utility = [1.0 if index <= at else 0.0 for index in range(len(GRID))]
-    curve = WitnessCurve([scale * score for score in GRID], utility, (left.cdf(GRID[at]), right.cdf(GRID[at])))
+    curve = WitnessCurve(
+        [scale * score for score in GRID], utility, (left.cdf(GRID[at]), right.cdf(GRID[at]))
+    )
     return scale * GRID[at], curve
 
 
 def slope_witness(left, right, scale):
     sign = scale if left.mean >= right.mean else -scale
     return WitnessCurve(
-        [scale * score for score in GRID], [sign * score for score in GRID], (sign * left.mean, sign * right.mean)
+        [scale * score for score in GRID],
+        [sign * score for score in GRID],
+        (sign * left.mean, sign * right.mean),
     )
 
 
@@ -60,7 +75,6 @@ def findings_of(attribute, criterion, within, bells, size, scale):
             interval=Interval(max(0.0, gap - 0.04), gap + 0.05),
             certified=min(1.0, gap + 0.11),
             certified_jointly=min(1.0, gap + 0.15),
-            paper_bound=gap + 0.6,
             p_value=0.002,
             joint_interval=Interval(max(0.0, gap - 0.06), gap + 0.07),
             significant=True,
@@ -98,8 +112,12 @@ def decisions_of(attribute, within, bells, size, scale):
         )
         for number, (name, bell) in enumerate(bells.items())
     ]
-    counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
-    told = compare_rates(rates, counts, all_rows=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0))
+    counts = np.array(
+        [[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates]
+    )
+    told = compare_rates(
+        rates, counts, all_rows=sum(rate.size for rate in rates), rule=RatioRule(min_group_share=0)
+    )
     selected = [rate.selection_rate for rate in rates]
     spread = max(selected) - min(selected)
     return Decisions(
@@ -138,7 +156,12 @@ def demo_record(attributes=None, *, sets=SETS, size=240, scale=1.0, **changes):
         "notes": [
             Note("groups_are_labels", {"attribute": "sex"}),
             Note(
-                "small_groups", {"groups": [["over 60", "age", "everyone", 24]], "min_group_size": 30, "fewest": None}
+                "small_groups",
+                {
+                    "groups": [["over 60", "age", "everyone", 24]],
+                    "min_group_size": 30,
+                    "fewest": None,
+                },
             ),
             Note("left_out_rows", {"rows": 12}),
         ],
@@ -149,7 +172,9 @@ def demo_record(attributes=None, *, sets=SETS, size=240, scale=1.0, **changes):
 def bare_finding(number, *, metric="kolmogorov", attribute="region"):
     """A finding with nothing but its value."""
     value = abs(math.sin(number + 1))
-    return Finding(attribute, "statistical_parity", "everyone", (f"g{number}", "rest"), (5, 900), metric, value)
+    return Finding(
+        attribute, "statistical_parity", "everyone", (f"g{number}", "rest"), (5, 900), metric, value
+    )
 
 
 def many_findings(count, *, attribute="region"):
@@ -169,12 +194,13 @@ def many_findings(count, *, attribute="region"):
             interval=Interval(value - 0.012345, value + 0.012345),
             certified=value + 0.101234,
             certified_jointly=value + 0.201234,
-            paper_bound=value + 0.954321,
             p_value=0.0123,
             joint_interval=Interval(value - 0.02, value + 0.02),
             significant=True,
             tested_by="joint_bounds",
-            witness=WitnessCurve(GRID, [math.sin(9 * score + number) for score in GRID], (0.25, 0.75)),
+            witness=WitnessCurve(
+                GRID, [math.sin(9 * score + number) for score in GRID], (0.25, 0.75)
+            ),
             at=number / 1000,
             shares=(0.62, 0.41),
             span=1.0,

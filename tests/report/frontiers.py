@@ -1,4 +1,6 @@
-"""A small but realistic frontier: strengths from 0 on a logarithmic grid, seeds, groups with normal scores."""
+"""A small but realistic frontier: strengths from 0 on a logarithmic grid, seeds, groups with
+normal scores.
+"""
 
 import math
 import random
@@ -17,13 +19,26 @@ def strengths_of(count):
 
 
 def point_of(strength, seed, *, decisions=True):
-    """Unfairness falls with the strength, accuracy with the lost unfairness; seeds add a little noise."""
+    """Unfairness falls with the strength, accuracy with the lost unfairness; seeds add a little
+    noise.
+    """
     noise = random.Random(f"{strength:.6g} {seed}")
     gap = 0.38 / (1 + 4 * strength) ** 0.7 + abs(noise.gauss(0, 0.008))
     accuracy = 0.861 - 0.09 * (1 - gap / 0.4) ** 2.4 + noise.gauss(0, 0.0025)
     more = {"auc": accuracy + 0.05, "log_loss": 1.16 - accuracy, "four_fifths": 1 - gap}
-    intervals = {"accuracy": Interval(accuracy - 0.012, accuracy + 0.012), "unfairness": Interval(gap * 0.8, gap * 1.2)}
-    return Point(strength, seed, accuracy, gap, gap * 0.8 if decisions else None, more if decisions else {}, intervals)
+    intervals = {
+        "accuracy": Interval(accuracy - 0.012, accuracy + 0.012),
+        "unfairness": Interval(gap * 0.8, gap * 1.2),
+    }
+    return Point(
+        strength,
+        seed,
+        accuracy,
+        gap,
+        gap * 0.8 if decisions else None,
+        more if decisions else {},
+        intervals,
+    )
 
 
 def curves_of(strength, groups, *, size=160):
@@ -44,7 +59,11 @@ def curves_of(strength, groups, *, size=160):
 def demo_view(*, count=25, seeds=2, groups=("Black", "White"), failed=1, decisions=True, **changes):
     """25 strengths x 2 seeds, the last strengths failed."""
     strengths = strengths_of(count)
-    points = [point_of(strength, seed, decisions=decisions) for strength in strengths for seed in range(seeds)]
+    points = [
+        point_of(strength, seed, decisions=decisions)
+        for strength in strengths
+        for seed in range(seeds)
+    ]
     bad = [
         Point(strength, seed, math.nan, math.nan, failed=True)
         for strength in strengths[count - failed :]
@@ -54,11 +73,13 @@ def demo_view(*, count=25, seeds=2, groups=("Black", "White"), failed=1, decisio
     chosen = next((point for point in kept if point.unfairness < 0.1), kept[0] if kept else None)
     given = {
         "points": [*kept, *bad],
-        "curves": {strength: curves_of(strength, groups) for strength in strengths[: count - failed]},
+        "curves": {
+            strength: curves_of(strength, groups) for strength in strengths[: count - failed]
+        },
         "chosen": chosen,
         "title": "Mortgage approvals in Boston",
         "groups": groups,
-        "notes": ["1989 applications: 995 to train, 497 to choose the model, 497 to measure it."],
-        "floor": 0.098,
+        "notes": ["Models are compared by 5-fold cross-validation of 1,989 rows."],
+        "noise": 0.098,
     }
     return FrontierView(**(given | changes))

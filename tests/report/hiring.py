@@ -21,7 +21,9 @@ def write_decisions(path: Path) -> Path:
     people = []
     for race, (men, chosen_men, women, chosen_women) in SELECTED.items():
         for sex, number, chosen in (("Male", men, chosen_men), ("Female", women, chosen_women)):
-            people += [(sex, race, "Advanced" if at < chosen else "Rejected") for at in range(number)]
+            people += [
+                (sex, race, "Advanced" if at < chosen else "Rejected") for at in range(number)
+            ]
     people += [("Male", "White", "Pending")] * PENDING + [("", "", "Advanced")] * UNKNOWN
     with path.open("w", newline="") as file:
         table = csv.writer(file)

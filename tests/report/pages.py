@@ -34,7 +34,9 @@ class Parsed(HTMLParser):
 
 
 def embedded(text, block="data"):
-    (found,) = re.findall(rf'<script type="application/json" id="{block}">(.*?)</script>', text, re.DOTALL)
+    (found,) = re.findall(
+        rf'<script type="application/json" id="{block}">(.*?)</script>', text, re.DOTALL
+    )
     return json.loads(found)
 
 
@@ -63,5 +65,6 @@ def without_figures(texts):
     return [
         part
         for part in texts
-        if re.search(r"\b(nan|inf|infinity|none|null|undefined)\b", part, re.IGNORECASE) and "None of the" not in part
+        if re.search(r"\b(nan|inf|infinity|none|null|undefined)\b", part, re.IGNORECASE)
+        and "None of the" not in part
     ]

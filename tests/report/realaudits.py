@@ -24,7 +24,9 @@ def mortgage():
     except MissingExtra as missing:
         pytest.skip(str(missing))
     train, test = data.split(0)
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.X.iloc[train], data.y.iloc[train])
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+        data.X.iloc[train], data.y.iloc[train]
+    )
     score = model.predict_proba(data.X.iloc[test])[:, 1]
     groups, labels = data.sensitive_features.iloc[test], data.y.iloc[test]
     return audit(labels, score, sensitive_features=groups, **flat(**FEW))
@@ -33,7 +35,13 @@ def mortgage():
 def hostile():
     draw = np.random.default_rng(0)
     groups = np.array([HOSTILE, "<!--", "plain"])[draw.integers(0, 3, 300)]
-    return audit(None, draw.random(300), sensitive_features=groups, control_features=groups[::-1], **flat(**FEW))
+    return audit(
+        None,
+        draw.random(300),
+        sensitive_features=groups,
+        control_features=groups[::-1],
+        **flat(**FEW),
+    )
 
 
 def incomes():
@@ -42,7 +50,12 @@ def incomes():
     groups = np.array(["f", "m", None], dtype=object)[draw.choice(3, 500, p=[0.5, 0.4, 0.1])]
     score = 50_000 + 9_000 * draw.standard_normal(500) + 4_000 * (groups == "m")
     return audit(
-        None, score, sensitive_features=groups, sample_weight=draw.random(500), threshold=50_000.0, **flat(**FEW)
+        None,
+        score,
+        sensitive_features=groups,
+        sample_weight=draw.random(500),
+        threshold=50_000.0,
+        **flat(**FEW),
     )
 
 
@@ -53,7 +66,13 @@ def losses():
     score = draw.random(400) ** np.where(groups == "a", 1.0, 2.0)
     truth = (draw.random(400) < score).astype(int)
     criteria = ["statistical_parity", "risk_parity"]
-    return audit(truth, score, sensitive_features=groups, criteria=criteria, **flat(loss="squared_error", **FEW))
+    return audit(
+        truth,
+        score,
+        sensitive_features=groups,
+        criteria=criteria,
+        **flat(loss="squared_error", **FEW),
+    )
 
 
 AUDITS = {"mortgage": mortgage, "hostile": hostile, "incomes": incomes, "losses": losses}

@@ -16,9 +16,11 @@ from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, 
 
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import embedded_json, write_html
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.goal import Goal
+from metrifair.tradeoff.points import Change, Point
 from metrifair.wording.frontier_view import FrontierView
 
 VIEWS = {
@@ -27,14 +29,22 @@ VIEWS = {
     "one strength, many seeds": demo_view(count=1, seeds=9, failed=0),
     "all failed": demo_view(count=3, failed=3),
     "regression": demo_view(decisions=False, accuracy_name="R2", unfairness_of="decisions"),
-    "no curves, no choice, no floor": demo_view(curves={}, chosen=None, floor=None, notes=[], groups=()),
+    "no curves, no choice, no noise": demo_view(
+        curves={}, chosen=None, noise=None, notes=[], groups=()
+    ),
     "not numbers": FrontierView(
-        [Point(0, 0, 0.9, 0.4, None, {"auc": math.nan}), Point(1, 0, math.nan, 0.3), Point(2, 0, 0.5, math.inf)],
+        [
+            Point(0, 0, 0.9, 0.4, None, {"auc": math.nan}),
+            Point(1, 0, math.nan, 0.3),
+            Point(2, 0, 0.5, math.inf),
+        ],
         curves={0: Curves([0, 1], {"a": [math.nan, 1.0]}, {"a": [0, 1], "b": [math.nan, 1]})},
         chosen=Point(1, 0, math.nan, 0.3),
     ),
     "numpy": demo_view(
-        curves={0.0: Curves(np.linspace(0, 1, 400), {"a": np.ones(400)}, {"a": np.linspace(0, 1, 400)})}
+        curves={
+            0.0: Curves(np.linspace(0, 1, 400), {"a": np.ones(400)}, {"a": np.linspace(0, 1, 400)})
+        }
     ),
 }
 
@@ -53,31 +63,78 @@ def test_no_text_of_the_page_is_nan(view):
 
 
 @pytest.mark.parametrize("chosen", range(3))
-def test_with_test_folds_tiles_and_plot_show_the_figures_of_the_chosen_row(chosen):
-    """Other models have the figures of the choice: the tile states these in words."""
+def test_the_whole_page_shows_the_chosen_model_with_its_own_figures(chosen):
+    """Headline, tile, row, dot, mark and table: not the figures by which it was compared."""
     points = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1), Point(4, 0, 0.8, 0.05)]
     choice = replace(points[chosen], accuracy=0.7, unfairness=0.06)
-    content = embedded(frontier_html(FrontierView(points, chosen=choice, fold_choices=(("", 2.0), ("", 4.0)))))
+    content = embedded(frontier_html(FrontierView(points, chosen=choice)))
     (tile,) = [tile for tile in content["highlights"] if "chosen" in tile["heading"].lower()]
     row = content["rows"][chosen]
+    (dot,) = [dot for dot in content["frontier"]["points"] if dot["row"] == chosen]
     assert (tile["row"], content["start"]) == (chosen, chosen)
-    assert tile["figures"][:2] == [[figure["name"], figure["text"]] for figure in row["figures"]]
-    assert content["frontier"]["chosen"] == {"x": row["x"], "y": row["y"]}
-    assert "the choice has accuracy 0.700 and unfairness 0.060 on test rows" in tile["sentence"]
+    assert "accuracy 0.700, unfairness 0.060" in content["summary"][0]
+    assert tile["figures"][:2] == [["Accuracy", "0.700"], ["Unfairness", "0.060"]]
+    assert [figure["text"] for figure in row["figures"]] == ["0.700", "0.060"]
+    assert [line[1] for line in dot["lines"]][-2:] == ["0.700", "0.060"]
+    assert content["frontier"]["chosen"] == {"x": 0.06, "y": 0.7}
+    assert (row["x"], row["y"]) == (dot["x"], dot["y"]) == (0.06, 0.7)
+    assert [cell["value"] for cell in content["table"]["rows"][chosen][1:3]] == [0.7, 0.06]
+    compared = [cell["value"] for cell in content["table"]["rows"][chosen - 1][1:3]]
+    assert compared == [points[chosen - 1].accuracy, points[chosen - 1].unfairness]
+    assert content["compared"] == (
+        "The other models are shown with the figures by which they were compared."
+    )
+
+
+def test_the_page_has_the_costs_the_limit_and_the_noise():
+    points = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
+    change = Change(points[0], -0.05, -0.3)
+    view = FrontierView(points, chosen=points[1], change=change, goal=Goal(0.2), noise=0.07)
+    content = embedded(frontier_html(view))
+    assert content["costs"] == {
+        "columns": ["", "Accuracy", "Unfairness"],
+        "rows": [
+            ["Without the penalty", "0.900", "0.400"],
+            ["With the penalty", "0.850", "0.100"],
+            ["What it costs", "0.050 lower", "0.300 lower"],
+        ],
+    }
+    assert (content["frontier"]["limit"], content["frontier"]["noise"]) == (0.2, 0.07)
+    bare = embedded(frontier_html(FrontierView(points)))
+    assert (bare["costs"], bare["compared"], bare["frontier"]["limit"]) == (None, "", None)
+
+
+def test_a_page_reports_noise_as_below_its_bound_and_never_as_0():
+    interval = {"unfairness": Interval(0.0, 0.062)}
+    noise = Point(2, 0, 0.85, 0.0, intervals=interval, is_noise=True)
+    view = FrontierView([Point(0, 0, 0.9, 0.4), noise], chosen=noise)
+    content = embedded(frontier_html(view))
+    assert content["rows"][1]["figures"][1]["text"] == "below 0.062"
+    assert content["rows"][1]["spread"][0] == [0.0, 0.062]  # the whisker of its dot
+    assert "Unfairness below 0.062" in content["rows"][1]["spoken"]
+    assert [cell["text"] for cell in content["table"]["rows"][1]][2] == "below 0.062"
+    assert not [text for text in strings(content) if "0.000" in text]
 
 
 @pytest.mark.parametrize(
-    ("families", "stops"), [(("linear",), ["strength 0", "strength 2"]), (("linear", "mlp"), ["linear"] * 2)]
+    ("families", "stops"),
+    [(("linear",), ["strength 0", "strength 2"]), (("linear", "mlp"), ["linear"] * 2)],
 )
 def test_labels_of_the_slider_name_strengths_unless_there_are_several_families(families, stops):
-    points = [Point(strength, 0, 0.9, 0.4, family=family) for family in families for strength in (0, 2)]
+    points = [
+        Point(strength, 0, 0.9, 0.4, family=family) for family in families for strength in (0, 2)
+    ]
     view = FrontierView(points, parameters=dict.fromkeys(families, "strength"))
     assert [row["stop"] for row in embedded(frontier_html(view))["rows"]][:2] == stops
 
 
 def test_the_policy_allows_exactly_the_inline_script_and_style():
     text = frontier_html(demo_view())
-    (policy,) = [a["content"] for tag, a in Parsed(text).elements if a.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        a["content"]
+        for tag, a in Parsed(text).elements
+        if a.get("http-equiv") == "Content-Security-Policy"
+    ]
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     for part, content in (("style-src", style), ("script-src", script)):
@@ -95,11 +152,16 @@ def test_the_policy_allows_exactly_the_inline_script_and_style():
 
 def test_the_script_never_parses_text_as_markup_or_code():
     script = frontier_html(demo_view()).partition('<script type="module">')[2]
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(|fetch|XMLHttp", script)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(|fetch|XMLHttp",
+        script,
+    )
 
 
 def elements_of(text):
-    """The page's elements; the digest of its style, which holds the title that printed pages repeat, is taken out."""
+    """The page's elements; the digest of its style, which holds the title that printed pages
+    repeat, is taken out.
+    """
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert text.count(digest) == 1
@@ -110,7 +172,9 @@ def elements_of(text):
 def test_names_from_the_data_arrive_unchanged_and_as_text(name):
     plain = elements_of(frontier_html(demo_view(count=3)))
     keys = ("strength", "seed", "accuracy", "unfairness", "decision_unfairness", "auc")
-    view = demo_view(count=3, title=name, groups=(name, "b"), notes=[name], labels=dict.fromkeys(keys, name))
+    view = demo_view(
+        count=3, title=name, groups=(name, "b"), notes=[name], labels=dict.fromkeys(keys, name)
+    )
     text = frontier_html(view)
     assert elements_of(text) == plain  # no element more, no attribute changed
     data = embedded(text)
@@ -129,7 +193,9 @@ def test_embedded_json_holds_no_sign_that_could_end_its_element():
 @pytest.mark.extended
 def test_a_usual_page_is_small_and_the_largest_stays_below_its_bound():
     assert len(frontier_html(demo_view()).encode()) < 250_000
-    large = demo_view(count=200, seeds=3, groups=tuple(f"group number {n}" for n in range(6)), curves={})
+    large = demo_view(
+        count=200, seeds=3, groups=tuple(f"group number {n}" for n in range(6)), curves={}
+    )
     shapes = curves_of(0.37, large.groups, size=2000)
     huge = replace(large, curves={row.strength: shapes for row in large.rows})
     assert len(frontier_html(huge).encode()) < 1_500_000
@@ -154,15 +220,16 @@ def test_changes_are_against_the_first_usable_strength():
 
 @pytest.mark.parametrize("needs_group", [False, True])
 def test_the_table_names_rows_in_words_and_groups_only_where_a_model_needs_them(needs_group):
-    points = [Point(0, 0, 0.9, 0.4, family="a"), Point(0, 0, 0.8, 0.1, family="b", needs_group=needs_group)]
-    view = FrontierView(points, parameters={"a": "strength", "b": "tolerance"}, training=points, validation=points)
+    points = [
+        Point(0, 0, 0.9, 0.4, family="a"),
+        Point(0, 0, 0.8, 0.1, family="b", needs_group=needs_group),
+    ]
+    view = FrontierView(points, parameters={"a": "strength", "b": "tolerance"})
     assert embedded(frontier_html(view))["table"]["columns"] == [
         "Model",
         *(["Group at prediction"] if needs_group else []),
         "Accuracy",
         "Unfairness",
-        "on training rows",
-        "on validation rows",
         "Pareto",
     ]
 
@@ -209,10 +276,12 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(DataError) as told:
         write_html(missing, "x")
     assert str(told.value) == (
-        f"cannot write {missing}: the folder {missing.parent} does not exist; create it, or name another path"
+        f"cannot write {missing}: the folder {missing.parent} does not exist; create it, or name "
+        "another path"
     )
     with pytest.raises(
-        DataError, match=r"cannot write /proc/r\.html: this folder takes no files; name a path that can"
+        DataError,
+        match=r"cannot write /proc/r\.html: this folder takes no files; name a path that can",
     ):
         write_html("/proc/r.html", "x")  # the folder is there
     with pytest.raises(DataError, match=re.escape(f"cannot write {tmp_path}: ")):
@@ -222,7 +291,10 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path):
         write_html(tmp_path / "file" / "report.html", "x")
     with pytest.raises(DataError, match="path must be the path of a file, got None"):
         write_html(None, "x")
-    with pytest.raises(DataError, match=r"path must be the path of a file, got '/'; add a name such as report\.html"):
+    with pytest.raises(
+        DataError,
+        match=r"path must be the path of a file, got '/'; add a name such as report\.html",
+    ):
         write_html("/", "x")
     assert [found.name for found in tmp_path.iterdir()] == ["file"]
 

@@ -12,6 +12,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
 from metrifair.report.charts import axis
 from metrifair.report.frontier import front_line, frontier_axes
+from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Point, area, pareto
 from metrifair.wording.frontier_view import MARKS, FrontierView, figure_lines
 from metrifair.wording.numbers import figure_text, strength_texts
@@ -19,14 +20,17 @@ from metrifair.wording.numbers import figure_text, strength_texts
 
 def test_there_is_one_row_per_strength_in_ascending_order():
     view = demo_view()
-    shuffled = replace(view, points=sorted(view.points, key=lambda point: (point.seed, -point.strength)))
+    shuffled = replace(
+        view, points=sorted(view.points, key=lambda point: (point.seed, -point.strength))
+    )
     assert [row.strength for row in shuffled.rows] == list(strengths_of(25))
     assert shuffled.rows[0].text == "0"
 
 
 def test_a_row_holds_the_mean_and_the_range_over_the_seeds():
     points = [
-        Point(1, seed, accuracy, gap) for seed, (accuracy, gap) in enumerate([(0.8, 0.2), (0.9, 0.4), (0.7, 0.3)])
+        Point(1, seed, accuracy, gap)
+        for seed, (accuracy, gap) in enumerate([(0.8, 0.2), (0.9, 0.4), (0.7, 0.3)])
     ]
     (row,) = FrontierView(points).rows
     assert row.figures["accuracy"].value == pytest.approx(0.8)
@@ -49,8 +53,52 @@ def test_failed_seeds_do_not_enter_the_mean():
     assert view.usable == (view.points[0],)
 
 
+def test_of_several_seeds_the_chosen_one_stands_for_its_row():
+    points = [Point(1, seed, 0.8 + 0.1 * seed, 0.2) for seed in range(3)]
+    chosen = Point(1, 1, 0.87, 0.25, intervals={"accuracy": Interval(0.85, 0.9)})
+    (row,) = FrontierView(points, chosen=chosen).rows
+    assert (row.figures["accuracy"].value, row.figures["unfairness"].value) == (0.87, 0.25)
+    assert row.figures["accuracy"].bounds == Interval(0.85, 0.9)
+    assert not row.figures["accuracy"].over_seeds
+    assert row.is_chosen
+    assert len(row.points) == 3
+
+
+def noise_point(strength, upper):
+    """A model whose unfairness cannot be distinguished from 0."""
+    return Point(
+        strength, 0, 0.8, 0.0, intervals={"unfairness": Interval(0.0, upper)}, is_noise=True
+    )
+
+
+def test_an_unfairness_that_could_be_0_is_below_the_end_of_its_interval():
+    view = FrontierView([Point(0, 0, 0.9, 0.4), noise_point(1, 0.0624)])
+    assert view.rows[1].figures["unfairness"].text == "below 0.062"
+    assert view.rows[1].figures["unfairness"].bounds_text == ""
+    assert view.rows[1].figures["accuracy"].text == "0.800"
+    assert dict(figure_lines(view, view.points[1]))["Unfairness"] == "below 0.062"
+    assert view.text(view.points[0], "unfairness") == "0.400"
+
+
+def test_the_mean_of_seeds_is_below_a_bound_only_if_all_are():
+    noise = [replace(noise_point(1, 0.05 + 0.02 * seed), seed=seed) for seed in range(2)]
+    (row,) = FrontierView(noise).rows
+    assert row.figures["unfairness"].text == "below 0.070"
+    (row,) = FrontierView([*noise, Point(1, 2, 0.8, 0.3)]).rows
+    assert row.figures["unfairness"].text == "0.100"
+
+
+def test_noise_without_an_interval_is_below_the_noise_of_these_rows():
+    bare = replace(noise_point(1, 0.0), intervals={})
+    view = FrontierView([bare], noise=0.08)
+    assert view.text(bare, "unfairness") == "below 0.080"
+    assert view.text(bare, "accuracy") == "0.800"
+
+
 def test_points_without_figures_are_treated_like_failed_ones():
-    view = FrontierView([Point(0, 0, 0.8, 0.2), Point(1, 0, math.nan, 0.1), Point(2, 0, 0.9, math.inf)])
+    view = FrontierView(
+        [Point(0, 0, 0.8, 0.2), Point(1, 0, math.nan, 0.1), Point(2, 0, 0.9, math.inf)]
+    )
     assert [row.state for row in view.rows] == ["ok", "failed", "failed"]
     assert [point.strength for point in view.front] == [0]
 
@@ -58,7 +106,9 @@ def test_points_without_figures_are_treated_like_failed_ones():
 def test_the_front_is_that_of_the_points_on_the_chosen_unfairness():
     swapped = [Point(0, 0, 0.9, 0.4, 0.1), Point(1, 0, 0.8, 0.1, 0.4)]
     assert [point.strength for point in FrontierView(swapped).front] == [1, 0]
-    assert [point.strength for point in FrontierView(swapped, unfairness_of="decisions").front] == [0]
+    assert [point.strength for point in FrontierView(swapped, unfairness_of="decisions").front] == [
+        0
+    ]
     assert FrontierView(swapped, unfairness_of="decisions").gap_key == "decision_unfairness"
 
 
@@ -80,16 +130,22 @@ def test_the_area_under_the_step_line_is_the_area_of_the_points():
 
 def test_the_step_line_passes_through_every_pareto_point():
     view = demo_view()
-    assert {(point.unfairness, point.accuracy) for point in pareto(view.points)} <= set(front_line(view))
+    assert {(point.unfairness, point.accuracy) for point in pareto(view.points)} <= set(
+        front_line(view)
+    )
 
 
 def test_the_axes_hold_all_points_and_the_chosen_one():
-    view = replace(demo_view(), chosen=Point(3.3, 0, 0.5, 0.6))
+    view = demo_view()
+    view = replace(view, chosen=replace(view.points[0], accuracy=0.5, unfairness=0.6))
     x, y = frontier_axes(view)
     assert x.low == 0
     assert x.high > 0.6
+    assert frontier_axes(replace(view, goal=Goal(0.9)))[0].high > 0.9
     assert y.low < 0.5
-    assert all(x.low <= p.unfairness <= x.high and y.low <= p.accuracy <= y.high for p in view.usable)
+    assert all(
+        x.low <= p.unfairness <= x.high and y.low <= p.accuracy <= y.high for p in view.usable
+    )
 
 
 @pytest.mark.parametrize("values", [[0.5], [0.0], [1.0], [-50.0, 0.9], [0.861, 0.8612], [0.0, 1e6]])
@@ -108,7 +164,18 @@ def test_ticks_say_what_they_mark():
 
 def test_no_text_is_ever_nan():
     assert [figure_text(value) for value in (None, math.nan, math.inf, -math.inf)] == ["–"] * 4
-    view = FrontierView([Point(0, 0, 0.9, 0.4, more={"auc": math.nan}, intervals={"accuracy": Interval(math.nan, 1)})])
+    view = FrontierView(
+        [
+            Point(
+                0,
+                0,
+                0.9,
+                0.4,
+                more={"auc": math.nan},
+                intervals={"accuracy": Interval(math.nan, 1)},
+            )
+        ]
+    )
     assert dict(figure_lines(view, view.points[0]))["AUC"] == "–"
     assert dict(figure_lines(view, view.points[0]))["Accuracy"] == "0.900"
 
@@ -140,24 +207,40 @@ def test_groups_are_those_named_and_then_those_that_have_curves():
 
 def test_a_view_says_what_is_wrong_with_it():
     with pytest.raises(
-        DataError, match="points must contain at least one Point, got none; train at least one model first"
+        DataError,
+        match="points must contain at least one Point, got none; train at least one model first",
     ):
         FrontierView([])
     with pytest.raises(
-        DataError, match=r"unfairness_of must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
+        DataError,
+        match=r"unfairness_of must be one of 'scores', 'decisions', got 'score'; did you mean "
+        r"'scores'\?",
     ):
         FrontierView([Point(0, 0, 1, 0)], unfairness_of="score")
     with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):
         FrontierView([Point(0, 0, 1, 0)], accuracy_name="auc")
 
 
-# ---- axes -------------------------------------------------------------------------------------------------------
+# ---- axes
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_axes_hold_the_constant_model_and_all_error_bars():
     points = [
-        Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.85, 0.95), "unfairness": Interval(0.2, 0.6)}),
-        Point(1, 0, 0.88, 0.2, intervals={"accuracy": Interval(0.82, 0.93), "unfairness": Interval(0.1, 0.3)}),
+        Point(
+            0,
+            0,
+            0.9,
+            0.4,
+            intervals={"accuracy": Interval(0.85, 0.95), "unfairness": Interval(0.2, 0.6)},
+        ),
+        Point(
+            1,
+            0,
+            0.88,
+            0.2,
+            intervals={"accuracy": Interval(0.82, 0.93), "unfairness": Interval(0.1, 0.3)},
+        ),
     ]
     x, y = frontier_axes(FrontierView(points, constant=Point(0, 0, 0.7, 0.0)))
     assert y.low <= 0.7 < 0.95 <= y.high
@@ -173,7 +256,10 @@ def test_accuracies_that_differ_by_less_than_their_error_do_not_fill_the_axis():
 
 
 def test_a_loss_falls_along_its_axis_and_leads_its_pareto_line():
-    points = [Point(0, 0, 0.9, 0.4, more={"log_loss": 0.3}), Point(1, 0, 0.95, 0.1, more={"log_loss": 0.5})]
+    points = [
+        Point(0, 0, 0.9, 0.4, more={"log_loss": 0.3}),
+        Point(1, 0, 0.95, 0.1, more={"log_loss": 0.5}),
+    ]
     view = FrontierView(points, utility=UTILITIES["log_loss"])
     _, y = frontier_axes(view)
     assert y.low > 0.5 > 0.3 > y.high
@@ -183,7 +269,9 @@ def test_a_loss_falls_along_its_axis_and_leads_its_pareto_line():
 
 
 def test_a_row_of_several_seeds_says_how_many_are_marked():
-    points = [Point(1, seed, 0.9, 0.1, marks={"accuracy": NO_BETTER} if seed else {}) for seed in range(3)]
+    points = [
+        Point(1, seed, 0.9, 0.1, marks={"accuracy": NO_BETTER} if seed else {}) for seed in range(3)
+    ]
     assert FrontierView(points).rows[0].mark == f"2 of 3: {MARKS[NO_BETTER]}"
     assert FrontierView(points[1:]).rows[0].mark == MARKS[NO_BETTER]
     assert FrontierView(points, utility=UTILITIES["auc"]).rows[0].mark == ""

@@ -1,4 +1,6 @@
-"""What the script of an audit's page gets: numbers as they are shown, curves, and the worst where not all fit."""
+"""What the script of an audit's page gets: numbers as they are shown, curves, and the worst
+where not all fit.
+"""
 
 import json
 import math
@@ -38,7 +40,9 @@ ANY = st.floats(-1e308, 1e308)
 @given(
     ANY
     | st.floats(0, 1)
-    | st.sampled_from([9.9996, 0.00099996, 0.000099996, 0.00094996, 99999.6, 999.96, -0.0, 0.0625, 1e5])
+    | st.sampled_from(
+        [9.9996, 0.00099996, 0.000099996, 0.00094996, 99999.6, 999.96, -0.0, 0.0625, 1e5]
+    )
 )
 def test_the_number_that_is_shown_shows_the_same_text(value):
     text = number_text(value)
@@ -50,7 +54,11 @@ def test_the_number_that_is_shown_shows_the_same_text(value):
 def test_what_is_no_number_is_a_dash():
     assert [number_text(value) for value in (None, math.nan, math.inf)] == [MISSING] * 3
     assert shown_number(math.nan) is None
-    assert (number_text(1.797e308), shown_number(1.797e308), short(1.7976e308, digits=4)) == (MISSING, None, None)
+    assert (number_text(1.797e308), shown_number(1.797e308), short(1.7976e308, digits=4)) == (
+        MISSING,
+        None,
+        None,
+    )
 
 
 @pytest.mark.extended
@@ -67,7 +75,10 @@ def test_axes_of_any_scale_hold_their_values_and_have_ticks_that_differ(whole, s
     assert all(math.isfinite(at) for at, _ in found.ticks)
 
 
-@given(st.lists(st.integers(0, 1000), min_size=2, max_size=30, unique=True), st.sampled_from([0.0, 1e9, -1e12]))
+@given(
+    st.lists(st.integers(0, 1000), min_size=2, max_size=30, unique=True),
+    st.sampled_from([0.0, 1e9, -1e12]),
+)
 def test_scores_of_a_grid_stay_apart(steps, offset):
     grid = [offset + step / 7 for step in sorted(steps)]
     kept = grid_json(grid)
@@ -95,14 +106,15 @@ def test_curves_without_lines_are_thinned():
 def test_a_row_holds_the_numbers_of_its_finding():
     finding = Finding(
         "sex", "equalized_odds", "label=1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
-        Interval(0.05, 0.3), 0.4, 0.5, 0.9, 0.04, at=0.5, shares=(0.25, 0.75),
+        Interval(0.05, 0.3), 0.4, 0.5, 0.04, at=0.5, shares=(0.25, 0.75),
     )  # fmt: skip
     content = audit_content(demo_record(findings=[finding], distributions=[], decisions=[]))
     (row,) = content["rows"]
     assert dict(zip(content["fields"], row, strict=True)) == {
         "place": 0, "left": 0, "right": 1, "leftSize": 10, "rightSize": 20, "metric": 0,
         "value": 0.123, "low": 0.05, "high": 0.3, "from": None, "to": None, "certified": 0.4,
-        "jointly": 0.5, "paper": 0.9, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "jointly": 0.5, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "divided": None, "r2": None,
         "chance": 0, "judged": 0,
     }  # fmt: skip
     assert content["texts"] == [list(describe(finding))]
@@ -129,7 +141,10 @@ def test_columns_that_no_finding_fills_are_left_out():
 def test_names_of_one_attribute_do_not_mix_with_those_of_another():
     same = demo_record({"a": ("x", "y"), "b": ("y", "x")})
     content = audit_content(same)
-    assert content["attributes"] == [{"name": "a", "groups": ["x", "y"]}, {"name": "b", "groups": ["y", "x"]}]
+    assert content["attributes"] == [
+        {"name": "a", "groups": ["x", "y"]},
+        {"name": "b", "groups": ["y", "x"]},
+    ]
 
 
 def test_the_gap_stands_where_the_witness_drops_and_is_the_finding():
@@ -153,7 +168,11 @@ def test_the_gap_stands_where_the_witness_drops_and_is_the_finding():
         assert gap["size"] == number_text(finding.value)
 
 
-CURVES = Curves([0, 1, 2, 3], {}, {"a": [0.1, 0.2, 0.9, 1.0], "b": [0.1, 0.8, 0.8, 1.0], "c": [0.0, 0.0, 0.0, 1.0]})
+CURVES = Curves(
+    [0, 1, 2, 3],
+    {},
+    {"a": [0.1, 0.2, 0.9, 1.0], "b": [0.1, 0.8, 0.8, 1.0], "c": [0.0, 0.0, 0.0, 1.0]},
+)
 
 
 def test_a_gap_is_that_of_its_two_groups():
@@ -178,7 +197,9 @@ def test_curves_are_shown_for_findings_about_the_same_scores_only():
     finding = replace(bare_finding(0), groups=("a", "b"), criterion="of my own")
     assert is_about(finding, CURVES)
     assert not is_about(replace(finding, witness=elsewhere), CURVES)
-    assert {name for name, criterion in CRITERIA.items() if criterion.score != "prediction"} == OTHER_SCORES
+    assert {
+        name for name, criterion in CRITERIA.items() if criterion.score != "prediction"
+    } == OTHER_SCORES
     record = demo_record({"sex": ("women", "men")}, sets=[("statistical_parity", "everyone", 0.0)])
     losses = [replace(found, criterion="risk_parity") for found in record.findings]
     content = audit_content(replace(record, findings=[*record.findings, *losses]))
@@ -192,7 +213,9 @@ def test_of_many_groups_those_of_the_worst_findings_are_drawn():
     names = [f"g{number}" for number in range(40)]
     curves = Curves([0, 1], {}, {name: [0.0, 1.0] for name in names})
     worst = [replace(bare_finding(0), groups=("g39", "g20"))]
-    found = distribution_json(Distribution("region", "everyone", curves), worst, lambda _, name: names.index(name))
+    found = distribution_json(
+        Distribution("region", "everyone", curves), worst, lambda _, name: names.index(name)
+    )
     assert found["members"] == [*range(10), 20, 39]
     assert found["left_out"] == 28
 
@@ -200,15 +223,20 @@ def test_of_many_groups_those_of_the_worst_findings_are_drawn():
 def test_curves_that_do_not_fit_their_grid_are_refused():
     crooked = Distribution("sex", "everyone", Curves([0, 1], {}, {"a": [1.0]}))
     with pytest.raises(
-        DataError, match=r"cumulative curve of group 'a' of 'sex' within 'everyone' has 1 values, its grid 2"
+        DataError,
+        match=r"cumulative curve of group 'a' of 'sex' within 'everyone' has 1 values, its grid 2",
     ):
         audit_content(demo_record(distributions=[crooked]))
     short = replace(bare_finding(0), witness=WitnessCurve([0, 1, 2], [1.0], (0.0, 1.0)))
-    with pytest.raises(DataError, match=r"witness of 'region' within 'everyone' has 1 values, its grid 3"):
+    with pytest.raises(
+        DataError, match=r"witness of 'region' within 'everyone' has 1 values, its grid 3"
+    ):
         witness_json(short)
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1.7e308, 1.7e308), (0.0, 1.797e308), (1.7e308, 1.7e308 * (1 + 1e-6))])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.7e308, 1.7e308), (0.0, 1.797e308), (1.7e308, 1.7e308 * (1 + 1e-6))]
+)
 def test_scores_too_far_apart_to_draw_are_left_out(low, high):
     wide = Curves([low, high], {}, {"women": [0.0, 1.0], "men": [0.5, 1.0]})
     content = audit_content(demo_record(distributions=[Distribution("sex", "everyone", wide)]))
@@ -219,7 +247,10 @@ def test_scores_too_far_apart_to_draw_are_left_out(low, high):
 def test_the_witness_says_what_either_group_gets():
     record = demo_record()
     step, slope = record.findings[:2]
-    assert witness_json(step)["text"] == "Its mean is 0.702 for “women” and 0.330 for “men”: a difference of 0.373."
+    assert (
+        witness_json(step)["text"]
+        == "Its mean is 0.702 for “women” and 0.330 for “men”: a difference of 0.373."
+    )
     assert "square" in witness_json(replace(slope, metric="energy"))["text"]
     assert witness_json(replace(step, witness=None)) is None
 
@@ -234,7 +265,9 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     kept = sort_findings(findings)[: len(content["rows"])]
     assert [row[6] for row in content["rows"]] == [shown_number(finding.value) for finding in kept]
     assert content["texts"][5] == list(describe(kept[5]))
-    assert list(content["witnesses"]) == [str(number) for number in range(len(content["witnesses"]))]
+    assert list(content["witnesses"]) == [
+        str(number) for number in range(len(content["witnesses"]))
+    ]
 
 
 RATES = [GroupRates("a", 1200, 0.25, 0.9, None, 0.1), GroupRates("b", 30, 0.5)]
@@ -246,10 +279,21 @@ def group_number(_, name):
 
 def test_decisions_are_shown_as_shares():
     found = decisions_json(
-        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)), AuditSettings(), group_number
+        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)),
+        AuditSettings(),
+        group_number,
     )
-    assert found["columns"] == ["Group", "Rows", "Selection rate", "Accuracy", "False positive rate"]
-    assert [rate["cells"] for rate in found["rates"]] == [["25.0%", "90.0%", "10.0%"], ["50.0%", "–", "–"]]
+    assert found["columns"] == [
+        "Group",
+        "Rows",
+        "Selection rate",
+        "Accuracy",
+        "False positive rate",
+    ]
+    assert [rate["cells"] for rate in found["rates"]] == [
+        ["25.0%", "90.0%", "10.0%"],
+        ["50.0%", "–", "–"],
+    ]
     assert found["rates"][0]["rows"] == "1,200"
     assert found["gaps"] == [["Selection rates", "25.0 points"]]
     assert found["ratio"]["text"] == "Four-fifths ratio 0.500 (0.300 to 0.700): below four fifths."
@@ -266,13 +310,17 @@ def test_decisions_are_shown_as_shares():
     ],
 )
 def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
-    found = decisions_json(Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), AuditSettings(), group_number)
+    found = decisions_json(
+        Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), AuditSettings(), group_number
+    )
     assert found["ratio"]["text"].endswith(said)
 
 
 def test_of_many_groups_the_extreme_rates_are_listed():
     rates = [GroupRates(f"a{number}", 5, (7 * number % 100) / 100) for number in range(100)]
-    found = decisions_json(Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), AuditSettings(), group_number)
+    found = decisions_json(
+        Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), AuditSettings(), group_number
+    )
     shown = [rate["selected"] for rate in found["rates"]]
     assert shown == [number / 100 for number in (*range(20), *range(80, 100))]
     assert found["left_out"] == 60
@@ -280,7 +328,13 @@ def test_of_many_groups_the_extreme_rates_are_listed():
 
 def test_numpy_numbers_become_plain_ones():
     values = np.array([0.25, 0.5])
-    finding = replace(bare_finding(0), value=values[0], witness=WitnessCurve(values, values, (values[0], values[1])))
+    finding = replace(
+        bare_finding(0),
+        value=values[0],
+        witness=WitnessCurve(values, values, (values[0], values[1])),
+    )
     curves = Curves(np.array(GRID), {}, {"g0": np.linspace(0, 1, len(GRID))})
-    content = audit_content(demo_record(findings=[finding], distributions=[Distribution("region", "everyone", curves)]))
+    content = audit_content(
+        demo_record(findings=[finding], distributions=[Distribution("region", "everyone", curves)])
+    )
     assert json.loads(json.dumps(content))["rows"][0][6] == 0.25

@@ -29,7 +29,10 @@ def test_the_gaps_that_are_marked_are_the_findings(name):
 def test_distributions_with_several_largest_gaps_are_drawn():
     groups = np.arange(240) % 2
     scores = np.random.default_rng(0).normal(groups)
-    below = [np.searchsorted(np.sort(scores[groups == side]), np.sort(scores), side="right") for side in (0, 1)]
+    below = [
+        np.searchsorted(np.sort(scores[groups == side]), np.sort(scores), side="right")
+        for side in (0, 1)
+    ]
     gaps = below[0] - below[1]
     assert (gaps == gaps.max()).sum() > 1
     content = audit_content(audit(None, scores, sensitive_features=groups, random_state=0).record)

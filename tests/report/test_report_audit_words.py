@@ -19,7 +19,13 @@ from metrifair.wording.rates import table_selected_text
 
 def kind_of(finding):
     """0: certain, 1: not certain, 2: too few rows."""
-    return 2 if not finding.enough else 0 if finding.joint_interval and finding.joint_interval.low > 0 else 1
+    return (
+        2
+        if not finding.enough
+        else 0
+        if finding.joint_interval and finding.joint_interval.low > 0
+        else 1
+    )
 
 
 FOUND = st.builds(
@@ -56,8 +62,16 @@ def test_findings_are_ranked_by_what_is_certain_and_none_is_lost(findings):
 
 @given(st.lists(FOUND, min_size=1, max_size=30), st.floats(0.01, 0.2), st.floats(0.3, 1))
 def test_ten_rows_with_a_large_gap_never_head_a_report_with_a_certain_smaller_one(others, low, gap):
-    planted = replace(bare_finding(1), value=gap, sizes=(10, 900), enough=False, joint_interval=Interval(gap / 2, 1.0))
-    certain = replace(bare_finding(2), value=low + 0.05, sizes=(800, 900), joint_interval=Interval(low, low + 0.1))
+    planted = replace(
+        bare_finding(1),
+        value=gap,
+        sizes=(10, 900),
+        enough=False,
+        joint_interval=Interval(gap / 2, 1.0),
+    )
+    certain = replace(
+        bare_finding(2), value=low + 0.05, sizes=(800, 900), joint_interval=Interval(low, low + 0.1)
+    )
     for findings in ([planted, certain, *others], [*others, certain, planted]):
         head = headline_finding(findings)
         assert head is not None
@@ -68,7 +82,9 @@ def test_ten_rows_with_a_large_gap_never_head_a_report_with_a_certain_smaller_on
 
 
 def test_facts_are_counts_of_the_record():
-    assert dict(overview(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))) == {
+    assert dict(
+        overview(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))
+    ) == {
         "Rows": "1,234,567",
         "Excluded": "12",
         "Scores": "−3.500 to 2.50e5",
@@ -121,7 +137,9 @@ def test_a_ratio_of_few_rows_is_no_highlight():
         GroupRates("c", 900, 0.35, ratio=0.7),
     ]
     (found,) = highlights(
-        demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.4, 0.2, reference="b")])
+        demo_record(
+            findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.4, 0.2, reference="b")]
+        )
     )
     assert found.figures[0] == ("Four-fifths ratio", "0.700")
     few = replace(rates[1], few=True)
@@ -138,7 +156,10 @@ def test_a_ratio_of_few_rows_is_no_highlight():
         ({"selected_by": "median", "favorable": "low"}, "Below the median score 0.5"),
         ({"selected_by": "decisions"}, "With the decision “1”"),
         ({"selected_by": "decisions", "favorable": "low"}, "With the decision “0”"),
-        ({"selected_by": "decisions", "favorable_decision": "Advanced"}, "With the decision “Advanced”"),
+        (
+            {"selected_by": "decisions", "favorable_decision": "Advanced"},
+            "With the decision “Advanced”",
+        ),
     ],
 )
 def test_it_is_said_who_is_selected(changes, said):
@@ -147,13 +168,20 @@ def test_it_is_said_who_is_selected(changes, said):
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():
-    one = replace(bare_finding(0), sizes=(400, 400), interval=Interval(0.4, 0.6), joint_interval=Interval(0.2, 0.9))
+    one = replace(
+        bare_finding(0),
+        sizes=(400, 400),
+        interval=Interval(0.4, 0.6),
+        joint_interval=Interval(0.2, 0.9),
+    )
     several = [replace(one, value=0.5, groups=("a", name)) for name in "bcd"]
     (largest,) = highlights(demo_record(findings=several, decisions=[]))
     assert largest.figures[0][0].endswith("95% joint interval 0.200 to 0.900")
     (alone,) = highlights(demo_record(findings=several[:1], decisions=[]))
     assert alone.figures[0][0].endswith("95% interval 0.200 to 0.900")
-    uncertain = [replace(one, sizes=(rows, 400), joint_interval=Interval(0.0, 0.9)) for rows in (50, 90, 60)]
+    uncertain = [
+        replace(one, sizes=(rows, 400), joint_interval=Interval(0.0, 0.9)) for rows in (50, 90, 60)
+    ]
     (picked,) = highlights(demo_record(findings=uncertain, decisions=[]))
     assert picked.heading == "No established gap"
     assert picked.about.sizes == (90, 400)
@@ -180,13 +208,19 @@ def test_remarks_are_grouped_and_the_ones_to_heed_come_first():
 
 def test_the_glossary_explains_what_occurs_and_only_that():
     words = dict(audit_glossary(demo_record()))
-    assert {"Kolmogorov distance", "Equal opportunity", "Certified upper bound", "p-value", "Selection rate"} <= set(
-        words
-    )
+    assert {
+        "Kolmogorov distance",
+        "Equal opportunity",
+        "Certified upper bound",
+        "p-value",
+        "Selection rate",
+    } <= set(words)
     assert "Proven bracket" not in words
     assert "Total variation distance" not in words
     assert "95% confidence" in words["Certified upper bound"]
-    assert words["95% interval"].startswith("A bootstrap confidence interval of the distance in the population.")
+    assert words["95% interval"].startswith(
+        "A bootstrap confidence interval of the distance in the population."
+    )
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}
 

@@ -20,9 +20,20 @@ QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_sta
 def record(standard, about=None, **changes):
     """200 of a, 100 of b, 2 of c (under 2 %), 20 of d (few), 8 unknown."""
     group = ["a"] * 200 + ["b"] * 100 + ["c"] * 2 + ["d"] * 20 + [None] * 8
-    score = [0.9] * 120 + [0.2] * 80 + [0.9] * 30 + [0.2] * 70 + [0.9] * 2 + [0.9] * 6 + [0.2] * 14 + [0.9] * 8
+    score = (
+        [0.9] * 120
+        + [0.2] * 80
+        + [0.9] * 30
+        + [0.2] * 70
+        + [0.9] * 2
+        + [0.9] * 6
+        + [0.2] * 14
+        + [0.9] * 8
+    )
     options = {**QUICK, **changes}
-    found = flat_audit(score, sensitive_features={"team": group}, standard=standard, **options).record
+    found = flat_audit(
+        score, sensitive_features={"team": group}, standard=standard, **options
+    ).record
     return replace(found, provenance=found.provenance.described(None, about))
 
 
@@ -100,7 +111,8 @@ def test_no_page_says_that_a_law_is_kept_or_broken(standard):
     page = audit_html(found)
     said = text_of(page.partition("<body>")[2].partition("<script")[0]).lower()
     assert not re.search(
-        r"\b(compliant|compliance|complies|passes|passed|fails|failed|violat\w*|illegal|legal)\b", said
+        r"\b(compliant|compliance|complies|passes|passed|fails|failed|violat\w*|illegal|legal)\b",
+        said,
     )
     assert "these figures do not decide whether a law or a rule is met." in said
     assert not outside_references(page)
@@ -108,14 +120,24 @@ def test_no_page_says_that_a_law_is_kept_or_broken(standard):
 
 def test_weighted_rows_have_no_counts_and_no_p_values():
     markup = rates_section(record("four-fifths", sample_weight=np.linspace(0.5, 2, 330)))
-    assert rows_of(markup)[0] == ["Category", "Rows", "Share", "Selection rate", "Impact ratio", "Below 4/5"]
+    assert rows_of(markup)[0] == [
+        "Category",
+        "Rows",
+        "Share",
+        "Selection rate",
+        "Impact ratio",
+        "Below 4/5",
+    ]
 
 
 def test_tables_of_very_many_groups_are_cut_and_say_so():
     found = record("four-fifths")
     table = found.decisions[0]
     many = replace(
-        found, decisions=[replace(table, rates=[replace(table.rates[0], group=str(n)) for n in range(2000)])]
+        found,
+        decisions=[
+            replace(table, rates=[replace(table.rates[0], group=str(n)) for n in range(2000)])
+        ],
     )
     markup = rates_section(many)
     assert markup.count("<tr>") < 1_600
@@ -123,4 +145,9 @@ def test_tables_of_very_many_groups_are_cut_and_say_so():
 
 
 def test_without_decisions_there_is_no_section():
-    assert rates_section(flat_audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""
+    assert (
+        rates_section(
+            flat_audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record
+        )
+        == ""
+    )

@@ -1,9 +1,10 @@
-"""Fair boosters in files: the same to the last bit, or refused; and no text of trees reaches the booster unseen."""
+"""Fair boosters in files: the same to the last bit, or refused; and no text of trees reaches
+the booster unseen.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import re
 from functools import cache
@@ -14,14 +15,20 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from forging import bent, damages, described, lies, sealed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, SearchOptions, load
+from metrifair import (
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    SearchOptions,
+    load,
+)
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
@@ -46,16 +53,28 @@ LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 4, "min_chil
 XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 4, "enable_categorical": True, "max_depth": 3}
 MODELS: dict[str, tuple[type, dict[str, Any], Any]] = {
     "lgbm": (FairLGBMClassifier, LGBM, np.array(["no", "yes"])[(VALUE > 0.5).astype(int)]),
-    "lgbm categories only": (FairLGBMClassifier, LGBM | {"min_data_per_group": 1, "cat_l2": 0.0}, (VALUE > 0.5) * 1),
+    "lgbm categories only": (
+        FairLGBMClassifier,
+        LGBM | {"min_data_per_group": 1, "cat_l2": 0.0},
+        (VALUE > 0.5) * 1,
+    ),
     "lgbm plain": (FairLGBMClassifier, LGBM | {"strength": 0.0}, (VALUE > 0.5) * 1),
     "lgbm of three": (FairLGBMClassifier, LGBM | {"strength": 0.0}, np.digitize(VALUE, [0, 1])),
-    "lgbm weights": (FairLGBMClassifier, LGBM | {"class_weight": {0: 1.0, 1: 2.0}}, (VALUE > 0.5) * 1),
+    "lgbm weights": (
+        FairLGBMClassifier,
+        LGBM | {"class_weight": {0: 1.0, 1: 2.0}},
+        (VALUE > 0.5) * 1,
+    ),
     "lgbm regression": (FairLGBMRegressor, LGBM | {"criterion": "risk_parity"}, VALUE),
     "lgbm dart": (FairLGBMRegressor, LGBM | {"boosting_type": "dart", "strength": 0.0}, VALUE),
     "xgb": (FairXGBClassifier, XGB, (VALUE > 0.5) * 1),
     "xgb plain": (FairXGBClassifier, XGB | {"strength": 0.0}, (VALUE > 0.5) * 1),
     "xgb of three": (FairXGBClassifier, XGB | {"strength": 0.0}, np.digitize(VALUE, [0, 1])),
-    "xgb regression": (FairXGBRegressor, XGB | {"metric": "wasserstein", "max_cat_to_onehot": 1}, VALUE),
+    "xgb regression": (
+        FairXGBRegressor,
+        XGB | {"metric": "wasserstein", "max_cat_to_onehot": 1},
+        VALUE,
+    ),
     "xgb dart": (FairXGBRegressor, XGB | {"booster": "dart", "rate_drop": 0.5}, VALUE),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -117,20 +136,26 @@ def test_labels_of_any_text_are_kept(tmp_path: Path) -> None:
 
 def test_constraints_are_kept(tmp_path: Path) -> None:
     constraints = [["größe", "c"]]
-    model = FairXGBRegressor(0.0, interaction_constraints=constraints, monotone_constraints=(1, 0, 0), **XGB)
+    model = FairXGBRegressor(
+        0.0, interaction_constraints=constraints, monotone_constraints=(1, 0, 0), **XGB
+    )
     model.fit(X, VALUE).save(tmp_path / "m")
     assert load(tmp_path / "m").get_params()["interaction_constraints"] == constraints
-    model = FairLGBMRegressor(0.0, interaction_constraints=[[0, 2], [1]], monotone_constraints=[1, 0, 0], **LGBM)
+    model = FairLGBMRegressor(
+        0.0, interaction_constraints=[[0, 2], [1]], monotone_constraints=[1, 0, 0], **LGBM
+    )
     model.fit(X, VALUE).save(tmp_path / "m")
     assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
 
 
 def test_trees_that_xgboost_pruned_are_kept(tmp_path: Path) -> None:
     rows = X[["größe", "c"]]
-    model = FairXGBRegressor(0.0, n_jobs=1, n_estimators=3, tree_method="exact", gamma=5.0, max_depth=4).fit(
-        rows, VALUE
-    )
-    trees = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]["gradient_booster"]["model"]["trees"]
+    model = FairXGBRegressor(
+        0.0, n_jobs=1, n_estimators=3, tree_method="exact", gamma=5.0, max_depth=4
+    ).fit(rows, VALUE)
+    trees = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]["gradient_booster"][
+        "model"
+    ]["trees"]
     assert any(tree["tree_param"]["num_deleted"] != "0" for tree in trees)
     model.save(tmp_path / "m")
     assert np.array_equal(load(tmp_path / "m").predict(rows), model.predict(rows))
@@ -152,7 +177,8 @@ def test_every_objective_of_xgboost_is_kept(objective: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "objective", ["regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie"]
+    "objective",
+    ["regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie"],
 )
 def test_every_objective_of_lightgbm_is_kept(objective: str, tmp_path: Path) -> None:
     model = FairLGBMRegressor(0.0, objective=objective, **LGBM).fit(X, np.exp(VALUE / 4))
@@ -187,7 +213,9 @@ def test_a_frontier_of_boosters_is_saved_and_resumed(name: str, tmp_path: Path) 
     front = frontier(kind(**parameters), X, target, **arguments)
     front.save(tmp_path / "front")
     for again in (load(tmp_path / "front"), frontier(kind(**parameters), X, target, **arguments)):
-        assert [point.unfairness for point in again.points] == [point.unfairness for point in front.points]
+        assert [point.unfairness for point in again.points] == [
+            point.unfairness for point in front.points
+        ]
         for mine, other in zip(front.models, again.models, strict=True):
             assert np.array_equal(predictions(other), predictions(mine))
 
@@ -197,7 +225,9 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
         FairLGBMClassifier().save(tmp_path / "m")
     own = Criterion("own", score=lambda prediction, y: prediction)
     with pytest.raises(DataError, match=r"criterion\.score is a function"):
-        FairXGBRegressor(1.0, criterion=own, **XGB).fit(X, VALUE, sensitive_features=A).save(tmp_path / "m")
+        FairXGBRegressor(1.0, criterion=own, **XGB).fit(X, VALUE, sensitive_features=A).save(
+            tmp_path / "m"
+        )
 
     class Mine(FairLGBMRegressor):
         pass
@@ -205,7 +235,9 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a class of your own"):
         Mine(1.0, **LGBM).fit(X, VALUE, sensitive_features=A).save(tmp_path / "m")
     with pytest.raises(DataError, match="the booster"):
-        FairXGBRegressor(0.0, booster="gblinear", n_jobs=1).fit(A[:, None], VALUE).save(tmp_path / "m")
+        FairXGBRegressor(0.0, booster="gblinear", n_jobs=1).fit(A[:, None], VALUE).save(
+            tmp_path / "m"
+        )
     assert not (tmp_path / "m").exists()
 
 
@@ -227,7 +259,11 @@ def test_a_damaged_file_is_refused_or_as_good_as_before(name: str, data: Any) ->
 def test_lies_in_the_description_are_refused_or_harmless(name: str, data: Any) -> None:
     meta, arrays = to_parts(fitted(name))
     with contextlib.suppress(ModelFileError):
-        told = data.draw(st.one_of(st.tuples(lies(meta), st.just(arrays)), st.tuples(st.just(meta), bent(arrays))))
+        told = data.draw(
+            st.one_of(
+                st.tuples(lies(meta), st.just(arrays)), st.tuples(st.just(meta), bent(arrays))
+            )
+        )
         content = from_bytes(described(*told, kind=KIND))
         model = rebuilt(content.meta, content.arrays)
         with contextlib.suppress(Exception):  # other columns than those it was fitted with, for one
@@ -280,7 +316,11 @@ def test_categories_of_lightgbm_that_do_not_exist_are_refused(pattern: str, inst
     text = text_of("lgbm categories only")
     assert re.search(r"^num_cat=[1-9]", text, re.MULTILINE)
     trees = text.split("Tree=")
-    at = next(place for place, tree in enumerate(trees) if re.search(r"^num_cat=[1-9]", tree, re.MULTILINE))
+    at = next(
+        place
+        for place, tree in enumerate(trees)
+        if re.search(r"^num_cat=[1-9]", tree, re.MULTILINE)
+    )
     trees[at] = re.sub(pattern, instead, trees[at], count=1)
     with pytest.raises(ModelFileError):
         lightgbm_trees("Tree=".join(trees), features=3, classes=1)
@@ -337,7 +377,11 @@ def test_categorical_splits_of_xgboost_pass_and_their_lies_do_not() -> None:
     trees = model["learner"]["gradient_booster"]["model"]["trees"]
     at = next(place for place, tree in enumerate(trees) if tree["categories_nodes"])
     with pytest.raises(ModelFileError):
-        xgboost_trees(lie_to(model, [*MODEL, "trees", at, "categories_sizes", 0], 10**6), features=3, classes=1)
+        xgboost_trees(
+            lie_to(model, [*MODEL, "trees", at, "categories_sizes", 0], 10**6),
+            features=3,
+            classes=1,
+        )
 
 
 @pytest.mark.parametrize(
@@ -346,14 +390,19 @@ def test_categorical_splits_of_xgboost_pass_and_their_lies_do_not() -> None:
         ({"kind": "FairForest"}, "a model of the kind 'FairForest', which"),
         ({"parameters": {"strength": -1}}, "strength must be"),
         ({"parameters": {"strength": 1.0, "criterion": "none"}}, "criterion must be one of"),
-        ({"classes": {"dtype": "int64", "values": [0, 1, 2]}}, "num_class of the model text must be 3"),
+        (
+            {"classes": {"dtype": "int64", "values": [0, 1, 2]}},
+            "num_class of the model text must be 3",
+        ),
         ({"features": {"count": 4, "names": None}}, "max_feature_idx of the model text must be 3"),
         ({"best_iteration": 99}, "best_iteration or the names of the features do not fit"),
         ({"objective": None}, r"Expected `str`, got `null` - at `\$.objective`"),
         ({"more": 1}, "Object contains unknown field `more`"),
     ],
 )
-def test_a_description_that_does_not_fit_is_refused_by_name(change: dict[str, Any], message: str) -> None:
+def test_a_description_that_does_not_fit_is_refused_by_name(
+    change: dict[str, Any], message: str
+) -> None:
     meta, arrays = to_parts(fitted("lgbm"))
     with pytest.raises(ModelFileError, match=message):
         rebuilt({**meta, **change}, arrays)
@@ -367,31 +416,12 @@ def test_the_file_of_xgboost_needs_classes_from_0() -> None:
         rebuilt(meta, {"trees": np.array([255, 254], dtype=np.uint8)})
 
 
-@pytest.mark.parametrize("name", ["lgbm", "lgbm regression", "xgb", "xgb regression"])
-def test_metadata_is_asked_for_after_loading_as_before(name: str, tmp_path: Path) -> None:
-    plain = fitted(name)
-    assert "requests" not in to_parts(plain)[0]
-    with sklearn.config_context(enable_metadata_routing=True):
-        asking = copy.deepcopy(plain).set_fit_request(sensitive_features="sex", sample_weight=False)
-        asking.set_score_request(sample_weight=True)
-    asking.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(X), asking.predict(X))  # LightGBM's copies know no best iteration
-    assert repr(again.get_metadata_routing()) == repr(asking.get_metadata_routing())
-    assert repr(again.get_metadata_routing()) != repr(plain.get_metadata_routing())
-
-
-@pytest.mark.parametrize("asked", [{"fit": {"color": True}}, {"fit": {"sample_weight": "rm -r"}}, [], {"fit": True}])
-def test_requests_that_cannot_be_made_are_refused(asked: Any) -> None:
-    meta, arrays = to_parts(fitted("lgbm"))
-    with pytest.raises(ModelFileError, match="requests"):
-        rebuilt({**meta, "requests": asked}, arrays)
-
-
 def test_a_column_with_an_equals_sign_in_its_name_can_be_saved(tmp_path):
     """As encoders name the columns of levels."""
     rows = np.random.default_rng(0).normal(size=(60, 2))
     frame = pd.DataFrame(rows, columns=["town = a", "x"])
     model = FairLGBMClassifier(0.0, n_estimators=2, n_jobs=1, verbose=-1).fit(frame, rows[:, 0] > 0)
     model.save(tmp_path / "model.metrifair")
-    assert (load(tmp_path / "model.metrifair").predict_proba(frame) == model.predict_proba(frame)).all()
+    assert (
+        load(tmp_path / "model.metrifair").predict_proba(frame) == model.predict_proba(frame)
+    ).all()

@@ -1,8 +1,12 @@
-"""Forged files of models that could predict nothing sensible, and predictions that are never NaN."""
+"""Forged files of models that could predict nothing sensible, and predictions that are never
+NaN.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +23,14 @@ from metrifair import (
     FairRegressor,
     FairXGBClassifier,
     FairXGBRegressor,
+    TableEncoder,
     load,
 )
 from metrifair.errors import ModelFileError
-from metrifair.saving.modelfile import Content
+from metrifair.estimators.table_model import TableModel
+from metrifair.saving.modelfile import Content, read
 from metrifair.saving.models import make_content
+from metrifair.saving.scoring import _trees, table_scorer
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=120)
@@ -47,7 +54,9 @@ def trees(content: Content) -> str:
 
 
 @pytest.mark.parametrize("name", ["reg:squarederror", "binary:logitraw", "count:poisson"])
-def test_a_classifier_of_xgboost_has_an_objective_of_probabilities(name: str, tmp_path: Path) -> None:
+def test_a_classifier_of_xgboost_has_an_objective_of_probabilities(
+    name: str, tmp_path: Path
+) -> None:
     content = make_content(FairXGBClassifier(0.0, **XGB).fit(X, Y))
     model = json.loads(trees(content))
     model["learner"]["objective"] = {"name": name} | (
@@ -62,7 +71,9 @@ def test_a_classifier_of_xgboost_has_an_objective_of_probabilities(name: str, tm
 
 
 @pytest.mark.parametrize("name", ["regression", "poisson", "cross_entropy_lambda", ""])
-def test_a_classifier_of_lightgbm_has_an_objective_of_probabilities(name: str, tmp_path: Path) -> None:
+def test_a_classifier_of_lightgbm_has_an_objective_of_probabilities(
+    name: str, tmp_path: Path
+) -> None:
     content = make_content(FairLGBMClassifier(0.0, **LGBM).fit(X, Y))
     line = f"objective={name}\n" if name else ""
     changed = trees(content).replace("objective=binary sigmoid:1\n", line)
@@ -107,7 +118,9 @@ def test_parameters_without_a_finite_output_are_refused(
     content = changed_array(name, change, kind)
     if name == "parameters/bias0":
         weights = content.arrays["parameters/weight0"]
-        content = content._replace(arrays=content.arrays | {"parameters/weight0": np.full_like(weights, 1e308)})
+        content = content._replace(
+            arrays=content.arrays | {"parameters/weight0": np.full_like(weights, 1e308)}
+        )
     with pytest.raises(ModelFileError, match="finite"):
         loaded(tmp_path / "m", content)
 
@@ -118,3 +131,159 @@ def test_a_row_without_a_finite_prediction_is_named() -> None:
     with pytest.raises(DataError, match="row 1 of X has no finite prediction"):
         model.predict_proba(row)
     assert np.isfinite(model.predict_proba([row[0]])).all()
+
+
+THREE = np.digitize(X.sum(1), [0.5, 1.5])
+SOFTMAX = "multi:softmax"
+
+
+ROWS = {"a": X[:, 0], "b": X[:, 1]}
+ENCODER = TableEncoder().fit(ROWS)
+ENCODED = ENCODER.transform(ROWS)
+
+
+def table_file(path: Path, content: Content) -> Path:
+    """A model of a table whose estimator is in ``content``."""
+    TableModel(ENCODER, FairXGBClassifier(0.0, **XGB).fit(ENCODED, THREE), "y").save(path)
+    whole = read(path)
+    meta = whole.meta | {"estimator": whole.meta["estimator"] | {"meta": content.meta}}
+    arrays = whole.arrays | {"estimator/trees": content.arrays["trees"]}
+    path.write_bytes(described(meta, arrays, whole.kind))
+    return path
+
+
+def with_softmax(content: Content) -> Content:
+    model = json.loads(trees(content))
+    assert model["learner"]["objective"]["name"] == "multi:softprob"
+    model["learner"]["objective"]["name"] = SOFTMAX
+    return with_trees(content, json.dumps(model))
+
+
+@pytest.mark.parametrize("forged", [False, True])
+def test_an_objective_that_predicts_classes_gives_probabilities_from_every_file(
+    forged: bool, tmp_path: Path
+) -> None:
+    """XGBoost's multi:softmax predicts the class, 0 to 2, of the margins whose softmax is the
+    probability.
+    """
+    honest = FairXGBClassifier(0.0, **XGB).fit(ENCODED, THREE)
+    content = with_softmax(make_content(honest))
+    if not forged:
+        content = make_content(FairXGBClassifier(0.0, objective=SOFTMAX, **XGB).fit(ENCODED, THREE))
+    margins = honest.predict(ENCODED, output_margin=True).astype(np.float64)
+    expected = np.exp(margins) / np.exp(margins).sum(1, keepdims=True)
+    model = loaded(tmp_path / "m", content)
+    np.testing.assert_allclose(model.predict_proba(ENCODED), expected, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(ENCODED), expected.argmax(1))
+    scorer = table_scorer(read(table_file(tmp_path / "table", content)))
+    assert scorer is not None
+    np.testing.assert_allclose(scorer.predict_proba(ROWS), expected, atol=1e-6)
+    np.testing.assert_array_equal(scorer.predict(ROWS), expected.argmax(1))
+
+
+XGB_OBJECTIVES = [
+    *(
+        "binary:logistic",
+        "binary:logitraw",
+        "binary:hinge",
+        "reg:squarederror",
+        "reg:squaredlogerror",
+        "reg:logistic",
+    ),
+    *(
+        "reg:pseudohubererror",
+        "reg:absoluteerror",
+        "reg:quantileerror",
+        "reg:gamma",
+        "reg:tweedie",
+        "count:poisson",
+    ),
+    *("multi:softmax", "multi:softprob", "rank:pairwise", "survival:cox"),
+]
+PARAMETERS = {
+    "reg:pseudohubererror": {"pseudo_huber_param": {"huber_slope": "1"}},
+    "reg:quantileerror": {"quantile_loss_param": {"quantile_alpha": "0.5"}},
+    "reg:tweedie": {"tweedie_regression_param": {"tweedie_variance_power": "1.5"}},
+    "count:poisson": {"poisson_regression_param": {"max_delta_step": "0.7"}},
+    "multi:softmax": {"softmax_multiclass_param": {"num_class": "3"}},
+    "multi:softprob": {"softmax_multiclass_param": {"num_class": "3"}},
+}
+SCALED = {"reg_loss_param": {"scale_pos_weight": "1"}}
+LGBM_OBJECTIVES = [
+    *(
+        "binary sigmoid:1",
+        "cross_entropy",
+        "cross_entropy_lambda",
+        "regression",
+        "regression sqrt",
+        "poisson",
+    ),
+    *(
+        "gamma",
+        "tweedie",
+        "quantile",
+        "huber",
+        "fair",
+        "mape",
+        "lambdarank",
+        "rank_xendcg",
+        "multiclass num_class:3",
+    ),
+    *(
+        "multiclassova num_class:3 sigmoid:1",
+        "multiclass num_class:2",
+        "binary sigmoid:1 sqrt",
+        "cross_entropy sqrt",
+    ),
+]
+
+
+def with_xgboost_objective(content: Content, name: str) -> Content:
+    model = json.loads(trees(content))
+    model["learner"]["objective"] = {"name": name} | PARAMETERS.get(name, SCALED)
+    return with_trees(content, json.dumps(model))
+
+
+def with_lightgbm_objective(content: Content, name: str) -> Content:
+    text = re.sub("(?m)^objective=.*$", f"objective={name}", trees(content))
+    return with_trees(content, text)
+
+
+@pytest.mark.parametrize("target", [Y, THREE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    ("kind", "options", "objectives", "forge"),
+    [
+        (FairXGBClassifier, XGB, XGB_OBJECTIVES, with_xgboost_objective),
+        (FairLGBMClassifier, LGBM, LGBM_OBJECTIVES, with_lightgbm_objective),
+    ],
+    ids=["xgboost", "lightgbm"],
+)
+def test_a_forged_objective_is_refused_or_gives_probabilities(
+    kind: Any,
+    options: dict[str, Any],
+    objectives: list[str],
+    forge: Any,
+    target: np.ndarray,
+    tmp_path: Path,
+) -> None:
+    content = make_content(kind(0.0, **options).fit(X, target))
+    classes = len(np.unique(target))
+    accepted = []
+    for objective in objectives:
+        forged = forge(content, objective)
+        models: list[Any] = []
+        with contextlib.suppress(ModelFileError):
+            models.append(loaded(tmp_path / "m", forged))
+        with contextlib.suppress(ModelFileError):
+            models.append(_trees(forged))
+        assert len(models) in (0, 2), objective  # both readers accept it, or neither
+        for model in models:
+            probability = np.asarray(model.predict_proba(X))
+            assert probability.shape == (len(X), classes), objective
+            assert probability.min() >= 0, objective
+            assert probability.max() <= 1, objective
+            # one probability for each class against all others
+            if not objective.startswith("multiclassova"):
+                np.testing.assert_allclose(probability.sum(1), 1.0, atol=1e-6)
+        accepted += [objective] * bool(models)
+    assert 1 <= len(accepted) <= 4

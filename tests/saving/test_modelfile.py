@@ -39,7 +39,11 @@ from metrifair.saving.modelfile import (
     write,
 )
 
-SMALL = Content("example", {"name": "ä\nb", "list": [1, 2.5, None, True]}, {"a": np.arange(3.0), "b": np.array([True])})
+SMALL = Content(
+    "example",
+    {"name": "ä\nb", "list": [1, 2.5, None, True]},
+    {"a": np.arange(3.0), "b": np.array([True])},
+)
 OLD = Content("example", {"age": "old"}, {"x": np.zeros(4)})
 
 texts = st.text(max_size=5)
@@ -53,7 +57,9 @@ values = st.recursive(
     max_leaves=8,
 )
 shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
-names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).filter(lambda name: name != "__metadata__")
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).filter(
+    lambda name: name != "__metadata__"
+)
 some_arrays = st.dictionaries(
     names, st.sampled_from(list(DTYPES)).flatmap(lambda kind: hnp.arrays(kind, shapes)), max_size=3
 )
@@ -172,20 +178,27 @@ def zipped() -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("data", [b"", b"\x80\x04\x95", zipped(), b"{}", b"\xff" * 100], ids=range(5))
+@pytest.mark.parametrize(
+    "data", [b"", b"\x80\x04\x95", zipped(), b"{}", b"\xff" * 100], ids=range(5)
+)
 def test_files_of_another_kind_are_refused(data):
-    assert refusal(data).startswith(f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes)")
+    assert refusal(data).startswith(
+        f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes)"
+    )
 
 
 def test_safetensors_of_others_are_refused():
     data = safetensors.numpy.save({"a": np.zeros(2)}, metadata={"format": "pt"})
-    assert refusal(data) == "this is not a model file of metrifair; pass a file written by .save(path)"
+    assert (
+        refusal(data) == "this is not a model file of metrifair; pass a file written by .save(path)"
+    )
 
 
 def test_a_later_format_asks_for_an_upgrade():
     text = '"format":2,"kind":"k","versions":{"metrifair":"9.1"},"meta":{}'
     assert refusal(forged(text)) == (
-        "the file has format 2, written by metrifair '9.1'; this metrifair reads up to format 1: upgrade metrifair"
+        "the file has format 2, written by metrifair '9.1'; this metrifair reads up to format 1: "
+        "upgrade metrifair"
     )
 
 
@@ -223,7 +236,10 @@ def test_json_may_be_nested_this_deep_and_no_deeper():
         return forged(HEAD + '{"a":' + "[" * levels + "]" * levels + "}")
 
     from_bytes(nested(DEEPEST - 2))
-    assert refusal(nested(DEEPEST - 1)) == f"the header nests its values more than {DEEPEST} levels deep"
+    assert (
+        refusal(nested(DEEPEST - 1))
+        == f"the header nests its values more than {DEEPEST} levels deep"
+    )
 
 
 def test_json_bombs_are_refused_by_their_size():
@@ -240,7 +256,9 @@ def test_a_header_that_claims_to_be_huge_is_refused():
 
 @pytest.mark.parametrize("text", ['"format":1', HEAD + "[]", '"format":1,"kind":3,"meta":{}'])
 def test_a_description_without_kind_or_content_is_refused(text):
-    assert refusal(forged(text)).startswith("the description of the model lacks its kind or its content")
+    assert refusal(forged(text)).startswith(
+        "the description of the model lacks its kind or its content"
+    )
 
 
 def test_a_header_without_description_is_refused():
@@ -250,11 +268,18 @@ def test_a_header_without_description_is_refused():
     )
 
 
-@pytest.mark.parametrize(("dtype", "code"), [("int8", "I8"), ("int32", "I32"), ("float16", "F16"), ("uint64", "U64")])
+@pytest.mark.parametrize(
+    ("dtype", "code"), [("int8", "I8"), ("int32", "I32"), ("float16", "F16"), ("uint64", "U64")]
+)
 def test_arrays_of_other_types_are_refused_both_ways(dtype, code):
     array = {"a": np.zeros(2, dtype)}
-    assert refusal(described({}, array)) == f"array 'a' has type {code!r}, which no model file contains"
-    with pytest.raises(DataError, match=rf"^array 'a' must be one of {', '.join(DTYPES)}, got {dtype}$"):
+    assert (
+        refusal(described({}, array))
+        == f"array 'a' has type {code!r}, which no model file contains"
+    )
+    with pytest.raises(
+        DataError, match=rf"^array 'a' must be one of {', '.join(DTYPES)}, got {dtype}$"
+    ):
         to_bytes(Content("k", {}, array))
 
 
@@ -308,7 +333,8 @@ def test_files_over_the_limit_are_not_read(tmp_path):
     with pytest.raises(ModelFileError) as caught:
         read(path)
     assert str(caught.value) == (
-        f"cannot read '{path}': it has {LARGEST_FILE + 1} bytes, more than the {LARGEST_FILE} that are read"
+        f"cannot read '{path}': it has {LARGEST_FILE + 1} bytes, more than the {LARGEST_FILE} that "
+        "are read"
     )
 
 
@@ -374,7 +400,10 @@ def test_what_the_system_forbids_is_told_with_the_path(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", forbidden)
     with pytest.raises(DataError) as caught:
         write(tmp_path / "n", SMALL)
-    assert str(caught.value) == f"cannot write {tmp_path / 'n'}: Permission denied; name a path that can be written"
+    assert (
+        str(caught.value)
+        == f"cannot write {tmp_path / 'n'}: Permission denied; name a path that can be written"
+    )
     with pytest.raises(ModelFileError) as caught:
         read(tmp_path / "m")
     assert str(caught.value) == f"cannot read '{tmp_path / 'm'}': Permission denied"
@@ -449,7 +478,8 @@ def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path, step):
     assert read(tmp_path / "m").meta == {"age": "old"}
     assert len(list(tmp_path.iterdir())) == 2
     write(tmp_path / "other", OLD)
-    assert len(list(tmp_path.iterdir())) == 3  # a draft of another file is left to the writers of that one
+    # a draft of another file is left to the writers of that one
+    assert len(list(tmp_path.iterdir())) == 3
     write(tmp_path / "m", SMALL)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
 
@@ -466,7 +496,10 @@ def test_the_draft_of_a_writer_at_work_is_left_alone(tmp_path):
 def test_many_writers_of_one_file_do_not_disturb_each_other(tmp_path):
     def written(place: int) -> None:
         for step in range(20):
-            write(tmp_path / "m", Content("example", {"by": place, "step": step}, {"x": np.full(50, place)}))
+            write(
+                tmp_path / "m",
+                Content("example", {"by": place, "step": step}, {"x": np.full(50, place)}),
+            )
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(written, range(8)))

@@ -1,4 +1,6 @@
-"""Models as ONNX graphs: onnxruntime says what Python says, for every estimator, task and kind of column."""
+"""Models as ONNX graphs: onnxruntime says what Python says, for every estimator, task and kind
+of column.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ from metrifair.errors import DataError, MissingExtra
 from metrifair.estimators.table_model import TableModel
 from metrifair.saving.onnx import make_forest, onnx_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -44,28 +47,65 @@ GAPS = np.where(RNG.random(X.shape) < 0.15, np.nan, X)
 VALUE = X[:, 0] + (X[:, 1] - 1e4) / 20 + RNG.normal(size=N)
 YES = np.where(VALUE > 1, "yes", "no")
 THREE = np.digitize(VALUE, [0, 1.5]) * 10
-LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 6, "min_child_samples": 5, "expected_groups": False}
+LGBM: dict[str, Any] = {
+    "n_jobs": 1,
+    "verbose": -1,
+    "n_estimators": 6,
+    "min_child_samples": 5,
+    "expected_groups": False,
+}
 XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 6, "max_depth": 4, "expected_groups": False}
 NET: dict[str, Any] = {"epochs": 2, "random_state": 0}
 ODD = {"zero_as_missing": True}
-MODELS: dict[str, tuple[type, dict[str, Any], Any, Any]] = {  # class, parameters beside a strength of 1, X, y
+# class, parameters beside a strength of 1, X, y
+MODELS: dict[str, tuple[type, dict[str, Any], Any, Any]] = {
     "linear": (FairClassifier, {"model": "linear"}, X, YES),
-    "linear, the first class positive": (FairClassifier, {"model": "linear", "pos_label": "no"}, X, YES),
+    "linear, the first class positive": (
+        FairClassifier,
+        {"model": "linear", "pos_label": "no"},
+        X,
+        YES,
+    ),
     "network": (FairClassifier, NET | {"hidden": (5, 4)}, X, VALUE > 1),
     "network of three": (FairClassifier, NET, X, THREE),
-    "one column of integers": (FairClassifier, NET, X[:, [2]].astype(int), (VALUE > 1).astype(float)),
-    "single precision": (FairClassifier, NET | {"standardize": False}, X[:, [0, 2]].astype(np.float32), YES),
+    "one column of integers": (
+        FairClassifier,
+        NET,
+        X[:, [2]].astype(int),
+        (VALUE > 1).astype(float),
+    ),
+    "single precision": (
+        FairClassifier,
+        NET | {"standardize": False},
+        X[:, [0, 2]].astype(np.float32),
+        YES,
+    ),
     "regression": (FairRegressor, {"model": "linear"}, X, 1e3 * VALUE),
     "regression by a network": (FairRegressor, NET, X, VALUE),
     "lgbm": (FairLGBMClassifier, LGBM, X, YES),
     "lgbm with gaps": (FairLGBMClassifier, LGBM, GAPS, YES),
     "lgbm of three": (FairLGBMClassifier, LGBM | {"strength": 0.0}, GAPS, THREE),
-    "lgbm one against all": (FairLGBMClassifier, LGBM | {"strength": 0.0, "objective": "multiclassova"}, X, THREE),
+    "lgbm one against all": (
+        FairLGBMClassifier,
+        LGBM | {"strength": 0.0, "objective": "multiclassova"},
+        X,
+        THREE,
+    ),
     "lgbm without zeros": (FairLGBMClassifier, LGBM | {"strength": 0.0} | ODD, GAPS, THREE),
     "lgbm regression": (FairLGBMRegressor, LGBM, GAPS, VALUE),
     "lgbm of roots": (FairLGBMRegressor, LGBM | {"strength": 0.0, "reg_sqrt": True}, X, VALUE),
-    "lgbm of counts": (FairLGBMRegressor, LGBM | {"strength": 0.0, "objective": "poisson"}, X, np.abs(VALUE)),
-    "lgbm that is constant": (FairLGBMRegressor, LGBM | {"strength": 0.0, "min_child_samples": 500}, X, VALUE),
+    "lgbm of counts": (
+        FairLGBMRegressor,
+        LGBM | {"strength": 0.0, "objective": "poisson"},
+        X,
+        np.abs(VALUE),
+    ),
+    "lgbm that is constant": (
+        FairLGBMRegressor,
+        LGBM | {"strength": 0.0, "min_child_samples": 500},
+        X,
+        VALUE,
+    ),
     "xgb": (FairXGBClassifier, XGB, X, (VALUE > 1) * 1),
     "xgb with gaps": (FairXGBClassifier, XGB, GAPS, (VALUE > 1) * 1),
     "xgb of three": (FairXGBClassifier, XGB | {"strength": 0.0}, GAPS, THREE // 10),
@@ -78,7 +118,12 @@ MODELS: dict[str, tuple[type, dict[str, Any], Any, Any]] = {  # class, parameter
         VALUE,
     ),
     "xgb without minus one": (FairXGBRegressor, XGB | {"strength": 0.0, "missing": -1.0}, X, VALUE),
-    "xgb of counts": (FairXGBRegressor, XGB | {"strength": 0.0, "objective": "count:poisson"}, X, np.abs(VALUE)),
+    "xgb of counts": (
+        FairXGBRegressor,
+        XGB | {"strength": 0.0, "objective": "count:poisson"},
+        X,
+        np.abs(VALUE),
+    ),
 }
 TREES = [name for name in MODELS if name.startswith(("lgbm", "xgb"))]
 
@@ -95,7 +140,9 @@ def session(name: str) -> Any:
 
 
 def check_alike(model: Any, rows: Any, found: list[Any], *, close: float) -> None:
-    """The outputs of a graph are what Python says of these rows; decisions where these are not a matter of rounding."""
+    """The outputs of a graph are what Python says of these rows; decisions where these are not
+    a matter of rounding.
+    """
     if not hasattr(model, "predict_proba"):
         expected = model.predict(rows)
         assert found[0].shape == expected.shape
@@ -116,23 +163,41 @@ def tolerance(name: str) -> float:
 def test_onnxruntime_says_what_python_says(name: str) -> None:
     rows = MODELS[name][2]
     assert [one.name for one in session(name).get_inputs()] == ["X"]
-    outputs = ["label", "probabilities"] if hasattr(fitted(name), "predict_proba") else ["prediction"]
+    outputs = (
+        ["label", "probabilities"] if hasattr(fitted(name), "predict_proba") else ["prediction"]
+    )
     assert [one.name for one in session(name).get_outputs()] == outputs
-    check_alike(fitted(name), rows, session(name).run(None, {"X": rows.astype(float)}), close=tolerance(name))
+    check_alike(
+        fitted(name),
+        rows,
+        session(name).run(None, {"X": rows.astype(float)}),
+        close=tolerance(name),
+    )
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_trees_take_values_at_and_beside_every_split_and_missing_ones_to_the_same_leaf(name: str) -> None:
+def test_trees_take_values_at_and_beside_every_split_and_missing_ones_to_the_same_leaf(
+    name: str,
+) -> None:
     model = fitted(name)
     several = len(getattr(model, "classes_", ())) > 2
     forest, rows = make_forest(model, 3 if several else 1), []
     for tree in forest.trees:
         for feature, split in zip(tree.feature, tree.split, strict=True):
-            for value in (split, np.nextafter(split, -np.inf), np.nextafter(split, np.inf), np.nan, 0.0, -1.0):
+            for value in (
+                split,
+                np.nextafter(split, -np.inf),
+                np.nextafter(split, np.inf),
+                np.nan,
+                0.0,
+                -1.0,
+            ):
                 row = X[len(rows) % N].copy()
                 row[feature] = value
                 rows.append(row)
-    wild = np.random.default_rng(1).choice([np.nan, 0.0, -0.0, 1e-40, 1e30, -1e30, 1e4, -1.0], size=(60, 3))
+    wild = np.random.default_rng(1).choice(
+        [np.nan, 0.0, -0.0, 1e-40, 1e30, -1e30, 1e4, -1.0], size=(60, 3)
+    )
     data = np.vstack([*rows, wild, np.full(3, np.nan), np.zeros(3)])
     found = session(name).run(None, {"X": data})
     expected = model.predict_proba(data) if hasattr(model, "predict_proba") else model.predict(data)
@@ -142,10 +207,12 @@ def test_trees_take_values_at_and_beside_every_split_and_missing_ones_to_the_sam
 def test_trees_after_the_best_round_are_left_out() -> None:
     model = FairLGBMRegressor(0.0, **LGBM).fit(X, VALUE)
     every = model.predict(X)
-    model.booster_.best_iteration = 2  # as early stopping leaves it in a booster that goes on training
+    # as early stopping leaves it in a booster that goes on training
+    model.booster_.best_iteration = 2
     assert np.abs(model.predict(X) - every).max() > 0.1
     early = FairXGBRegressor(0.0, **XGB, early_stopping_rounds=3)
-    early.fit(X, VALUE, eval_set=[(X, -VALUE)], verbose=False)  # the opposite of what is learnt: the first is the best
+    # the opposite of what is learnt: the first is the best
+    early.fit(X, VALUE, eval_set=[(X, -VALUE)], verbose=False)
     assert early.get_booster().num_boosted_rounds() > early.best_iteration + 1
     for one in (model, early):
         found = onnxruntime.InferenceSession(onnx_model(one, {})).run(None, {"X": X})
@@ -215,11 +282,22 @@ TABLE_MODELS: tuple[tuple[type, dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "parameters"), TABLE_MODELS)
-def test_a_table_model_takes_the_columns_as_they_are(kind: type, parameters: dict[str, Any], tmp_path: Path) -> None:
+def test_a_table_model_takes_the_columns_as_they_are(
+    kind: type, parameters: dict[str, Any], tmp_path: Path
+) -> None:
     model = table_model(kind, **parameters)
     model.to_onnx(tmp_path / "model.onnx")
     run = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    assert [one.name for one in run.get_inputs()] == ["age", "pay", "town", "job", "owns", "ill", "said", "label"]
+    assert [one.name for one in run.get_inputs()] == [
+        "age",
+        "pay",
+        "town",
+        "job",
+        "owns",
+        "ill",
+        "said",
+        "label",
+    ]
     outputs = ["label_", "probabilities"] if hasattr(kind, "predict_proba") else ["prediction"]
     assert [one.name for one in run.get_outputs()] == outputs
     found = run.run(None, as_inputs(model, TABLE))
@@ -238,7 +316,11 @@ def test_a_table_model_takes_the_columns_as_they_are(kind: type, parameters: dic
 def test_rows_whose_score_is_the_threshold_are_accepted(kind: type) -> None:
     """As many metrics choose one: a score that some row has."""
     encoder = TableEncoder().fit({"x": X[:, 2]})
-    parameters = {FairLGBMClassifier: LGBM, FairXGBClassifier: XGB, FairClassifier: {"model": "linear"}}[kind]
+    parameters = {
+        FairLGBMClassifier: LGBM,
+        FairXGBClassifier: XGB,
+        FairClassifier: {"model": "linear"},
+    }[kind]
     estimator = kind(0.0, **parameters).fit(encoder.transform({"x": X[:, 2]}), (VALUE > 1) * 1)
     plain = TableModel(encoder, estimator, "y")
     for score in np.unique(plain.predict_proba({"x": X[:, 2]})[:, 1]):
@@ -247,8 +329,14 @@ def test_rows_whose_score_is_the_threshold_are_accepted(kind: type) -> None:
         assert (run.run(["label"], {"x": X[:, [2]]})[0] == model.predict({"x": X[:, 2]})).all()
 
 
-WORDS = st.one_of(st.none(), st.sampled_from(["ü b", "c", "it's", "clerk", "rare 0"]), st.text("abc' é\n0", min_size=1))
-NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1e100, -1e-300, 7.0]))
+WORDS = st.one_of(
+    st.none(),
+    st.sampled_from(["ü b", "c", "it's", "clerk", "rare 0"]),
+    st.text("abc' é\n0", min_size=1),
+)
+NUMBERS = st.one_of(
+    st.none(), st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1e100, -1e-300, 7.0])
+)
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
@@ -278,9 +366,16 @@ def table_session() -> Any:
 
 
 def test_columns_may_have_the_names_of_steps() -> None:
-    columns = {"constant 0": X[:, 0], "step 3": X[:, 1], "step 0": X[:, 2], "prediction": X[:, 0] ** 2}
+    columns = {
+        "constant 0": X[:, 0],
+        "step 3": X[:, 1],
+        "step 0": X[:, 2],
+        "prediction": X[:, 0] ** 2,
+    }
     encoder = TableEncoder().fit(columns)
-    model = TableModel(encoder, FairRegressor(0.0, model="linear").fit(encoder.transform(columns), VALUE))
+    model = TableModel(
+        encoder, FairRegressor(0.0, model="linear").fit(encoder.transform(columns), VALUE)
+    )
     run = onnxruntime.InferenceSession(onnx_model(model, {}))
     assert [one.name for one in run.get_inputs()] == list(columns)
     found = run.run(["prediction_"], as_inputs(model, columns))[0]
@@ -305,7 +400,9 @@ def test_the_file_says_what_it_holds(tmp_path: Path) -> None:
     assert about["sha256"] == sha256((tmp_path / "model.metrifair").read_bytes()).hexdigest()
     assert {one.domain for one in written.opset_import} == {""}
     assert (tmp_path / "model.onnx").stat().st_size < 3_000
-    names = {one.key for one in onnx.load_from_string(onnx_model(fitted("lgbm"), {})).metadata_props}
+    names = {
+        one.key for one in onnx.load_from_string(onnx_model(fitted("lgbm"), {})).metadata_props
+    }
     assert names == {"metrifair", "model", "classes"}
 
 
@@ -323,35 +420,65 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
 
     def with_table(columns: dict[str, Any]) -> TableModel:
         encoder = TableEncoder(min_frequency=1).fit(columns)
-        return TableModel(encoder, FairRegressor(0.0, model="linear").fit(encoder.transform(columns), VALUE))
+        return TableModel(
+            encoder, FairRegressor(0.0, model="linear").fit(encoder.transform(columns), VALUE)
+        )
 
-    dates = np.datetime64("2026-01-01") + np.random.default_rng(1).integers(900, size=N).astype("timedelta64[D]")
-    refuses(
-        with_table({"since": dates}), "column 'since' contains dates, which ONNX does not support; make a number of it"
+    dates = np.datetime64("2026-01-01") + np.random.default_rng(1).integers(900, size=N).astype(
+        "timedelta64[D]"
     )
-    refuses(with_table({"town": np.array(["", "b"])[A]}), "column 'town' has the empty text among its levels")
+    refuses(
+        with_table({"since": dates}),
+        "column 'since' contains dates, which ONNX does not support; make a number of it",
+    )
+    refuses(
+        with_table({"town": np.array(["", "b"])[A]}),
+        "column 'town' has the empty text among its levels",
+    )
     refuses(with_table({"": X[:, 0]}), "a column of the table has no name")
-    refuses(with_table({"town": np.array(["a", "\ud800"])[A]}), "the text '.ud800' cannot be written as ONNX")
+    refuses(
+        with_table({"town": np.array(["a", "\ud800"])[A]}),
+        "the text '.ud800' cannot be written as ONNX",
+    )
     large = FairClassifier(0.0, model="linear").fit(X, np.array([1, 2**63 + 1], dtype=np.uint64)[A])
-    refuses(large, "classes such as .*9223372036854775809.* cannot be written as ONNX; fit with integers or strings")
-    ended = FairClassifier(0.0, model="linear").fit(X, np.array(["a", "a\0"], dtype=object)[(VALUE > 1) * 1])
+    refuses(
+        large,
+        "classes such as .*9223372036854775809.* cannot be written as ONNX; fit with integers or "
+        "strings",
+    )
+    ended = FairClassifier(0.0, model="linear").fit(
+        X, np.array(["a", "a\0"], dtype=object)[(VALUE > 1) * 1]
+    )
     refuses(ended, "classes such as .* cannot be written as ONNX")
     base = FairClassifier(0.0, model="linear")
     moved = BarycenterPostprocessor(base, folds=1).fit(X, YES, sensitive_features=A)
-    refuses(moved, "a BarycenterPostprocessor cannot be written as ONNX; export the model that it wraps, base_")
+    refuses(
+        moved,
+        "a BarycenterPostprocessor cannot be written as ONNX; export the model that it wraps, "
+        "base_",
+    )
     moved.base_.to_onnx(tmp_path / "base.onnx")
     (tmp_path / "base.onnx").unlink()
     own = FairClassifier(0.0, model=torch.nn.Linear(3, 1), epochs=1).fit(X, YES)
     refuses(own, r"a module of your own.*torch.onnx.export\(model.module\(\)")
-    frame = pd.DataFrame({"x": X[:, 0], "town": pd.Categorical(np.array(["a", "b", "c"])[X[:, 2].astype(int) % 3])})
+    frame = pd.DataFrame(
+        {"x": X[:, 0], "town": pd.Categorical(np.array(["a", "b", "c"])[X[:, 2].astype(int) % 3])}
+    )
     value = VALUE + 9 * (frame["town"] == "b")
     for booster in (
         FairLGBMRegressor(0.0, **LGBM, min_data_per_group=1),
         FairXGBRegressor(0.0, **XGB, enable_categorical=True),
     ):
-        refuses(booster.fit(frame, value), "splits column 'town' by its categories.*TableEncoder before fitting")
+        refuses(
+            booster.fit(frame, value),
+            "splits column 'town' by its categories.*TableEncoder before fitting",
+        )
     hinge = FairXGBRegressor(0.0, **XGB | {"objective": "binary:hinge"}).fit(X, A)
-    refuses(hinge, "the objective 'binary:hinge' of this FairXGBRegressor cannot be written as ONNX; those that can")
+    refuses(
+        hinge,
+        "the objective 'binary:hinge' of this FairXGBRegressor cannot be written as ONNX; those "
+        "that can",
+    )
     with pytest.raises(NotFittedError):
         FairClassifier().to_onnx(tmp_path / "model.onnx")
     with pytest.raises(DataError, match="does not exist"):
@@ -365,7 +492,9 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
     assert (tmp_path / "real.onnx").stat().st_size > 0
 
 
-def test_the_package_is_asked_for_when_it_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_package_is_asked_for_when_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     model = fitted("linear")
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtra, match=r'to_onnx needs onnx: pip install "metrifair\[onnx\]"'):

@@ -1,4 +1,6 @@
-"""Pipelines of scikit-learn in files: the same to the last bit and of the same steps, or refused by the step's name."""
+"""Pipelines of scikit-learn in files: the same to the last bit and of the same steps, or
+refused by the step's name.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 from tests.one_split import frontier
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 RNG = np.random.default_rng(0)
 N = 150
@@ -50,18 +53,36 @@ YES = np.where(VALUE > 0.5, "yes", "no")
 LINE = FairClassifier(1.0, epochs=1, hidden=(), solver="sgd", random_state=0)
 STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "a classifier": ([("encode", TableEncoder()), ("model", LINE)], YES),
-    "a regressor": ([("encode", TableEncoder()), ("model", FairRegressor(1.0, epochs=2, random_state=0))], VALUE),
+    "a regressor": (
+        [("encode", TableEncoder()), ("model", FairRegressor(1.0, epochs=2, random_state=0))],
+        VALUE,
+    ),
     "lightgbm": (
-        [("e", TableEncoder(max_levels=1)), ("trees", FairLGBMClassifier(n_jobs=1, verbose=-1, n_estimators=3))],
+        [
+            ("e", TableEncoder(max_levels=1)),
+            ("trees", FairLGBMClassifier(n_jobs=1, verbose=-1, n_estimators=3)),
+        ],
         YES,
     ),
-    "xgboost": ([("e", TableEncoder()), ("trees", FairXGBRegressor(0.0, n_jobs=1, n_estimators=3))], VALUE),
-    "a step that does nothing": ([("encode", TableEncoder()), ("nothing", "passthrough"), ("model", LINE)], YES),
+    "xgboost": (
+        [("e", TableEncoder()), ("trees", FairXGBRegressor(0.0, n_jobs=1, n_estimators=3))],
+        VALUE,
+    ),
+    "a step that does nothing": (
+        [("encode", TableEncoder()), ("nothing", "passthrough"), ("model", LINE)],
+        YES,
+    ),
     "two encoders": ([("one", TableEncoder()), ("two", TableEncoder()), ("model", LINE)], YES),
-    "frames between the steps": ([("encode", TableEncoder().set_output(transform="pandas")), ("model", LINE)], YES),
+    "frames between the steps": (
+        [("encode", TableEncoder().set_output(transform="pandas")), ("model", LINE)],
+        YES,
+    ),
     "a model alone": ([("encode", None), ("model", LINE)], YES),
     "a post-processor": (
-        [("encode", TableEncoder()), ("model", BarycenterPostprocessor(FairClassifier(0.0, model="linear"), folds=1))],
+        [
+            ("encode", TableEncoder()),
+            ("model", BarycenterPostprocessor(FairClassifier(0.0, model="linear"), folds=1)),
+        ],
         YES,
     ),
 }
@@ -90,8 +111,12 @@ def test_a_loaded_pipeline_says_the_same_by_the_same_steps(name: str, tmp_path: 
     if not isinstance(again[0], str):  # of which scikit-learn asks for the names
         assert again.feature_names_in_.tolist() == given.columns.tolist()
     asked = {"sensitive_features": SEX} if name == "a post-processor" else {}
-    for method in ("predict", "predict_proba") if hasattr(pipeline, "predict_proba") else ("predict",):
-        np.testing.assert_array_equal(getattr(again, method)(given, **asked), getattr(pipeline, method)(given, **asked))
+    for method in (
+        ("predict", "predict_proba") if hasattr(pipeline, "predict_proba") else ("predict",)
+    ):
+        np.testing.assert_array_equal(
+            getattr(again, method)(given, **asked), getattr(pipeline, method)(given, **asked)
+        )
     again.fit(given, STEPS[name][1], **{f"{again.steps[-1][0]}__sensitive_features": SEX})
 
 
@@ -102,16 +127,26 @@ def test_a_post_processor_of_a_pipeline_is_read_again(tmp_path: Path) -> None:
         write(tmp_path / "model")
         again = load(tmp_path / "model")
         assert repr(again) == repr(model)
-        np.testing.assert_array_equal(*(one.predict(TABLE, sensitive_features=SEX) for one in (again, model)))
+        np.testing.assert_array_equal(
+            *(one.predict(TABLE, sensitive_features=SEX) for one in (again, model))
+        )
 
 
-def test_what_scikit_learn_is_to_route_is_kept(tmp_path: Path) -> None:
+def test_a_pipeline_is_routed_again_after_its_requests_are_set_again(tmp_path: Path) -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         asking = FairClassifier(1.0, model="linear").set_fit_request(sensitive_features=True)
-        pipeline = Pipeline([("encode", TableEncoder()), ("model", asking)], verbose=True, transform_input=["X_val"])
-        save(Pipeline(pipeline.steps).fit(TABLE, YES, sensitive_features=SEX).set_params(verbose=True), tmp_path / "m")
+        pipeline = Pipeline(
+            [("encode", TableEncoder()), ("model", asking)], verbose=True, transform_input=["X_val"]
+        )
+        save(
+            Pipeline(pipeline.steps)
+            .fit(TABLE, YES, sensitive_features=SEX)
+            .set_params(verbose=True),
+            tmp_path / "m",
+        )
         again = load(tmp_path / "m")
         assert again.verbose is True
+        again["model"].set_fit_request(sensitive_features=True)  # files contain no requests
         again.set_params(verbose=False).fit(TABLE, YES, sensitive_features=SEX)
         save(pipeline.set_params(verbose=False), tmp_path / "m")  # its steps are fitted
         assert load(tmp_path / "m").transform_input == ["X_val"]
@@ -119,13 +154,20 @@ def test_what_scikit_learn_is_to_route_is_kept(tmp_path: Path) -> None:
 
 def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
     numbers, path = TABLE[["income"]].fillna(0), tmp_path / "m"
-    scaled = Pipeline([("scale", StandardScaler()), ("model", LINE)]).fit(numbers, YES, model__sensitive_features=SEX)
-    with pytest.raises(DataError, match=r"step 'scale' of the pipeline is a StandardScaler.*TableEncoder only"):
+    scaled = Pipeline([("scale", StandardScaler()), ("model", LINE)]).fit(
+        numbers, YES, model__sensitive_features=SEX
+    )
+    with pytest.raises(
+        DataError, match=r"step 'scale' of the pipeline is a StandardScaler.*TableEncoder only"
+    ):
         save(scaled, path)
     for last in (LogisticRegression(), ReweighingClassifier(LogisticRegression(), random_state=0)):
         named = {} if isinstance(last, LogisticRegression) else {"last__sensitive_features": SEX}
         other = Pipeline([("encode", TableEncoder()), ("last", last)]).fit(TABLE, YES, **named)
-        with pytest.raises(DataError, match=f"step 'last' of the pipeline is a {type(last).__name__}.*metrifair model"):
+        with pytest.raises(
+            DataError,
+            match=f"step 'last' of the pipeline is a {type(last).__name__}.*metrifair model",
+        ):
             save(other, path)
     own = type("Encoder", (TableEncoder,), {})()
     mine = Pipeline([("mine", own), ("model", LINE)]).fit(TABLE, YES, model__sensitive_features=SEX)
@@ -134,9 +176,13 @@ def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
     other_kind = type("Sampling", (Pipeline,), {})(
         fitted("a classifier").steps
     )  # may do something else than a plain one
-    with pytest.raises(DataError, match="a Sampling is a pipeline of another class than scikit-learn's own"):
+    with pytest.raises(
+        DataError, match="a Sampling is a pipeline of another class than scikit-learn's own"
+    ):
         save(other_kind, path)
-    with pytest.raises(DataError, match="a LogisticRegression cannot be saved; pass a fitted metrifair model"):
+    with pytest.raises(
+        DataError, match="a LogisticRegression cannot be saved; pass a fitted metrifair model"
+    ):
         save(LogisticRegression(), path)  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
         save(make_pipeline(TableEncoder(), LINE), path)
@@ -149,7 +195,8 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
     post = tmp_path / "post"
     save(fitted("a post-processor"), post)
     nested = from_bytes(post.read_bytes())
-    alone = copy.deepcopy(content.meta) | {"encoders": [None]}  # it does not tell how many columns it takes
+    # it does not tell how many columns it takes
+    alone = copy.deepcopy(content.meta) | {"encoders": [None]}
     lies: list[tuple[tuple[Any, ...], Any, str]] = [
         (("steps",), ["model"], "its steps are not those that it names"),
         (("steps",), ["a", "a"], "Names provided are not unique"),
@@ -162,7 +209,11 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
             ["Bern"],
             "the encoder makes 4 columns, and the next step takes 5",
         ),
-        (("encoders", 0, "output"), "pickle", "Invalid enum value 'pickle' - at `$.encoders[0].output`"),
+        (
+            ("encoders", 0, "output"),
+            "pickle",
+            "Invalid enum value 'pickle' - at `$.encoders[0].output`",
+        ),
         (("model", "kind"), "table model", "Invalid enum value 'table model'"),
         (("model", "meta", "kind"), "Oracle", "a model of the kind 'Oracle'"),
         (("memory",), "/tmp", "unknown field `memory`"),
@@ -175,11 +226,15 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
             node = node[key]
         node[place[-1]] = value
         meta = meta if place[-1] != "encoders" else meta | {"steps": ["a", "b", "c"]}
-        assert message in refusal(tmp_path / "m", Content(content.kind, meta, content.arrays)), place
+        assert message in refusal(tmp_path / "m", Content(content.kind, meta, content.arrays)), (
+            place
+        )
     inside = copy.deepcopy(nested.meta)
     inside["model"]["meta"]["inner"]["base"] = {"kind": "pipeline", "meta": nested.meta}  # type: ignore[index, call-overload]
     arrays = nested.arrays | {f"base/{name}": array for name, array in nested.arrays.items()}
-    assert "a post-processor wraps no other" in refusal(tmp_path / "m", Content(nested.kind, inside, arrays))
+    assert "a post-processor wraps no other" in refusal(
+        tmp_path / "m", Content(nested.kind, inside, arrays)
+    )
 
 
 def refusal(path: Path, content: Content) -> str:
@@ -196,9 +251,15 @@ def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
             sensitive_features=True
         )
         steps = make_pipeline(TableEncoder(), line)
-        asked: Any = {"strengths": [0.0, 1.0], "parameter": "fairclassifier__strength", "random_state": 0}
+        asked: Any = {
+            "strengths": [0.0, 1.0],
+            "parameter": "fairclassifier__strength",
+            "random_state": 0,
+        }
         front = frontier(steps, TABLE, YES, sensitive_features=SEX, **asked)
     front.save(tmp_path / "front.metrifair")
-    for before, after in zip(front.outcomes, load(tmp_path / "front.metrifair").outcomes, strict=True):
+    for before, after in zip(
+        front.outcomes, load(tmp_path / "front.metrifair").outcomes, strict=True
+    ):
         assert isinstance(after.model, Pipeline)
         assert (after.model.predict_proba(TABLE) == before.model.predict_proba(TABLE)).all()

@@ -10,12 +10,19 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from metrifair import BarycenterPostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
+from metrifair import (
+    BarycenterPostprocessor,
+    FairClassifier,
+    FairRegressor,
+    ThresholdPostprocessor,
+    load,
+)
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.saving.models import make_content, read_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 300)
@@ -28,7 +35,9 @@ MODELS: dict[str, Any] = {
     "scores without groups": BarycenterPostprocessor(BASE, folds=1, needs_group=False),
     "scores drawn": BarycenterPostprocessor(BASE, folds=1, randomized=True, random_state=3),
     "numbers": BarycenterPostprocessor(FairRegressor(0.0, model="linear"), folds=1),
-    "decisions": ThresholdPostprocessor(BASE, folds=1, tolerance=0.1, pos_label="no", utility=[[0, 1], [2, 0]]),
+    "decisions": ThresholdPostprocessor(
+        BASE, folds=1, tolerance=0.1, pos_label="no", utility=[[0, 1], [2, 0]]
+    ),
     "decisions drawn": ThresholdPostprocessor(
         BASE, folds=1, randomized=True, random_state=3, criterion="equalized_odds"
     ),
@@ -49,7 +58,9 @@ def test_a_loaded_one_predicts_the_same(name: str, tmp_path: Path) -> None:
     again = load(tmp_path / "model")
     assert again.groups_ == model.groups_
     kept = {
-        key: value for key, value in model.get_params(deep=False).items() if key not in ("estimator", "group_model")
+        key: value
+        for key, value in model.get_params(deep=False).items()
+        if key not in ("estimator", "group_model")
     }
     assert kept.items() <= again.get_params(deep=False).items()
     assert repr(again) == repr(model)
@@ -59,7 +70,8 @@ def test_a_loaded_one_predicts_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "without"), [("predictive_equality", ("m", "yes")), ("equal_opportunity", ("f", "no"))]
+    ("criterion", "without"),
+    [("predictive_equality", ("m", "yes")), ("equal_opportunity", ("f", "no"))],
 )
 def test_a_guess_of_groups_that_lack_a_label_is_read_again(
     criterion: str, without: tuple[str, str], tmp_path: Path
@@ -85,10 +97,14 @@ def test_costs_may_be_an_array(tmp_path: Path) -> None:
 def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
     model = BarycenterPostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
     with pytest.raises(
-        DataError, match=r"wraps a LogisticRegression, which a model file cannot contain; wrap a metrifair model"
+        DataError,
+        match=r"wraps a LogisticRegression, which a model file cannot contain; wrap a metrifair "
+        r"model",
     ):
         model.save(tmp_path / "model")
-    blind = BarycenterPostprocessor(BASE, needs_group=False, group_model=LogisticRegression(), folds=1)
+    blind = BarycenterPostprocessor(
+        BASE, needs_group=False, group_model=LogisticRegression(), folds=1
+    )
     with pytest.raises(DataError, match="wraps a LogisticRegression"):
         blind.fit(X, Y, sensitive_features=A).save(tmp_path / "model")
 
@@ -107,28 +123,49 @@ def said(change: Callable[[Any], object]) -> Callable[[Any, Any], None]:
 LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "scores that fall": ("scores", changed("state/values0", lambda values: values[::-1].copy())),
     "weights that fall": ("scores", changed("state/upto1", lambda upto: -upto)),
-    "scores beyond probabilities": ("scores", changed("state/values0", lambda values: values * 1e260)),
+    "scores beyond probabilities": (
+        "scores",
+        changed("state/values0", lambda values: values * 1e260),
+    ),
     "scores below probabilities": ("scores", changed("state/values0", lambda values: values - 1)),
     "shares of more than all": ("scores", changed("state/shares", lambda shares: shares * 1e300)),
     "shares below 0": ("scores", changed("state/shares", lambda shares: shares - 0.5)),
     "a regression said to classify": ("numbers", said(lambda meta: meta["wraps"].clear())),
-    "a group twice": ("scores", changed("state/seen", lambda seen: seen[[0, 0, *range(2, len(seen))]])),
+    "a group twice": (
+        "scores",
+        changed("state/seen", lambda seen: seen[[0, 0, *range(2, len(seen))]]),
+    ),
     "another group": ("scores", changed("state/seen", lambda seen: seen + 7)),
     "no scores": ("scores", changed("state/values0", lambda values: values[:0])),
     "numbers without end": ("scores", changed("state/shares", lambda shares: shares * np.inf)),
     "an array too many": ("scores", lambda _, arrays: arrays.update({"other/x": np.zeros(1)})),
     "a state too many": ("scores", lambda _, arrays: arrays.update({"state/x": np.zeros(1)})),
     "a state too few": ("decisions", lambda _, arrays: arrays.pop("state/rates")),
-    "chances that are none": ("decisions drawn", changed("state/probability0", lambda chance: chance + 1)),
-    "a threshold that is none": ("decisions", changed("state/threshold0", lambda cut: cut * np.nan)),
+    "chances that are none": (
+        "decisions drawn",
+        changed("state/probability0", lambda chance: chance + 1),
+    ),
+    "a threshold that is none": (
+        "decisions",
+        changed("state/threshold0", lambda cut: cut * np.nan),
+    ),
     "a width of 0": ("scores without groups", changed("state/width", lambda width: 0 * width)),
-    "a step of width below 0": ("decisions without groups", changed("state/width", lambda width: width - 1)),
-    "a step that is none": ("decisions without groups", changed("state/least", lambda least: least * np.nan)),
+    "a step of width below 0": (
+        "decisions without groups",
+        changed("state/width", lambda width: width - 1),
+    ),
+    "a step that is none": (
+        "decisions without groups",
+        changed("state/least", lambda least: least * np.nan),
+    ),
     "too few cells": ("decisions without groups", changed("state/bias", lambda bias: bias[1:])),
     "a tolerance above 1": ("scores", said(lambda meta: meta["parameters"].update(tolerance=2))),
     "an unknown parameter": ("scores", said(lambda meta: meta["parameters"].update(estimator=1))),
     "no base": ("scores", said(lambda meta: meta["inner"].pop("base"))),
-    "a guess that is missing": ("scores", said(lambda meta: meta["parameters"].update(needs_group=False))),
+    "a guess that is missing": (
+        "scores",
+        said(lambda meta: meta["parameters"].update(needs_group=False)),
+    ),
     "other classes": ("scores", said(lambda meta: meta["classes"].update(values=["a", "yes"]))),
     "other features": ("scores", said(lambda meta: meta["features"].update(count=3))),
     "itself within": (

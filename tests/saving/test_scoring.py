@@ -1,4 +1,6 @@
-"""Files of linear models, networks and boosters are read and predict without PyTorch and scikit-learn."""
+"""Files of linear models, networks and boosters are read and predict without PyTorch and
+scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,26 @@ ROWS = 240
 SEX = GENERATOR.choice(["f", "m"], ROWS)
 TABLE = pl.DataFrame(
     {
-        "size": [None if GENERATOR.random() < 0.1 else GENERATOR.normal(50, 20) for _ in range(ROWS)],
+        "size": [
+            None if GENERATOR.random() < 0.1 else GENERATOR.normal(50, 20) for _ in range(ROWS)
+        ],
         "town": GENERATOR.choice(["A", "B", "C"], ROWS),
         "new": GENERATOR.random(ROWS) < 0.5,
     }
 )
-NUMBER = TABLE["size"].fill_null(50.0).to_numpy() + 30 * (SEX == "m") + GENERATOR.normal(0, 10, ROWS)
+NUMBER = (
+    TABLE["size"].fill_null(50.0).to_numpy() + 30 * (SEX == "m") + GENERATOR.normal(0, 10, ROWS)
+)
 TWO, THREE = (NUMBER > 60).astype(int), np.digitize(NUMBER, [45, 75])
 WORDS = np.array(["no", "yes"])[TWO]
 FEW_TREES: dict[str, Any] = {"n_estimators": 8, "random_state": 0, "n_jobs": 1}
 MODELS: dict[str, tuple[Any, Any, float | None]] = {  # and the label, and a threshold
     "linear": (FairClassifier(1.0, model="linear", random_state=0), WORDS, None),
-    "linear, first class positive": (FairClassifier(0.0, model="linear", pos_label="no", random_state=0), WORDS, 0.3),
+    "linear, first class positive": (
+        FairClassifier(0.0, model="linear", pos_label="no", random_state=0),
+        WORDS,
+        0.3,
+    ),
     "linear, three classes": (FairClassifier(0.5, model="linear", random_state=0), THREE, None),
     "linear, number": (FairRegressor(0.5, model="linear", random_state=0), NUMBER, None),
     "network": (FairClassifier(0.5, hidden=(5, 3), epochs=3, random_state=0), TWO, 0.6),
@@ -63,12 +73,18 @@ def test_a_file_predicts_as_the_model_that_is_loaded(name: str, tmp_path: Path) 
     path = saved(name, tmp_path)
     scorer, model = table_scorer(read(path)), load(path)
     assert scorer is not None
-    assert (scorer.positive, scorer.target, scorer.threshold) == (model.positive, model.target, model.threshold)
+    assert (scorer.positive, scorer.target, scorer.threshold) == (
+        model.positive,
+        model.target,
+        model.threshold,
+    )
     if model.classes is None:
         np.testing.assert_allclose(scorer.predict(TABLE), model.predict(TABLE), rtol=1e-12)
         return
     assert scorer.classes.tolist() == model.classes.tolist()
-    np.testing.assert_allclose(scorer.predict_proba(TABLE), model.predict_proba(TABLE), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        scorer.predict_proba(TABLE), model.predict_proba(TABLE), rtol=1e-12, atol=1e-300
+    )
     assert (scorer.predict(TABLE) == model.predict(TABLE)).all()
 
 
@@ -98,22 +114,32 @@ def test_the_command_predicts_where_pytorch_is_not_installed(name: str, tmp_path
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     model, found = load(path), pl.read_csv(output)
-    np.testing.assert_allclose(found["probability"], model.predict_proba(TABLE)[:, model.positive], rtol=1e-6)
+    np.testing.assert_allclose(
+        found["probability"], model.predict_proba(TABLE)[:, model.positive], rtol=1e-6
+    )
     assert found["prediction"].to_list() == model.predict(TABLE).tolist()
 
 
-@pytest.mark.parametrize(("name", "lacks", "extra"), [("LightGBM", "lightgbm", "boosting"), ("rule", "torch", "train")])
-def test_the_command_names_the_extra_that_a_model_needs(name: str, lacks: str, extra: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "lacks", "extra"), [("LightGBM", "lightgbm", "boosting"), ("rule", "torch", "train")]
+)
+def test_the_command_names_the_extra_that_a_model_needs(
+    name: str, lacks: str, extra: str, tmp_path: Path
+) -> None:
     path, table = tmp_path / "model.metrifair", tmp_path / "rows.csv"
     TABLE.with_columns(sex=pl.Series(SEX)).write_csv(table)
     if name == "rule":
         encoder = TableEncoder().fit(TABLE)
-        rule = ThresholdPostprocessor(FairClassifier(0.0, model="linear", random_state=0), random_state=0)
+        rule = ThresholdPostprocessor(
+            FairClassifier(0.0, model="linear", random_state=0), random_state=0
+        )
         rule.fit(encoder.transform(TABLE), WORDS, sensitive_features=SEX)
         TableModel(encoder, rule, "y", ("sex",)).save(path)
     else:
         saved(name, tmp_path)
-    code = WITHOUT.format(blocked=f"{lacks!r},", path=str(path), table=str(table), output=str(tmp_path / "out.csv"))
+    code = WITHOUT.format(
+        blocked=f"{lacks!r},", path=str(path), table=str(table), output=str(tmp_path / "out.csv")
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert f'pip install "metrifair[{extra}]"' in done.stderr

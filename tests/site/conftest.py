@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import require_chromium
+
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 
 
@@ -28,10 +30,11 @@ def address():
 @pytest.fixture(scope="module")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra dev")
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("no browser: /usr/bin/chromium is not installed")
+    path = require_chromium()
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        started = driver.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield started
         started.close()
 
@@ -41,9 +44,17 @@ def opened(browser, address):
     """Opens pages of the site; then none may have asked for anything elsewhere, or complained."""
     trouble: list[str] = []
     context = browser.new_context()
-    context.route("**/*", lambda route: route.continue_() if route.request.url.startswith(address) else route.abort())
-    context.on("request", lambda request: request.url.startswith((address, "data:")) or trouble.append(request.url))
-    context.on("console", lambda said: said.type in {"error", "warning"} and trouble.append(said.text))
+    context.route(
+        "**/*",
+        lambda route: route.continue_() if route.request.url.startswith(address) else route.abort(),
+    )
+    context.on(
+        "request",
+        lambda request: request.url.startswith((address, "data:")) or trouble.append(request.url),
+    )
+    context.on(
+        "console", lambda said: said.type in {"error", "warning"} and trouble.append(said.text)
+    )
     context.on("weberror", lambda error: trouble.append(str(error.error)))
 
     def opener(path: str, **options: object):

@@ -1,4 +1,6 @@
-"""What the pages tell people to type exists: the options of commands, and pages that the tests of the site run."""
+"""What the pages tell people to type exists: the options of commands, and pages that the tests
+of the site run.
+"""
 
 import re
 import runpy
@@ -12,7 +14,11 @@ import pytest
 from metrifair.cli.app import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("[ct]*s/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("[ct]*s/*.md")),
+]
 FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -20,7 +26,11 @@ def commands_of(text: str) -> list[str]:
     """The commands in a page's blocks of plain text."""
     blocks = [block for kind, block in FENCED.findall(text) if kind in {"", "console", "bash"}]
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith("metrifair ")]
+    return [
+        line.removeprefix("$ ")
+        for line in lines
+        if line.removeprefix("$ ").startswith("metrifair ")
+    ]
 
 
 def parsed(line: str) -> None:
@@ -29,7 +39,9 @@ def parsed(line: str) -> None:
     group = click.Context(main)
     command = main.get_command(group, name)
     assert command is not None, f"there is no command {name}"
-    command.make_parser(click.Context(command, parent=group)).parse_args([word for word in words if word != "|"])
+    command.make_parser(click.Context(command, parent=group)).parse_args(
+        [word for word in words if word != "|"]
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -62,4 +74,8 @@ def test_every_page_with_search_terms_exists_and_every_term_has_one_page() -> No
     assert all(term == term.lower() for term in terms)
     written = {name.removeprefix("gallery/") for name in pages if name.startswith("gallery/")}
     assert all((ROOT / "examples" / "gallery" / f"{name}.py").is_file() for name in written)
-    assert all((ROOT / "docs" / f"{name}.md").is_file() for name in pages if not name.startswith("gallery/"))
+    assert all(
+        (ROOT / "docs" / f"{name}.md").is_file()
+        for name in pages
+        if not name.startswith("gallery/")
+    )

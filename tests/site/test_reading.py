@@ -1,4 +1,6 @@
-"""The built site in a real browser: header, sidebar, copying, search, and pages that show names and code whole."""
+"""The built site in a real browser: header, sidebar, copying, search, and pages that show names
+and code whole.
+"""
 
 import os
 import re
@@ -66,7 +68,9 @@ def test_names_and_lines_of_code_are_shown_whole(opened, path: str) -> None:
 def test_planted_fault_a_broken_name_and_a_cut_line_are_noticed(opened) -> None:
     page = opened("reference/index.html", size=WIDE)
     broken = "white-space: normal !important; overflow-wrap: anywhere; display: inline-block; max-width: 4rem;"
-    page.add_style_tag(content=f".bd-article table.autosummary td:first-child code .pre {{ {broken} }}")
+    page.add_style_tag(
+        content=f".bd-article table.autosummary td:first-child code .pre {{ {broken} }}"
+    )
     assert "FairLGBMClassifier" in page.evaluate(BROKEN)
     page = opened("gallery/3_choose/plot_frontier.html", size=WIDE)
     page.add_style_tag(content=".bd-article pre { white-space: pre !important; max-width: 20rem; }")
@@ -114,12 +118,18 @@ def test_code_in_guides_and_the_reference_has_a_button(opened) -> None:
 def test_the_sidebar_of_the_reference_is_grouped_by_subject(opened) -> None:
     page = opened("reference/generated/metrifair.frontier.html", size=WIDE)
     groups = page.locator(".bd-sidebar-primary li.toctree-l0")
-    titles = [title.strip() for title in page.locator(".bd-sidebar-primary p.caption").all_inner_texts()]
+    titles = [
+        title.strip() for title in page.locator(".bd-sidebar-primary p.caption").all_inner_texts()
+    ]
     headings = opened("reference/index.html", size=WIDE).locator("h2").all_inner_texts()
     assert titles == ["Parameters", *(heading.rstrip("#").strip() for heading in headings)]
     assert groups.count() == len(titles)
     visible = [link for link in page.locator(".bd-docs-nav a").all() if link.is_visible()]
-    assert [link.inner_text().strip() for link in visible] == ["frontier", "Frontier", "SearchOptions"]
+    assert [link.inner_text().strip() for link in visible] == [
+        "frontier",
+        "Frontier",
+        "SearchOptions",
+    ]
     assert page.locator(".bd-docs-nav a").count() > 80  # every name, inside its group
 
 
@@ -136,10 +146,17 @@ def test_every_guide_has_a_picture_and_a_sentence(opened) -> None:
         assert card.inner_text().rstrip().endswith(".")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "tutorials").glob("[!i]*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "tutorials").glob("[!i]*.md")), ids=lambda path: path.stem
+)
 def test_every_tutorial_has_a_picture_of_its_own_data(path: Path) -> None:
-    page = (Path(os.environ["METRIFAIR_SITE"]) / "tutorials" / f"{path.stem}.html").read_text(encoding="utf-8")
-    assert re.search(rf"_images/tutorials-{path.stem}-\d\.png|_static/reports/tutorials-{path.stem}-\d\.html", page)
+    page = (Path(os.environ["METRIFAIR_SITE"]) / "tutorials" / f"{path.stem}.html").read_text(
+        encoding="utf-8"
+    )
+    assert re.search(
+        rf"_images/tutorials-{path.stem}-\d\.png|_static/reports/tutorials-{path.stem}-\d\.html",
+        page,
+    )
     assert not re.search(r"^True$", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
@@ -151,10 +168,9 @@ def test_a_report_in_a_tutorial_opens(opened) -> None:
     assert "percentage points" in frame.locator("body").inner_text()
 
 
-# Search as the page does it, without drawing the results; they are drawn from the last to the first.
-SEARCH = (
-    """query => Search._performSearch(...Search._parseQuery(query)).reverse().map((result) => result[0] + ".html")"""
-)
+# Search as the page does it, without drawing the results; they are drawn from the last to the
+# first.
+SEARCH = """query => Search._performSearch(...Search._parseQuery(query)).reverse().map((result) => result[0] + ".html")"""  # noqa: E501
 
 
 NAMES = {
@@ -171,18 +187,32 @@ def test_search_finds_the_page_that_readers_mean_first(opened) -> None:
     page.wait_for_selector("#search-results li a", timeout=30_000)
     meant = NAMES | {term: f"{name}.html" for name, terms in PAGES.items() for term in terms}
     first = {query: [*page.evaluate(SEARCH, query), ""][0] for query in meant}
-    assert {query: (first[query], meant[query]) for query in meant if first[query] != meant[query]} == {}
+    assert {
+        query: (first[query], meant[query]) for query in meant if first[query] != meant[query]
+    } == {}
 
 
-@pytest.mark.parametrize(("query", "path"), {"four-fifths": "standards", "age": "numbers", "onnx": "deploy"}.items())
+@pytest.mark.parametrize(
+    ("query", "path"), {"four-fifths": "standards", "age": "numbers", "onnx": "deploy"}.items()
+)
 def test_the_page_of_results_shows_the_best_page_first(opened, query: str, path: str) -> None:
     page = opened(f"search.html?q={query}", size=WIDE)
     page.wait_for_selector("#search-results li a", timeout=30_000)
-    assert page.locator("#search-results li a").first.get_attribute("href").split("#")[0] == f"{path}.html"
+    assert (
+        page.locator("#search-results li a").first.get_attribute("href").split("#")[0]
+        == f"{path}.html"
+    )
 
 
 def test_search_lists_pages_for_readers_before_notes_for_developers(opened) -> None:
     page = opened("search.html?q=fairness", size=WIDE)
     page.wait_for_selector("#search-results li a", timeout=30_000)
-    for query in ("lightgbm categories", "impact ratio interval", "penalty strength", "score distribution"):
-        assert not re.match(r"(results|changelog|architecture|releasing)", page.evaluate(SEARCH, query)[0]), query
+    for query in (
+        "lightgbm categories",
+        "impact ratio interval",
+        "penalty strength",
+        "score distribution",
+    ):
+        assert not re.match(
+            r"(results|changelog|architecture|releasing)", page.evaluate(SEARCH, query)[0]
+        ), query

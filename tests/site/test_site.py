@@ -1,4 +1,5 @@
-"""The built site: every public name has a page, links lead somewhere, a browser finds nothing to complain about.
+"""The built site: every public name has a page, links lead somewhere, a browser finds nothing to
+complain about.
 
 ``make docs`` builds the site and runs these tests on it; elsewhere they are skipped.
 """
@@ -22,8 +23,17 @@ MODULES = ("baselines", "batches", "criteria", "datasets", "errors", "metrics", 
 
 def public_names() -> list[str]:
     """Every name that users may write, as they write it."""
-    names = [f"metrifair.{name}" for name in metrifair.__all__ if name not in {*MODULES, *dir_of("errors")}]
-    names += [f"metrifair.{room}.{name}" for room in MODULES for name in dir_of(room) if not name.isupper()]
+    names = [
+        f"metrifair.{name}"
+        for name in metrifair.__all__
+        if name not in {*MODULES, *dir_of("errors")}
+    ]
+    names += [
+        f"metrifair.{room}.{name}"
+        for room in MODULES
+        for name in dir_of(room)
+        if not name.isupper()
+    ]
     return names
 
 
@@ -38,7 +48,8 @@ class Page(HTMLParser):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.ids: set[str] = set()
-        self.refers: list[tuple[str, str, str]] = []  # tag, address, relation of a link or class of an image
+        # tag, address, relation of a link or class of an image
+        self.refers: list[tuple[str, str, str]] = []
         self.words: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
 
@@ -102,9 +113,13 @@ def test_what_examples_use_links_back_to_them() -> None:
 def test_the_gallery_shows_a_picture_of_every_example(pages) -> None:
     examples = [name for name in pages if name.startswith("gallery/") and "/plot_" in name]
     assert len(examples) >= 20
-    pictures = {name: [which for tag, _, which in pages[name].refers if tag == "img"] for name in examples}
+    pictures = {
+        name: [which for tag, _, which in pages[name].refers if tag == "img"] for name in examples
+    }
     assert [
-        name for name, shown in pictures.items() if not any("sphx-glr-single-img" in which for which in shown)
+        name
+        for name, shown in pictures.items()
+        if not any("sphx-glr-single-img" in which for which in shown)
     ] == []
 
 
@@ -115,8 +130,14 @@ def test_every_link_leads_to_a_place_in_the_site(pages) -> None:
             address, place = urldefrag(referred)
             if urlsplit(address).scheme in {"http", "https", "mailto", "data"}:
                 continue
-            target = urlsplit(urljoin(f"/{name}", unquote(address)) if address else f"/{name}").path.lstrip("/")
-            known = unquote(place) in pages[target].ids if place and target in pages else (SITE / target).is_file()
+            target = urlsplit(
+                urljoin(f"/{name}", unquote(address)) if address else f"/{name}"
+            ).path.lstrip("/")
+            known = (
+                unquote(place) in pages[target].ids
+                if place and target in pages
+                else (SITE / target).is_file()
+            )
             if not known:
                 broken.add(f"{name}: {referred}")
     assert "\n".join(sorted(broken)) == ""
@@ -128,7 +149,9 @@ def test_nothing_is_fetched_from_elsewhere(pages) -> None:
         f"{name}: {address}"
         for name, page in pages.items()
         for tag, address, relation in page.refers
-        if urlsplit(address).netloc and tag != "a" and (tag != "link" or set(relation.split()) & fetched)
+        if urlsplit(address).netloc
+        and tag != "a"
+        and (tag != "link" or set(relation.split()) & fetched)
     ] == []
 
 

@@ -26,4 +26,6 @@ def studio(loans: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     yield running
     said = running.stop()
     assert "Traceback" not in said
-    assert [path.name for path in folder.iterdir() if path.name.startswith("metrifair-studio")] == []
+    assert [
+        path.name for path in folder.iterdir() if path.name.startswith("metrifair-studio")
+    ] == []

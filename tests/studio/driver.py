@@ -23,27 +23,52 @@ PATIENCE = 240.0  # seconds; machines that run tests are busy
 class Studio:
     """A running studio."""
 
-    def __init__(self, *arguments: str, cwd: Path, kept: Path) -> None:
+    def __init__(self, *arguments: str, cwd: Path, kept: Path, browser: str | None = None) -> None:
+        """Start a studio.
+
+        ``browser`` is the command of one, if the studio opens its page itself.
+        """
         threads = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        places = {"XDG_CACHE_HOME": str(kept), "TMPDIR": str(cwd)}
+        options = ["--no-browser"] if browser is None else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "metrifair", "studio", "--no-browser", *arguments],
+            [sys.executable, "-m", "metrifair", "studio", *options, *arguments],
             cwd=cwd,
-            env=os.environ | threads | {"XDG_CACHE_HOME": str(kept), "TMPDIR": str(cwd)},
+            env=os.environ | threads | places | {"BROWSER": browser or ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.port = 0
+        self.key = self.exchange(self.new_address().partition("token=")[2])
+
+    @property
+    def address(self) -> str:
+        """An address that was not used yet; the studio prints another one after its use."""
+        return self.new_address()
+
+    def new_address(self) -> str:
+        """Read the next address that the studio prints."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"metrifair studio: (http://127\.0\.0\.1:(\d+)/\?token=([\w-]{40,}))\n", line)
+        title = "To open another tab" if self.port else "metrifair studio"
+        found = re.fullmatch(rf"{title}: (http://127\.0\.0\.1:(\d+)/#token=[\w-]{{40,}})\n", line)
         assert found, (line, self.process.poll())
-        self.address, self.port, self.token = found[1], int(found[2]), found[3]
+        self.port = int(found[2])
+        return found[1]
+
+    def exchange(self, token: str) -> str:
+        """The key for a token, as the page asks for it; "None" for a token that gives none."""
+        return str(json.loads(self.ask("POST", "/key", token, Authorization=None)[2])["key"])
 
     def ask(
         self, method: str, path: str, body: bytes | str | None = None, **headers: str | None
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and content of an answer; headers of the page unless others are given, None for none."""
-        own = {"Host": f"127.0.0.1:{self.port}", "Cookie": f"metrifair-{self.port}={self.token}"}
+        """Status, headers and content of an answer; headers of the page unless others are
+        given, None for none.
+        """
+        own = {"Host": f"127.0.0.1:{self.port}"}
+        own |= {} if "Authorization" in headers else {"Authorization": f"Bearer {self.key}"}
         own |= {} if method == "GET" else {"Origin": f"http://127.0.0.1:{self.port}"}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -53,7 +78,11 @@ class Studio:
                 connection.putheader(name, value)
         connection.endheaders(content)
         answer = connection.getresponse()
-        found = answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
+        found = (
+            answer.status,
+            {name.lower(): text for name, text in answer.getheaders()},
+            answer.read(),
+        )
         connection.close()
         return found
 
@@ -89,12 +118,21 @@ class Studio:
         return self.process.communicate(timeout=PATIENCE)[1]
 
 
-ROLES = {"score": "score", "label": "repaid", "positive": "yes", "group": ["sex"], "weight": "", "id": "number"}
+ROLES = {
+    "score": "score",
+    "label": "repaid",
+    "positive": "yes",
+    "group": ["sex"],
+    "weight": "",
+    "id": "number",
+}
 """What a person confirms for the loans."""
 
 
 def write_loans(path: Path) -> Path:
-    """Write loans as they come: gaps, ids, markup and formulas as text, scores and decisions of a model."""
+    """Write loans as they come: gaps, ids, markup and formulas as text, scores and decisions of
+    a model.
+    """
     rng = np.random.default_rng(0)
     n = 1_600
     sex, town = rng.integers(2, size=n), rng.integers(4, size=n)

@@ -11,7 +11,9 @@ from metrifair.support.checks import check_integer, check_number
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1, True, "1", None, np.array([0.5])])
 def test_numbers_out_of_range(value: object) -> None:
-    with pytest.raises(DataError, match="alpha must be a finite number, at least 0, at most 1, got"):
+    with pytest.raises(
+        DataError, match="alpha must be a finite number, at least 0, at most 1, got"
+    ):
         check_number("alpha", value, low=0, high=1)
 
 

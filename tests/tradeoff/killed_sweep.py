@@ -1,7 +1,9 @@
-"""A nursery of sweeps that are killed: imports everything once, then forks a process for each run it is asked for.
+"""A nursery of sweeps that are killed: imports everything once, then forks a process for each run
+it is asked for.
 
-Each line of standard input is a task in JSON; the answer is one line: for each process, True if it was killed. A run
-appends what happens to a log: ``trained JOB`` after a training, ``noted JOB`` after the ledger's transaction.
+Each line of standard input is a task in JSON; the answer is one line: for each process, True if it
+was killed. A run appends what happens to a log: ``trained JOB`` after a training, ``noted JOB``
+after the ledger's transaction.
 """
 
 from __future__ import annotations
@@ -22,17 +24,23 @@ import numpy as np
 from metrifair import FairClassifier, SearchOptions, frontier
 from metrifair.estimators import fit_stack
 from metrifair.tradeoff import frontier as tradeoff
-from metrifair.tradeoff import sweep
+from metrifair.tradeoff import out_of_fold, sweep
 from metrifair.tradeoff.ledger import Entry, Ledger
 from metrifair.tradeoff.points import Job, Outcome
 
 SEEDS, STRENGTHS = 5, (0.0, 0.5, 4.0)
+FOLDS = 2
 JOBS = {Job(strength, seed).name for seed in range(SEEDS) for strength in STRENGTHS}
 
 
 def table_of(outcomes: Iterable[Outcome]) -> str:
-    """The test figures of all outcomes as JSON lines, in full precision."""
-    return "\n".join(json.dumps(asdict(outcome.test), sort_keys=True) for outcome in outcomes)
+    """The figures of all configurations as JSON lines, in full precision."""
+    return "\n".join(json.dumps(asdict(outcome.point), sort_keys=True) for outcome in outcomes)
+
+
+def key(run: str, job: str) -> str:
+    """The name of a job in one fold, whose run in the ledger has a name of its own."""
+    return f"{run[:12]} {job}"
 
 
 class Noting(Ledger):
@@ -42,7 +50,7 @@ class Noting(Ledger):
 
     def add(self, entries: Mapping[str, Entry]) -> None:
         self.write(entries)
-        append(self.log, "noted", list(entries))
+        append(self.log, "noted", [key(self.run, job) for job in entries])
 
     def write(self, entries: Mapping[str, Entry]) -> None:
         super().add(entries)
@@ -59,9 +67,7 @@ class Early(Noting):
     """Commits before the figures are complete."""
 
     def write(self, entries: Mapping[str, Entry]) -> None:
-        super().write(
-            {job: Entry(entry.record | {"test": entry.record["validation"]}) for job, entry in entries.items()}
-        )
+        super().write({job: Entry({"failed": True}) for job in entries})
         time.sleep(0.1)
         super().write(entries)
 
@@ -83,10 +89,11 @@ class OneByOne(FairClassifier):
     """Not one of ours to the sweep, which fits it value by value."""
 
     log = -1
+    run = ""
 
     def fit(self, *given: Any, **named: Any) -> OneByOne:
         super().fit(*given, **named)
-        append(self.log, "trained", [Job(self.strength, self.random_state).name])
+        append(self.log, "trained", [key(self.run, Job(self.strength, self.random_state).name)])
         return self
 
 
@@ -100,12 +107,27 @@ def sweep_once(task: dict[str, Any]) -> None:
 
     def counted(*given: Any, **named: Any) -> Any:
         models = fit_stack(*given, **named)
-        append(log, "trained", [Job(value, seed).name for seed in named["seeds"] for value in named["strengths"]])
+        append(
+            log,
+            "trained",
+            [
+                key(OneByOne.run, Job(value, seed).name)
+                for seed in named["seeds"]
+                for value in named["strengths"]
+            ],
+        )
         return models
 
     Noting.log = OneByOne.log = log
     sweep.fit_stack = counted
-    tradeoff.Ledger = LEDGERS[task["kind"]]
+    out_of_fold.Ledger = LEDGERS[task["kind"]]
+    stored = tradeoff.FoldLedger
+
+    def of_fold(path: str, run: str, **shape: int) -> Any:
+        OneByOne.run = run
+        return stored(path, run, **shape)
+
+    tradeoff.FoldLedger = of_fold
     rng = np.random.default_rng(0)
     group = rng.integers(2, size=120)
     X = rng.normal(size=(120, 2)) + group[:, None]
@@ -117,6 +139,7 @@ def sweep_once(task: dict[str, Any]) -> None:
         y,
         sensitive_features=group,
         strengths=STRENGTHS,
+        folds=FOLDS,
         random_state=0,
         search=SearchOptions(seeds=SEEDS, ledger=task["ledger"]),
     )

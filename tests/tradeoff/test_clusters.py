@@ -1,8 +1,10 @@
-"""Rows of one cluster, such as those of one person, are never on both sides of a split, however rows are split."""
+"""Rows of one cluster, such as those of one person, are never on both sides of a split, however
+rows are split.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, Th
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import estimator as training
 from metrifair.stacking import FairStackingClassifier
-from metrifair.tradeoff.split import DataSet, Split, data_set, outer_splits, split_in_folds
+from metrifair.tradeoff.split import DataSet, data_set, make_folds
 
 RNG = np.random.default_rng(7)
 PERSON = RNG.permutation(np.repeat(np.arange(170), RNG.integers(1, 6, size=170)))
@@ -34,28 +36,25 @@ CLUSTERS: dict[str, Any] = {
 
 
 def data(clusters: Any, weight: Any = None) -> DataSet:
-    named: dict[str, Any] = {"regression": False, "criterion": "statistical_parity", "contrast": "pairs"}
+    named: dict[str, Any] = {
+        "regression": False,
+        "criterion": "statistical_parity",
+        "contrast": "pairs",
+    }
     return data_set(X, Y, A, None, sample_weight=weight, clusters=clusters, **named)
 
 
-def of_folds(split: Split, folds: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(split.train, split.test), *((np.setdiff1d(split.train, fold), fold) for fold in folds)]
-
-
-def of_outer(found: Any) -> list[tuple[Any, ...]]:
-    sides: list[tuple[Any, ...]] = []
-    for split, inner in found:
-        sides += of_folds(split, inner) if inner else [tuple(split)]
-    return sides
+def of_folds(rows: DataSet, seed: int) -> list[tuple[Any, ...]]:
+    everything = np.arange(len(rows.problem))
+    folds = make_folds(rows, everything, 5, seed, "folds")
+    return [(rows.rows[np.setdiff1d(everything, fold)], rows.rows[fold]) for fold in folds]
 
 
 WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
     "training, validation, test": lambda rows, seed: [tuple(rows.split(0.25, 0.25, seed))],
     "uneven shares": lambda rows, seed: [tuple(rows.split(0.1, 0.35, seed))],
     "fitted models": lambda rows, seed: [rows.split(0.5, 0.5, seed, train=False)[1:]],
-    "folds": lambda rows, seed: of_folds(*split_in_folds(rows, 5, 0.25, seed)),
-    "test folds": lambda rows, seed: of_outer(outer_splits(rows, 5, 0.25, seed, folds=None)),
-    "test folds with folds": lambda rows, seed: of_outer(outer_splits(rows, 4, 0.25, seed, folds=3)),
+    "folds": of_folds,
 }
 
 
@@ -92,11 +91,15 @@ def test_parts_have_their_shares_and_the_same_mix(seed: int) -> None:
 
 
 def test_clusters_that_cannot_be_split_are_refused() -> None:
-    with pytest.raises(TooFewSamples, match="clusters have 1 distinct values, too few to hold out 25% of them"):
+    with pytest.raises(
+        TooFewSamples, match="clusters have 1 distinct values, too few to hold out 25% of them"
+    ):
         data(np.zeros(N)).split(0.25, 0.25, 0)
     few = np.where(Y == 1, np.arange(N) % 3, 10 + np.arange(N))
-    with pytest.raises(TooFewSamples, match="test_folds must be at most 3, as every fold needs rows of every label"):
-        outer_splits(data(few), 5, 0.25, 0, folds=None)
+    with pytest.raises(
+        TooFewSamples, match="folds must be at most 3, as every fold needs rows of every label"
+    ):
+        make_folds(data(few), np.arange(N), 5, 0, "folds")
     with pytest.raises(DataError, match="arguments must have one length"):
         data(PERSON[:-1])
     with pytest.raises(DataError, match="clusters must be one column, got 2"):
@@ -104,7 +107,9 @@ def test_clusters_that_cannot_be_split_are_refused() -> None:
 
 
 class Seen(ClassifierMixin, BaseEstimator):
-    """Notes the numbers of the rows that it was fitted on, in their first column, and of those that it scores."""
+    """Notes the numbers of the rows that it was fitted on, in their first column, and of those
+    that it scores.
+    """
 
     scored: ClassVar[list[tuple[frozenset[int], frozenset[int]]]] = []
 
@@ -112,7 +117,10 @@ class Seen(ClassifierMixin, BaseEstimator):
         self.strength = strength
 
     def fit(self, X: Any, y: Any) -> Seen:
-        self.classes_, self.rows_ = np.unique(y), frozenset(np.asarray(X)[:, 0].astype(int).tolist())
+        self.classes_, self.rows_ = (
+            np.unique(y),
+            frozenset(np.asarray(X)[:, 0].astype(int).tolist()),
+        )
         self.share_ = np.mean(y == self.classes_[-1])
         return self
 
@@ -121,7 +129,9 @@ class Seen(ClassifierMixin, BaseEstimator):
         score = np.clip(self.share_ + 0.001 * (np.asarray(X)[:, 1] - 1), 0.01, 0.99)
         if len(self.classes_) == 1:
             return np.ones((len(score), 1))
-        return np.stack([1 - score, *[score / (len(self.classes_) - 1)] * (len(self.classes_) - 1)], axis=1)
+        return np.stack(
+            [1 - score, *[score / (len(self.classes_) - 1)] * (len(self.classes_) - 1)], axis=1
+        )
 
     def predict(self, X: Any) -> Any:
         return self.classes_[self.predict_proba(X).argmax(1)]
@@ -142,13 +152,24 @@ INSIDE: dict[str, Callable[[], Any]] = {
         LogisticRegression(), needs_group=False, group_model=Seen(), random_state=0
     ),
     "a pipeline": lambda: BarycenterPostprocessor(
-        Pipeline([("same", StandardScaler(with_mean=False, with_std=False)), ("model", Seen())]), random_state=0
+        Pipeline([("same", StandardScaler(with_mean=False, with_std=False)), ("model", Seen())]),
+        random_state=0,
     ),
     "labels of a stack": lambda: FairStackingClassifier(
-        1.0, outcome_models=[Seen()], group_models=[LogisticRegression()], folds=5, epochs=1, random_state=0
+        1.0,
+        outcome_models=[Seen()],
+        group_models=[LogisticRegression()],
+        folds=5,
+        epochs=1,
+        random_state=0,
     ),
     "groups of a stack": lambda: FairStackingClassifier(
-        1.0, outcome_models=[LogisticRegression()], group_models=[Seen()], folds=5, epochs=1, random_state=0
+        1.0,
+        outcome_models=[LogisticRegression()],
+        group_models=[Seen()],
+        folds=5,
+        epochs=1,
+        random_state=0,
     ),
 }
 
@@ -164,13 +185,18 @@ def test_models_within_a_model_score_other_persons(inside: str, clusters: Any) -
     assert not any(both) if clusters is not None else all(both)
 
 
-@pytest.mark.parametrize("search", [{}, {"folds": 3}, {"test_folds": 3}, {"test_folds": 3, "folds": 2}], ids="+".join)
-def test_every_model_of_a_frontier_is_evaluated_on_other_persons(search: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{}, {"folds": 3}, {"folds": 3, "test": 0.25}], ids="+".join)
+def test_every_model_of_a_frontier_is_evaluated_on_other_persons(options: dict[str, Any]) -> None:
     Seen.scored.clear()
-    options = SearchOptions(clusters=CLUSTERS["texts"], **search)
-    test = {} if "test_folds" in search else {"test": 0.25}
     front = metrifair.frontier(
-        SeenWithGroups(), X, Y, sensitive_features=A, strengths=[0, 1], random_state=0, search=options, **test
+        SeenWithGroups(),
+        X,
+        Y,
+        sensitive_features=A,
+        clusters=CLUSTERS["texts"],
+        strengths=[0, 1],
+        random_state=0,
+        **options,
     )
     for fitted, scored in Seen.scored:
         persons = set(PERSON[sorted(fitted)])
@@ -187,16 +213,30 @@ def test_every_model_of_a_frontier_is_evaluated_on_other_persons(search: dict[st
 
 def test_a_frontier_hands_clusters_to_models_that_split_rows_themselves() -> None:
     Seen.scored.clear()
-    search = SearchOptions(clusters=PERSON, tolerances=[0.0, 1.0])
-    given = {"sensitive_features": A, "random_state": 0, "test": 0.25, "search": search}
+    search = SearchOptions(tolerances=[0.0, 1.0])
+    given: dict[str, Any] = {
+        "sensitive_features": A,
+        "clusters": PERSON,
+        "random_state": 0,
+        "test": 0.25,
+        "search": search,
+    }
     metrifair.frontier([BarycenterPostprocessor(Seen())], X, Y, **given)
-    inner = [(fitted, scored) for fitted, scored in Seen.scored if not fitted & scored and len(fitted) > len(scored)]
+    inner = [
+        (fitted, scored)
+        for fitted, scored in Seen.scored
+        if not fitted & scored and len(fitted) > len(scored)
+    ]
     assert inner
-    assert not any(set(PERSON[sorted(fitted)]) & set(PERSON[sorted(scored)]) for fitted, scored in inner)
+    assert not any(
+        set(PERSON[sorted(fitted)]) & set(PERSON[sorted(scored)]) for fitted, scored in inner
+    )
 
 
 @pytest.mark.parametrize("clusters", [PERSON, None], ids=["clusters", "rows"])
-def test_early_stopping_holds_out_whole_clusters(clusters: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_stopping_holds_out_whole_clusters(
+    clusters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[tuple[set[int], set[int]]] = []
     whole = training.train
 
@@ -212,14 +252,6 @@ def test_early_stopping_holds_out_whole_clusters(clusters: Any, monkeypatch: pyt
     assert bool(shared) == (clusters is None)
     assert own
     assert aside
-
-
-def test_a_certificate_needs_independent_rows() -> None:
-    search = SearchOptions(clusters=PERSON)
-    given = {"sensitive_features": A, "random_state": 0, "test": 0.25, "search": search, "strengths": [0, 1]}
-    front = metrifair.frontier(FairClassifier(model="linear"), X[:, 1:], Y, **given)
-    with pytest.raises(DataError, match="certified needs independent rows, and rows of one cluster are not"):
-        front.select(max_unfairness=0.9, certified=True)
 
 
 def test_clusters_of_one_row_each_are_the_rows() -> None:

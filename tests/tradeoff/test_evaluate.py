@@ -74,7 +74,9 @@ def part(
     digits: int = 2,
     **more: Any,
 ) -> HeldOut:
-    """Groups of unequal size whose scores differ; scores have few digits, so that there are ties."""
+    """Groups of unequal size whose scores differ; scores have few digits, so that there are
+    ties.
+    """
     rng = np.random.default_rng(seed)
     group = np.minimum(rng.integers(groups + 1, size=n), groups - 1)
     raw = rng.beta(1.5 + group[:, None], 2, size=(n, 1 if classes == 2 else classes)).round(digits)
@@ -121,10 +123,16 @@ def test_a_classifiers_figures_are_those_of_the_libraries(seed: int) -> None:
     assert point.accuracy == pytest.approx(accuracy_score(data.problem.values, decision))
     assert point.more["auc"] == pytest.approx(roc_auc_score(data.problem.values, score))
     assert point.more["log_loss"] == pytest.approx(log_loss(data.problem.values, score))
-    assert point.unfairness == pytest.approx(ks_2samp(score[codes_of(data) == 0], score[codes_of(data) == 1]).statistic)
+    assert point.unfairness == pytest.approx(
+        ks_2samp(score[codes_of(data) == 0], score[codes_of(data) == 1]).statistic
+    )
     known = {"y_pred": decision, "sensitive_features": codes_of(data)}
-    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.problem.values, **known))
-    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.problem.values, **known))
+    assert point.decision_unfairness == pytest.approx(
+        demographic_parity_difference(data.problem.values, **known)
+    )
+    assert point.more["four_fifths"] == pytest.approx(
+        demographic_parity_ratio(data.problem.values, **known)
+    )
 
 
 @pytest.mark.parametrize("groups", [3, 4])
@@ -133,24 +141,33 @@ def test_of_several_groups_the_worst_pair_counts(groups: int) -> None:
     point, decision = judged(Scorer(), data), data.X[:, 0] > 0.5
     known = {"y_pred": decision, "sensitive_features": codes_of(data)}
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
-    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.problem.values, **known))
-    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.problem.values, **known))
+    assert point.decision_unfairness == pytest.approx(
+        demographic_parity_difference(data.problem.values, **known)
+    )
+    assert point.more["four_fifths"] == pytest.approx(
+        demographic_parity_ratio(data.problem.values, **known)
+    )
 
 
 def test_each_group_can_be_compared_with_the_rest() -> None:
     data = part(groups=3, contrast="rest")
     score = data.X[:, 0]
-    expected = max(ks_2samp(score[codes_of(data) == k], score[codes_of(data) != k]).statistic for k in range(3))
+    expected = max(
+        ks_2samp(score[codes_of(data) == k], score[codes_of(data) != k]).statistic for k in range(3)
+    )
     assert judged(Scorer(), data).unfairness == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("criterion", "labels"), [("equal_opportunity", [1]), ("predictive_equality", [0]), ("equalized_odds", [0, 1])]
+    ("criterion", "labels"),
+    [("equal_opportunity", [1]), ("predictive_equality", [0]), ("equalized_odds", [0, 1])],
 )
 def test_criteria_compare_within_their_labels(criterion: str, labels: list[int]) -> None:
     data = part(criterion=criterion, n=2 * N)  # enough rows of every group and label
     point, score = judged(Scorer(), data), data.X[:, 0]
-    assert point.unfairness == pytest.approx(max(worst(score, data, data.problem.values == label) for label in labels))
+    assert point.unfairness == pytest.approx(
+        max(worst(score, data, data.problem.values == label) for label in labels)
+    )
     decided = (score > 0.5).astype(float)
     assert point.decision_unfairness == pytest.approx(
         max(worst(decided, data, data.problem.values == label) for label in labels)
@@ -163,11 +180,15 @@ def test_risk_parity_compares_losses_and_errors() -> None:
     loss = -np.log(np.where(data.problem.values == 1, score, 1 - score).clip(1e-12))
     point = judged(Scorer(), data)
     assert point.unfairness == pytest.approx(worst(loss, data))
-    assert point.decision_unfairness == pytest.approx(worst(((score > 0.5) != data.problem.values).astype(float), data))
+    assert point.decision_unfairness == pytest.approx(
+        worst(((score > 0.5) != data.problem.values).astype(float), data)
+    )
 
 
 def test_risk_parity_of_margins_compares_the_losses_of_margins() -> None:
-    """A margin is an output, not a probability: its loss is softplus(-margin) or softplus(margin)."""
+    """A margin is an output, not a probability: its loss is softplus(-margin) or
+    softplus(margin).
+    """
     data = part(criterion="risk_parity", digits=9)
     margin = 6 * data.X[:, 0] - 3
     loss = np.logaddexp(0, np.where(data.problem.values == 1, -margin, margin))
@@ -185,10 +206,14 @@ def test_several_classes_are_compared_one_by_one() -> None:
     data = part(classes=3, groups=3)
     point, decision = judged(Scorer(), data), data.X.argmax(1)
     assert point.accuracy == pytest.approx(accuracy_score(data.problem.values, decision))
-    assert point.more["auc"] == pytest.approx(roc_auc_score(data.problem.values, data.X, multi_class="ovr"))
+    assert point.more["auc"] == pytest.approx(
+        roc_auc_score(data.problem.values, data.X, multi_class="ovr")
+    )
     assert point.more["log_loss"] == pytest.approx(log_loss(data.problem.values, data.X))
     assert point.unfairness == pytest.approx(max(worst(data.X[:, k], data) for k in range(3)))
-    assert point.decision_unfairness == pytest.approx(max(worst((decision == k) * 1.0, data) for k in range(3)))
+    assert point.decision_unfairness == pytest.approx(
+        max(worst((decision == k) * 1.0, data) for k in range(3))
+    )
     assert "four_fifths" not in point.more
 
 
@@ -198,7 +223,9 @@ def test_a_regressors_figures_are_those_of_the_libraries(seed: int) -> None:
     point = judged(Line(), data)
     assert point.accuracy == pytest.approx(r2_score(data.problem.values, data.X[:, 0]))
     assert point.more == {
-        "mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0])),
+        "mean_absolute_error": pytest.approx(
+            mean_absolute_error(data.problem.values, data.X[:, 0])
+        ),
         "mean_squared_error": pytest.approx(mean_squared_error(data.problem.values, data.X[:, 0])),
     }
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
@@ -224,7 +251,9 @@ def test_margins_and_bare_decisions_serve_as_scores() -> None:
         "balanced_accuracy": pytest.approx(balanced_accuracy_score(data.problem.values, decision)),
         "auc": pytest.approx(roc_auc_score(data.problem.values, margin)),
         "four_fifths": pytest.approx(
-            demographic_parity_ratio(data.problem.values, y_pred=decision, sensitive_features=codes_of(data))
+            demographic_parity_ratio(
+                data.problem.values, y_pred=decision, sensitive_features=codes_of(data)
+            )
         ),
     }
     assert judged(Margin(), data).unfairness == pytest.approx(worst(margin, data))
@@ -254,11 +283,15 @@ class Decider3:
 )
 def test_several_classes_need_no_probabilities(model: Any) -> None:
     data = part(classes=3)
-    assert judged(model, data).accuracy == pytest.approx(accuracy_score(data.problem.values, model.predict(data.X)))
+    assert judged(model, data).accuracy == pytest.approx(
+        accuracy_score(data.problem.values, model.predict(data.X))
+    )
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_bare_decisions_among_several_classes_have_neither_ranking_nor_likelihood(most: int) -> None:
+def test_bare_decisions_among_several_classes_have_neither_ranking_nor_likelihood(
+    most: int,
+) -> None:
     """A class's number is no score: only for two classes is more of one less of the other."""
     assert not {"auc", "log_loss"} & set(judged(Decider3(most), part(classes=3)).more)
 
@@ -311,10 +344,13 @@ def test_samples_of_unknown_group_count_for_accuracy_only() -> None:
     data = part(sensitive_features=group)
     point, score = judged(Scorer(), data), data.X[:, 0]
     assert point.accuracy == pytest.approx(np.mean((score > 0.5) == data.problem.values))
-    assert point.unfairness == pytest.approx(ks_2samp(score[group == 0], score[group == 1]).statistic)
+    assert point.unfairness == pytest.approx(
+        ks_2samp(score[group == 0], score[group == 1]).statistic
+    )
 
 
-# --- intervals --------------------------------------------------------------------------------------------------
+# --- intervals
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 20), (1, 20), (37, 50), (50, 50)])
@@ -322,7 +358,13 @@ def test_the_interval_of_the_accuracy_is_wilsons(right: int, n: int) -> None:
     group, y = np.arange(n) % 2, np.arange(n) % 3 % 2
     X = np.where(np.arange(n) < right, y, 1 - y)[:, None].astype(float)
     data = data_set(
-        X, y, group, None, regression=False, criterion=criterion_named("statistical_parity"), contrast="pairs"
+        X,
+        y,
+        group,
+        None,
+        regression=False,
+        criterion=criterion_named("statistical_parity"),
+        contrast="pairs",
     )
     interval = judged(Decider(), data.held_out(np.arange(n))).intervals["accuracy"]
     expected = binomtest(right, n).proportion_ci(method="wilson")
@@ -333,14 +375,22 @@ def test_the_interval_of_the_accuracy_is_wilsons(right: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("classes", "groups"), [(2, 2), (2, 3), (3, 2)])
-def test_the_interval_of_the_unfairness_is_the_gap_and_both_radii_for_all_functions(classes: int, groups: int) -> None:
+def test_the_interval_of_the_unfairness_is_the_gap_and_both_radii_for_all_functions(
+    classes: int, groups: int
+) -> None:
     data = part(classes=classes, groups=groups, n=1200)
     point = judged(Scorer(), data)
     pairs = list(combinations(range(groups), 2))
     functions = 2 * len(pairs) * (1 if classes == 2 else classes)
     counts = np.bincount(codes_of(data))
-    radius = max(sum(math.sqrt(math.log(2 * functions / 0.05) / (2 * counts[code])) for code in pair) for pair in pairs)
-    for name, gap in (("unfairness", point.unfairness), ("decision_unfairness", point.decision_unfairness)):
+    radius = max(
+        sum(math.sqrt(math.log(2 * functions / 0.05) / (2 * counts[code])) for code in pair)
+        for pair in pairs
+    )
+    for name, gap in (
+        ("unfairness", point.unfairness),
+        ("decision_unfairness", point.decision_unfairness),
+    ):
         assert point.intervals[name] == Interval(
             pytest.approx(max(0.0, gap - radius)), pytest.approx(min(1.0, gap + radius))
         )
@@ -348,7 +398,10 @@ def test_the_interval_of_the_unfairness_is_the_gap_and_both_radii_for_all_functi
 
 @pytest.mark.extended
 def test_the_interval_of_r2_holds_the_truth_as_often_as_said() -> None:
-    """y = x + noise of a quarter of the variance: the truth is 0.8. 600 data sets, so 95 % +- 2.7 %."""
+    """y = x + noise of a quarter of the variance: the truth is 0.8.
+
+    600 data sets, so 95 % +- 2.7 %.
+    """
     rng, group = np.random.default_rng(0), np.arange(150) % 2
     hits = []
     for _ in range(600):
@@ -382,7 +435,8 @@ def test_a_constant_target_has_r2_zero() -> None:
     assert (point.accuracy, point.intervals["accuracy"]) == (0.0, Interval(0.0, 0.0))
 
 
-# --- what cannot be judged --------------------------------------------------------------------------------------
+# --- what cannot be judged
+# --------------------------------------------------------------------------------------
 
 
 def test_a_group_without_held_out_samples_is_refused() -> None:
@@ -420,16 +474,21 @@ def test_a_model_of_other_classes_is_refused() -> None:
         def predict_proba(self, X: np.ndarray) -> np.ndarray:
             return np.full((len(X), 3), 1 / 3)
 
-    with pytest.raises(DataError, match=r"the model has 3 classes, and y contains the 2 classes \[0, 1\]"):
+    with pytest.raises(
+        DataError, match=r"the model has 3 classes, and y contains the 2 classes \[0, 1\]"
+    ):
         judged(Wide(), data)
 
 
-# --- distributions ----------------------------------------------------------------------------------------------
+# --- distributions
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["classes", "several", "regression"])
 def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -> None:
-    data = part(classes=3 if kind == "several" else 2, groups=3, regression=kind == "regression", n=900)
+    data = part(
+        classes=3 if kind == "several" else 2, groups=3, regression=kind == "regression", n=900
+    )
     model = Line() if kind == "regression" else Scorer()
     curves = score_curves(predict(model, data), data)
     score, grid = data.X[:, -1], np.array(curves.grid)
@@ -464,11 +523,14 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
     assert np.isfinite(curves.density["f"]).all()
 
 
-# ---- training rows and others -----------------------------------------------------------------------------------
+# ---- training rows and others
+# -----------------------------------------------------------------------------------
 
 
 def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
-    """Scores of training rows, alike in both groups, and of others, where they differ by this shift."""
+    """Scores of training rows, alike in both groups, and of others, where they differ by this
+    shift.
+    """
     generator = np.random.default_rng(seed)
     found = []
     for apart in (0.0, shift):
@@ -489,12 +551,15 @@ def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
 
 
 def test_a_model_that_is_fair_on_its_training_rows_only_is_found_out() -> None:
-    """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what chance shows."""
+    """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what
+    chance shows.
+    """
     assert all(is_overfit(*two_parts(seed, 1.0), chance=0.087) for seed in range(8))
 
 
 def test_a_model_that_treats_all_rows_alike_is_hardly_ever_accused() -> None:
-    assert sum(is_overfit(*two_parts(seed, 0.0), chance=0.0) for seed in range(100)) <= 6  # of 1 that is expected
+    # of 1 that is expected
+    assert sum(is_overfit(*two_parts(seed, 0.0), chance=0.0) for seed in range(100)) <= 6
 
 
 def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None:
@@ -503,11 +568,14 @@ def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None
     assert not is_overfit(found, other, own, training, chance=0.05)
 
 
-# --- whose column is whose --------------------------------------------------------------------------------------
+# --- whose column is whose
+# --------------------------------------------------------------------------------------
 
 
 class Reversed:
-    """A fitted model whose columns come in another order than the labels: ``classes_`` is [1, 0]."""
+    """A fitted model whose columns come in another order than the labels: ``classes_`` is [1,
+    0].
+    """
 
     classes_ = np.array([1, 0])
 
@@ -574,5 +642,7 @@ def test_classes_that_are_no_labels_are_refused() -> None:
     model.classes_ = np.array([1, 7])
     model.predict_proba = lambda X: np.full((len(X), 2), 0.5)
     model.predict = lambda X: np.zeros(len(X), int)  # type: ignore[method-assign]
-    with pytest.raises(DataError, match=r"classes_ of the model contains 7, which is none of \[0, 1\]"):
+    with pytest.raises(
+        DataError, match=r"classes_ of the model contains 7, which is none of \[0, 1\]"
+    ):
         judged(model, part())

@@ -1,4 +1,6 @@
-"""Frontiers with probabilities of groups: figures weight each row by them, and known groups are shown beside them."""
+"""Frontiers with probabilities of groups: figures weight each row by them, and known groups are
+shown beside them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from metrifair import FairClassifier, FairRegressor, GroupProbabilities, SearchOptions, frontier, load, unfairness
-from metrifair.errors import DataError
+from metrifair import (
+    FairClassifier,
+    FairRegressor,
+    GroupProbabilities,
+    frontier,
+    load,
+    unfairness,
+)
 from metrifair.tradeoff.split import data_set
 
 RANDOM = np.random.default_rng(11)
@@ -34,25 +42,33 @@ def swept(groups: Any, **more: Any) -> Any:
 
 def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
     front = swept(race(known_groups=KNOWN))
-    test = front.source.test
-    for point, model in zip(front.points, front.models, strict=True):
-        score = model.predict_proba(X[test])[:, 1]
-        assert point.unfairness == pytest.approx(unfairness(None, score, sensitive_features=race(P[test])), abs=1e-12)
-        has_group = KNOWN[test] != None  # noqa: E711
-        known = unfairness(None, score[has_group], sensitive_features=KNOWN[test][has_group])
-        assert point.more["known_unfairness"] == pytest.approx(known, abs=1e-12)
-        selected = (score >= 0.5).astype(float)
-        rates = [np.average(selected, weights=share) for share in (1 - P[test], P[test])]
-        assert point.more["four_fifths"] == pytest.approx(min(rates) / max(rates), abs=1e-12)
-        assert point.accuracy == pytest.approx((selected == Y[test]).mean())
-        assert "accuracy" in point.intervals
-        assert not {"unfairness", "decision_unfairness"} & set(point.intervals)
+    model = front.select(max_unfairness=1.0)
+    source = front.source
+    test = source.test_rows
+    point = front.chosen
+    score = model.predict_proba(X[test])[:, 1]
+    distance = unfairness(None, score, sensitive_features=race(P[test]))
+    # what chance explains is taken out
+    shares = [share / share.sum() for share in (1 - P[test], P[test])]
+    chance = np.pi**2 / 12 * sum((share**2).sum() for share in shares)
+    assert point.unfairness == pytest.approx(np.sqrt(distance**2 - chance), abs=1e-9)
+    has_group = KNOWN[test] != None  # noqa: E711
+    known = unfairness(None, score[has_group], sensitive_features=KNOWN[test][has_group])
+    by_chance = (
+        np.pi**2 / 12 * sum(1 / (KNOWN[test] == name).sum() for name in set(KNOWN[test][has_group]))
+    )
+    assert point.more["known_unfairness"] == pytest.approx(np.sqrt(known**2 - by_chance), abs=1e-9)
+    selected = (score >= 0.5).astype(float)
+    rates = [np.average(selected, weights=share) for share in (1 - P[test], P[test])]
+    assert point.more["four_fifths"] == pytest.approx(min(rates) / max(rates), abs=1e-12)
+    assert point.accuracy == pytest.approx((selected == Y[test]).mean())
+    assert "accuracy" in point.intervals
     assert front.points[1].unfairness < 0.5 * front.points[0].unfairness
-    assert sum(front.sizes.values()) == pytest.approx(len(test), abs=1)
+    assert sum(front.sizes.values()) == pytest.approx(len(source.rows), abs=1)
     curve = front.outcomes[0].curves.cumulative["1"]
     grid = np.array(front.outcomes[0].curves.grid)
-    score = front.models[0].predict_proba(X[test])[:, 1]
-    expected = [np.average(score <= at, weights=P[test]) for at in grid]
+    score = source.predictions[front.outcomes[0].job].score
+    expected = [np.average(score <= at, weights=P[source.rows]) for at in grid]
     np.testing.assert_allclose(curve, expected, atol=1e-5)
 
 
@@ -65,31 +81,48 @@ TAKE_PROBABILITIES = {"small_trees", "network", "linear"}
 
 
 @pytest.mark.parametrize(
-    "search",
-    [SearchOptions(folds=3), SearchOptions(test_folds=3), SearchOptions(clusters=np.arange(ROWS) // 2)],
-    ids=str,
+    "options",
+    [{"folds": 3}, {"test": None}, {"clusters": np.arange(ROWS) // 2}],
+    ids=["folds", "all rows", "clusters"],
 )
-def test_every_way_of_holding_rows_out_takes_probabilities(search: SearchOptions) -> None:
-    front = swept(race(), search=search, test=None if search.test_folds else 0.25)
+def test_every_way_of_holding_rows_out_takes_probabilities(options: dict[str, Any]) -> None:
+    front = swept(race(), **options)
     assert front.points[1].unfairness < 0.6 * front.points[0].unfairness
     assert front.select(max_unfairness=0.2) is not None
 
 
 def test_auto_pipelines_regressors_and_files_take_probabilities(tmp_path: Any) -> None:
-    front = frontier("auto", X, Y, sensitive_features=race(), strengths=[3.0], random_state=0, test=0.25)
+    front = frontier(
+        "auto", X, Y, sensitive_features=race(), strengths=[3.0], random_state=0, test=0.25
+    )
     assert {point.family for point in front.points} <= TAKE_PROBABILITIES
     front.save(tmp_path / "front")
-    assert [vars(point) for point in load(tmp_path / "front").points] == [vars(point) for point in front.points]
+    assert [vars(point) for point in load(tmp_path / "front").points] == [
+        vars(point) for point in front.points
+    ]
     front.to_html(tmp_path / "front.html")
     assert "by P(race)" in (tmp_path / "front.html").read_text(encoding="utf-8")
     model = make_pipeline(StandardScaler(), FairRegressor(model="linear"))
-    numbers = frontier(model, X, X @ [1.0, 1.0, 2.0], sensitive_features=race(), strengths=[0.0, 30.0], random_state=0)
+    numbers = frontier(
+        model,
+        X,
+        X @ [1.0, 1.0, 2.0],
+        sensitive_features=race(),
+        strengths=[0.0, 30.0],
+        random_state=0,
+    )
     assert numbers.points[1].unfairness < 0.7 * numbers.points[0].unfairness
 
 
 def test_groups_are_small_by_their_expected_rows() -> None:
     data = data_set(
-        X, Y, race(np.full(ROWS, 0.01)), None, regression=False, criterion="statistical_parity", contrast="pairs"
+        X,
+        Y,
+        race(np.full(ROWS, 0.01)),
+        None,
+        regression=False,
+        criterion="statistical_parity",
+        contrast="pairs",
     )
     part = data.held_out(np.arange(ROWS))
     assert part.small_groups == {("P(race)", "1")}
@@ -97,24 +130,23 @@ def test_groups_are_small_by_their_expected_rows() -> None:
     assert part.side_sizes(comparison) == pytest.approx((0.99 * ROWS, 0.01 * ROWS))
 
 
-def test_a_certificate_needs_groups() -> None:
-    with pytest.raises(DataError, match="certified needs one split, unweighted rows and known groups"):
-        swept(race()).select(max_unfairness=0.5, certified=True)
-
-
-def test_no_confidence_is_stated_that_counts_rows_of_groups() -> None:
+def test_a_confidence_holds_for_probabilities_too() -> None:
     front = swept(race())
-    front.select(max_unfairness=0.9)
-    assert front.limit_confidence is None
-    assert "confidence" not in front.summary()
-    with pytest.raises(DataError, match="requires known groups"):
-        front.select(max_unfairness=0.9, confidence=0.9)
+    plain, sure = (
+        front.select(max_unfairness=0.9, confidence=confidence) for confidence in (None, 0.9)
+    )
+    assert plain is sure
 
 
 @pytest.mark.extended
 def test_families_of_certain_probabilities_are_those_that_take_probabilities() -> None:
     """They are trained on the groups, but estimators still receive probabilities."""
     front = frontier(
-        "auto", X[:300], Y[:300], sensitive_features=race(RACE[:300]), strengths=[0.0, 1.0], random_state=0
+        "auto",
+        X[:300],
+        Y[:300],
+        sensitive_features=race(RACE[:300]),
+        strengths=[0.0, 1.0],
+        random_state=0,
     )
     assert {family.name for family in front.source.families} <= TAKE_PROBABILITIES

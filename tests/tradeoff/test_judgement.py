@@ -1,4 +1,6 @@
-"""What rows kept apart tell of one model: figures by group against plain NumPy, the constant, training rows beside."""
+"""What rows kept apart tell of one model: figures by group against plain NumPy, the constant,
+training rows beside.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from metrifair.tradeoff.split import HeldOut, data_set, with_common_comparisons
 
 RNG = np.random.default_rng(4)
 N = 400
-SEX, AREA = np.array(["f", "m"])[RNG.integers(2, size=N)], np.array(["a", "b", "c"])[RNG.integers(3, size=N)]
+SEX, AREA = (
+    np.array(["f", "m"])[RNG.integers(2, size=N)],
+    np.array(["a", "b", "c"])[RNG.integers(3, size=N)],
+)
 X = RNG.normal(size=(N, 2)) + (SEX == "m")[:, None]
 SCORE = 1 / (1 + np.exp(-X[:, 0]))
 LABEL = np.where(RNG.random(N) < SCORE, "yes", "no")
@@ -43,27 +48,42 @@ class Number(Told):
         return self.predict_proba(features)[:, 1]
 
 
-def parts(y: Any, groups: Any, *, regression: bool = False, weight: Any = None) -> tuple[HeldOut, HeldOut]:
+def parts(
+    y: Any, groups: Any, *, regression: bool = False, weight: Any = None
+) -> tuple[HeldOut, HeldOut]:
     data = data_set(
-        X, y, groups, None, regression=regression, criterion=STATISTICAL_PARITY, contrast="pairs", sample_weight=weight
+        X,
+        y,
+        groups,
+        None,
+        regression=regression,
+        criterion=STATISTICAL_PARITY,
+        contrast="pairs",
+        sample_weight=weight,
     )
     return data.held_out(ROWS[200:]), data.held_out(ROWS[:200])
 
 
-def evaluate_model(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int) -> Evaluation:
+def evaluate_model(
+    model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int
+) -> Evaluation:
     seen = predict(model, held_out), predict(model, training)
     return evaluate_predictions(*seen, held_out, training, job=Job(strength, seed))
 
 
 def with_few(rows: int) -> Any:
-    """Three towns, of which "c" has so many of the rows kept apart, and three times as many others."""
+    """Three towns, of which "c" has so many of the rows kept apart, and three times as many
+    others.
+    """
     town = np.where(np.arange(N) % 2, "a", "b")
     town[200 : 200 + rows] = town[: 3 * rows] = "c"
     return town
 
 
 def test_groups_of_few_rows_are_in_no_headline_and_in_the_table() -> None:
-    """An audit of the same rows says so too: it is the largest of its findings that have enough rows."""
+    """An audit of the same rows says so too: it is the largest of its findings that have enough
+    rows.
+    """
     town = with_few(4)
     score = np.where(town == "c", 0.999 - 0.001 * SCORE, SCORE)
     part = with_common_comparisons(*parts(LABEL, {"town": town}))
@@ -92,7 +112,9 @@ def test_the_four_fifths_ratio_has_groups_with_few_of_the_labels_that_are_compar
     town = np.array(["a", "b", "a", "b", "c"])[ROWS % 5]
     label = np.where(np.where(town == "c", ROWS % 25 == 4, ROWS % 7 > 0), "yes", "no")
     score = np.where(town == "c", 0.7 * SCORE, SCORE)
-    data = data_set(X, label, town, None, regression=False, criterion=EQUAL_OPPORTUNITY, contrast="pairs")
+    data = data_set(
+        X, label, town, None, regression=False, criterion=EQUAL_OPPORTUNITY, contrast="pairs"
+    )
     part = with_common_comparisons(data.held_out(ROWS[200:]), data.held_out(ROWS[:200]))
     found = evaluate_model(Told(score), *part, strength=1.0, seed=0)
     assert (found.comparisons, len(part[0].all_comparisons)) == (1, 3)
@@ -107,18 +129,32 @@ def test_parts_are_judged_by_the_comparisons_with_enough_rows_in_all_of_them() -
     assert [len(part.comparisons) for part in with_common_comparisons(held_out, training)] == [1, 1]
     everyone = [str(one) for one in held_out.all_comparisons]
     town = np.array(["a", "b", "c"] * N)[:N]
-    small = data_set(X, LABEL, town, None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs")
+    small = data_set(
+        X, LABEL, town, None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
     few = with_common_comparisons(small.held_out(ROWS[:60]), small.held_out(ROWS[60:]))
     assert [[str(one) for one in part.comparisons] for part in few] == [
         [name.replace("town", "sensitive_features") for name in everyone]
     ] * 2
 
 
-@pytest.mark.parametrize("weight", [None, RNG.integers(1, 5, N).astype(float)], ids=["equal", "weighted"])
+@pytest.mark.parametrize(
+    "weight", [None, RNG.integers(1, 5, N).astype(float)], ids=["equal", "weighted"]
+)
 def test_figures_of_two_classes_are_those_of_each_group(weight: Any) -> None:
-    found = evaluate_model(Told(SCORE), *parts(LABEL, {"sex": SEX, "area": AREA}, weight=weight), strength=1.0, seed=0)
-    assert [one.group for one in found.groups] == ["sex: f", "sex: m", "area: a", "area: b", "area: c"]
-    for one, own in zip(found.groups, [SEX == "f", SEX == "m", *(name == AREA for name in "abc")], strict=True):
+    found = evaluate_model(
+        Told(SCORE), *parts(LABEL, {"sex": SEX, "area": AREA}, weight=weight), strength=1.0, seed=0
+    )
+    assert [one.group for one in found.groups] == [
+        "sex: f",
+        "sex: m",
+        "area: a",
+        "area: b",
+        "area: c",
+    ]
+    for one, own in zip(
+        found.groups, [SEX == "f", SEX == "m", *(name == AREA for name in "abc")], strict=True
+    ):
         rows = ROWS[(ROWS >= 200) & own]
         w = None if weight is None else weight[rows]
         positive, score = LABEL[rows] == "yes", SCORE[rows]
@@ -137,7 +173,9 @@ def test_figures_of_two_classes_are_those_of_each_group(weight: Any) -> None:
 def test_figures_of_numbers_are_means_and_r2() -> None:
     rng = np.random.default_rng(99)
     y = SCORE + rng.normal(0, 0.1, N)
-    found = evaluate_model(Number(SCORE), *parts(y, {"sex": SEX}, regression=True), strength=1.0, seed=0)
+    found = evaluate_model(
+        Number(SCORE), *parts(y, {"sex": SEX}, regression=True), strength=1.0, seed=0
+    )
     for one, name in zip(found.groups, ("f", "m"), strict=True):
         rows = ROWS[(ROWS >= 200) & (name == SEX)]
         assert one.figures == pytest.approx(
@@ -154,16 +192,24 @@ def test_a_group_of_one_label_has_no_auc_and_one_without_rows_no_figures() -> No
     area = AREA.copy()
     area[200:][(area[200:] == "c")] = "b"
     label = np.where((area == "a") & (ROWS >= 200), "yes", LABEL)
-    found = evaluate_model(Told(SCORE), *parts(label, {"sex": SEX, "area": area}), strength=1.0, seed=0)
+    found = evaluate_model(
+        Told(SCORE), *parts(label, {"sex": SEX, "area": area}), strength=1.0, seed=0
+    )
     by_name = {one.group: one for one in found.groups}
     assert by_name["area: a"].figures["auc"] is None
     assert by_name["area: a"].figures["base_rate"] == 1.0
-    assert (by_name["area: c"].rows, by_name["area: c"].figures) == (0, {"accuracy": None, "auc": None})
+    assert (by_name["area: c"].rows, by_name["area: c"].figures) == (
+        0,
+        {"accuracy": None, "auc": None},
+    )
 
 
 def test_the_constant_is_that_of_the_training_rows() -> None:
     label = LABEL.copy()
-    label[:200], label[200:] = np.where(ROWS[:200] % 5, "no", "yes"), np.where(ROWS[200:] % 4, "yes", "no")
+    label[:200], label[200:] = (
+        np.where(ROWS[:200] % 5, "no", "yes"),
+        np.where(ROWS[200:] % 4, "yes", "no"),
+    )
     found = evaluate_model(Told(SCORE), *parts(label, {"sex": SEX}), strength=1.0, seed=0)
     assert found.constant_value == "no"
     assert found.constant.accuracy == 0.25
@@ -181,7 +227,9 @@ def test_a_model_that_decides_alike_is_marked_and_one_that_tells_people_apart_is
 
 
 def test_fairness_of_training_rows_alone_is_called_overfit() -> None:
-    """Equal scores on the rows that taught the model, the groups apart on others: the planted fault."""
+    """Equal scores on the rows that taught the model, the groups apart on others: the planted
+    fault.
+    """
     rng = np.random.default_rng(99)
     apart = 1 / (1 + np.exp(-(rng.normal(size=N) + 2.0 * (SEX == "m"))))
     fair = np.where(ROWS < 200, rng.random(N), apart)

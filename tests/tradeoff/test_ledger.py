@@ -1,4 +1,6 @@
-"""Finished work on disk: all or none of it, apart from other runs, and still there after kill -9."""
+"""Finished work on disk: all or none of it, apart from other runs, and still there after kill
+-9.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from killed_sweep import JOBS
+from killed_sweep import FOLDS, JOBS, key
 
 from metrifair.errors import DataError
-from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
+from metrifair.figures.utility import Predictions
+from metrifair.saving.modelfile import Content, to_bytes
+from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
+from metrifair.tradeoff.out_of_fold import FoldLedger, FoldResult, TrainingFit
+from metrifair.tradeoff.points import Job
 
 TESTS = Path(__file__).parent
 
@@ -33,7 +39,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_is_added_is_found_again_bit_by_bit(path: Path) -> None:
     entries = {
-        "a": Entry({"third": 1 / 3, "tiny": 5e-324, "none": None, "list": [1, 2.0]}, bytes(range(256))),
+        "a": Entry(
+            {"third": 1 / 3, "tiny": 5e-324, "none": None, "list": [1, 2.0]}, bytes(range(256))
+        ),
         "b": Entry({"big": 1.7976931348623157e308, "name": 'é "quoted"'}),
     }
     Ledger(path, "run").add(entries)
@@ -77,7 +85,9 @@ def test_entries_are_added_in_one_transaction(path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(ledger, "_connect", traced)
     ledger.add({str(k): Entry({}) for k in range(5)})
-    assert [Counter(line.split()[0] for line in said)[word] for word in ("BEGIN", "INSERT", "COMMIT")] == [1, 5, 1]
+    assert [
+        Counter(line.split()[0] for line in said)[word] for word in ("BEGIN", "INSERT", "COMMIT")
+    ] == [1, 5, 1]
 
 
 def test_the_ledger_is_written_ahead(path: Path) -> None:
@@ -116,14 +126,18 @@ assert [os.waitpid(writer, 0)[1] for writer in writers] == [0, 0, 0, 0]
 @pytest.mark.extended
 def test_several_processes_share_a_ledger(path: Path) -> None:
     """All begin at the same moment with a file that is not there yet."""
-    done = subprocess.run([sys.executable, "-c", WRITERS, path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS, path], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert set(Ledger(path, "run").finished()) == {
         f"{name} {k} {part}" for name in range(4) for k in range(15) for part in "ab"
     }
 
 
-@pytest.mark.parametrize("content", [b"no ledger at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
+@pytest.mark.parametrize(
+    "content", [b"no ledger at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096]
+)
 def test_a_file_that_is_no_ledger_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DataError) as refusal:
@@ -139,7 +153,8 @@ def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as refusal:
         Ledger(path, "run")
     assert str(refusal.value) == (
-        f"{path} cannot be used as a ledger (unable to open database file); name a new or an older ledger"
+        f"{path} cannot be used as a ledger (unable to open database file); name a new or an older "
+        "ledger"
     )
 
 
@@ -156,32 +171,96 @@ def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
         (r'{"\ud800": 1}', None),
     ],
 )
-def test_rows_that_no_ledger_writes_are_refused(path: Path, record: object, content: object) -> None:
+def test_rows_that_no_ledger_writes_are_refused(
+    path: Path, record: object, content: object
+) -> None:
     ledger = Ledger(path, "run")
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute("INSERT INTO finished VALUES (?, 'job', ?, ?)", (ledger.run, record, content))
-    with pytest.raises(DataError, match=r"cannot be used as a ledger \(.*\); name a new or an older ledger$"):
+        database.execute(
+            "INSERT INTO finished VALUES (?, 'job', ?, ?)", (ledger.run, record, content)
+        )
+    with pytest.raises(
+        DataError, match=r"cannot be used as a ledger \(.*\); name a new or an older ledger$"
+    ):
         ledger.finished()
 
 
-POINT = {"strength": 0.0, "seed": 0, "accuracy": 1.0, "unfairness": 0.0}
-OFF_GRID = {"validation": POINT, "test": POINT, "curves": {"grid": [0.0], "density": {}, "cumulative": {"a": [0.0, 1]}}}
-FORGED: list[Any] = [
-    {},
-    {"validation": {}, "test": {}, "curves": None},
-    {"validation": 1, "test": None},
-    {"validation": {"strength": 10**400, "seed": 0, "accuracy": 1, "unfairness": 0}},
-    OFF_GRID,
-]
+JOB = Job(1.0, 0)
+FIT = {"failed": False, "kind": "probability", "fit": [0.0] * 5, "needs_group": False}
 
 
-@pytest.mark.parametrize("record", FORGED)
-def test_a_record_that_is_not_one_of_a_sweep_is_refused(record: Any) -> None:
-    with pytest.raises(DataError, match=r"^the ledger has a record that is not from a sweep .*; name a new ledger"):
-        Figures.of(record)
+def stored(path: Path, record: Any, arrays: dict[str, Any] | None) -> FoldLedger:
+    """A ledger of fold predictions with this entry."""
+    content = None if arrays is None else to_bytes(Content("predictions", {}, arrays))
+    Ledger(path, "run").add({JOB.name: Entry(record, content)})
+    return FoldLedger(path, "run", rows=2, classes=2)
 
 
-def test_an_upgrade_of_the_library_begins_a_run_of_its_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_of_folds_come_back_bit_by_bit(path: Path) -> None:
+    score = np.array([0.1, 1 / 3, 5e-324])
+    given = Predictions(score, np.array([0, 1, 1]), "probability")
+    result = FoldResult(JOB, given, TrainingFit(0.1, 0.2, 1 / 3, 0.01, 0.02), needs_group=True)
+    failed = FoldResult(Job(2.0, 0), None, None)
+    FoldLedger(path, "run", rows=3, classes=2).add([result, failed])
+    found = FoldLedger(path, "run", rows=3, classes=2).results([JOB, failed.job, Job(3.0, 0)])
+    assert set(found) == {JOB, failed.job}
+    assert found[failed.job] == failed
+    again = found[JOB]
+    assert (again.fit, again.needs_group) == (result.fit, True)
+    assert again.predictions is not None
+    assert again.predictions.score.tobytes() == score.tobytes()
+    assert again.predictions.decision.tolist() == [0, 1, 1]
+    assert again.predictions.decision.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"failed": False},
+        FIT | {"fit": [0.0] * 4},
+        FIT | {"fit": "12345x"},
+        {name: value for name, value in FIT.items() if name != "kind"},
+    ],
+)
+def test_a_record_that_is_not_one_of_a_sweep_is_refused(path: Path, record: Any) -> None:
+    ledger = stored(path, record, {"score": np.zeros(2), "decision": np.zeros(2)})
+    with pytest.raises(
+        DataError, match=r"^the ledger has a record that is not from a sweep .*; name a new ledger"
+    ):
+        ledger.results([JOB])
+
+
+@pytest.mark.parametrize("arrays", [None, {}, {"score": np.zeros(2)}])
+def test_predictions_that_are_incomplete_are_refused(path: Path, arrays: Any) -> None:
+    with pytest.raises(DataError, match="the ledger has a record that is not from a sweep"):
+        stored(path, FIT, arrays).results([JOB])
+
+
+@pytest.mark.parametrize(
+    ("score", "decision", "kind"),
+    [
+        (np.zeros(3), np.zeros(3), "probability"),
+        (np.zeros((2, 2)), np.zeros(2), "probability"),
+        (np.zeros(2), np.zeros(3), "probability"),
+        (np.array([0.0, np.nan]), np.zeros(2), "probability"),
+        (np.zeros(2), np.array([0.0, 2.0]), "probability"),
+        (np.zeros(2), np.array([0.0, -1.0]), "probability"),
+        (np.zeros(2), np.zeros(2), "number"),
+        (np.zeros(2), np.zeros(2), "anything"),
+    ],
+)
+def test_predictions_that_cannot_be_of_a_fold_are_refused(
+    path: Path, score: np.ndarray, decision: np.ndarray, kind: str
+) -> None:
+    ledger = stored(path, FIT | {"kind": kind}, {"score": score, "decision": decision})
+    with pytest.raises(DataError, match="the ledger has predictions that are not of this fold"):
+        ledger.results([JOB])
+
+
+def test_an_upgrade_of_the_library_begins_a_run_of_its_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Ledger(path, "run").add({"job": Entry({"figure": 1})})
     monkeypatch.setattr("metrifair.tradeoff.ledger.__version__", "99.0")
     assert Ledger(path, "run").finished() == {}
@@ -217,7 +296,8 @@ def test_a_damaged_ledger_is_refused(path: Path, damage: Callable[[Path], None])
         Ledger(path, "run").finished()
 
 
-# --- names of content -------------------------------------------------------------------------------------------
+# --- names of content
+# -------------------------------------------------------------------------------------------
 
 
 def test_equal_content_has_one_name_however_it_lies_in_memory() -> None:
@@ -265,7 +345,8 @@ def test_long_columns_of_objects_are_named_by_all_they_hold() -> None:
     assert fingerprint([column]) != fingerprint([other])
 
 
-# --- kill -9 ----------------------------------------------------------------------------------------------------
+# --- kill -9
+# ----------------------------------------------------------------------------------------------------
 
 
 class Nursery:
@@ -284,7 +365,13 @@ class Nursery:
             )
 
     def run(
-        self, folder: Path, *, kind: str = "Noting", way: str = "stacks", delay: float | None = None, copies: int = 1
+        self,
+        folder: Path,
+        *,
+        kind: str = "Noting",
+        way: str = "stacks",
+        delay: float | None = None,
+        copies: int = 1,
     ) -> list[int]:
         """Exit codes of so many runs on the ledger in that folder; -9 if killed after the delay."""
         names = {name: str(folder / name) for name in ("ledger", "log", "table")}
@@ -307,7 +394,9 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 def rows_of(folder: Path) -> dict[str, tuple[str, bytes | None]]:
-    """What is committed, read from a copy: the ledger itself is left as the killed process left it."""
+    """What is committed, read from a copy: the ledger itself is left as the killed process left
+    it.
+    """
     with tempfile.TemporaryDirectory() as copy:
         for file in folder.glob("ledger*"):
             if not file.name.endswith("-shm"):
@@ -315,9 +404,16 @@ def rows_of(folder: Path) -> dict[str, tuple[str, bytes | None]]:
         if not Path(copy, "ledger").exists():
             return {}
         with closing(sqlite3.connect(Path(copy, "ledger"))) as database:
-            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'finished'").fetchall():
+            if not database.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'finished'"
+            ).fetchall():
                 return {}
-            return {job: row for job, *row in database.execute("SELECT job, record, content FROM finished")}
+            return {
+                key(run, job): row
+                for run, job, *row in database.execute(
+                    "SELECT run, job, record, content FROM finished"
+                )
+            }
 
 
 def events_of(folder: Path, event: str) -> list[str]:
@@ -325,11 +421,14 @@ def events_of(folder: Path, event: str) -> list[str]:
     return [line.removeprefix(f"{event} ") for line in lines if line.startswith(f"{event} ")]
 
 
-def survived(nursery: Nursery, folder: Path, rng: np.random.Generator, longest: float, **task: Any) -> int:
+def survived(
+    nursery: Nursery, folder: Path, rng: np.random.Generator, longest: float, **task: Any
+) -> int:
     """One ledger run, killed at random moments until it ends; the number of kills.
 
-    A training may be repeated only if its ledger transaction had not committed when the process died: what is
-    committed stays as it is and is not trained again, and what was noted (after its transaction) is committed.
+    A training may be repeated only if its ledger transaction had not committed when the process
+    died: what is committed stays as it is and is not trained again, and what was noted (after its
+    transaction) is committed.
     """
     kills, per_training = 0, 3 if task["way"] == "stacks" else 1
     while True:
@@ -343,11 +442,19 @@ def survived(nursery: Nursery, folder: Path, rng: np.random.Generator, longest: 
         unnoted = set(events_of(folder, "noted")) - set(after)
         assert not unnoted, f"noted, and not in the ledger: {sorted(unnoted)}"
         wasted = len(trained) - len(after)
-        assert wasted <= (kills + 1) * per_training, f"{wasted} trainings wasted by {kills + 1} kills"
+        assert wasted <= (kills + 1) * per_training, (
+            f"{wasted} trainings wasted by {kills + 1} kills"
+        )
         if code == 0:
-            assert set(after) == JOBS
+            assert_complete(after)
             return kills
         kills += 1
+
+
+def assert_complete(finished: Iterable[str]) -> None:
+    """Every job is there once for each fold."""
+    times = Counter(name.split(" ", 1)[1] for name in finished)
+    assert times == dict.fromkeys(JOBS, FOLDS)
 
 
 def killed(
@@ -355,8 +462,8 @@ def killed(
 ) -> dict[str, int]:
     """Ledger runs, one after the other, until so many kills are survived; figures of what happened.
 
-    Kills come within the time of a whole run: in half of it some machines have not trained the first models yet, and
-    would begin for ever.
+    Kills come within the time of a whole run: in half of it some machines have not trained the
+    first models yet, and would begin for ever.
     """
     rng = np.random.default_rng(seed)
     tables, seconds = [], []
@@ -366,7 +473,7 @@ def killed(
         assert nursery.run(whole, way=way) == [0]
         seconds.append(time.perf_counter() - begin)
         tables.append((whole / "table").read_bytes())
-        assert Counter(events_of(whole, "trained")) == dict.fromkeys(JOBS, 1)
+        assert_complete(events_of(whole, "trained"))
     expected, again = tables
     assert expected == again
     assert expected.count(b"\n") == len(JOBS) - 1
@@ -375,22 +482,28 @@ def killed(
         own = folder / f"run {runs}"
         own.mkdir()
         total += survived(nursery, own, rng, min(seconds), kind=kind, way=way)
-        assert (own / "table").read_bytes() == expected, "another table than that of a run which was not killed"
+        assert (own / "table").read_bytes() == expected, (
+            "another table than that of a run which was not killed"
+        )
         trainings += len(events_of(own, "trained"))
         runs += 1
-    return {"kills": total, "runs": runs, "trainings": trainings, "jobs": runs * len(JOBS)}
+    return {"kills": total, "runs": runs, "trainings": trainings, "jobs": runs * len(JOBS) * FOLDS}
 
 
 @pytest.mark.parametrize("way", ["stacks", "one by one"])
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_where_it_stopped(nursery: Nursery, tmp_path: Path, way: str, kills: int) -> None:
+def test_a_killed_run_goes_on_where_it_stopped(
+    nursery: Nursery, tmp_path: Path, way: str, kills: int
+) -> None:
     found = killed(nursery, tmp_path, way=way, kills=kills)
     print(way, found)
     assert found["kills"] >= kills
 
 
 @pytest.mark.parametrize("kind", ["Forgetful", "Early", "Late"])
-def test_a_broken_ledger_does_not_survive_being_killed(nursery: Nursery, tmp_path: Path, kind: str) -> None:
+def test_a_broken_ledger_does_not_survive_being_killed(
+    nursery: Nursery, tmp_path: Path, kind: str
+) -> None:
     with pytest.raises(AssertionError, match=r"finished, and|noted, and not|another table"):
         killed(nursery, tmp_path, way="stacks", kind=kind, kills=30)
 
@@ -401,6 +514,8 @@ def test_two_runs_at_once_on_one_ledger_agree(nursery: Nursery, tmp_path: Path) 
         (tmp_path / name).mkdir()
     assert nursery.run(tmp_path / "alone") == [0]
     assert nursery.run(tmp_path / "together", copies=2) == [0, 0]
-    assert (tmp_path / "together" / "table").read_bytes() == (tmp_path / "alone" / "table").read_bytes()
-    assert set(rows_of(tmp_path / "together")) == JOBS
+    assert (tmp_path / "together" / "table").read_bytes() == (
+        tmp_path / "alone" / "table"
+    ).read_bytes()
+    assert_complete(rows_of(tmp_path / "together"))
     assert max(Counter(events_of(tmp_path / "together", "trained")).values()) <= 2

@@ -55,7 +55,9 @@ def brute_area(some: Sequence[Point], on: On) -> float:
 @given(st.lists(points, max_size=12), st.sampled_from(["scores", "decisions"]))
 def test_pareto_keeps_exactly_the_points_that_none_beats(some: list[Point], on: On) -> None:
     usable = [point for point in some if not point.failed]
-    unbeaten = {(p.gap(on), p.accuracy) for p in usable if not any(beats(other, p, on) for other in usable)}
+    unbeaten = {
+        (p.gap(on), p.accuracy) for p in usable if not any(beats(other, p, on) for other in usable)
+    }
     found = pareto(some, unfairness_of=on)
     assert [(point.gap(on), point.accuracy) for point in found] == sorted(unbeaten)
     assert all(any(point is given for given in usable) for point in found)
@@ -63,7 +65,9 @@ def test_pareto_keeps_exactly_the_points_that_none_beats(some: list[Point], on: 
 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(points, max_size=12), st.sampled_from(["scores", "decisions"]))
-def test_the_area_is_the_integral_of_the_best_accuracy_within_reach(some: list[Point], on: On) -> None:
+def test_the_area_is_the_integral_of_the_best_accuracy_within_reach(
+    some: list[Point], on: On
+) -> None:
     assert area(some, unfairness_of=on) == pytest.approx(brute_area(some, on), abs=1e-12)
 
 
@@ -84,7 +88,8 @@ def test_one_more_point_never_lowers_the_area(some: list[Point], more: Point) ->
         ([at(0.2, 0.6), at(0.2, 0.8)], 0.64),
         ([at(0.2, 0.8), at(0.4, 0.8)], 0.64),
         ([at(0.2, 0.8), at(0.2, 0.8)], 0.64),
-        ([at(0.1, 0.5), at(0.3, 0.4), at(0.5, 1.0)], 0.7),  # 0.4 x 0.5 + 0.5 x 1, the middle one is beaten
+        # 0.4 x 0.5 + 0.5 x 1, the middle one is beaten
+        ([at(0.1, 0.5), at(0.3, 0.4), at(0.5, 1.0)], 0.7),
         ([at(0.1, -3.0)], 0.0),
         ([at(0.1, -3.0), at(0.5, 0.6)], 0.3),
         ([at(0.0, 1.0, failed=True), at(0.5, 0.6)], 0.3),
@@ -121,20 +126,25 @@ def test_scores_and_decisions_are_judged_apart() -> None:
     assert area([low, high], unfairness_of="decisions") == pytest.approx(0.8 * 0.7)
     better = at(0.05, 0.8, decision_unfairness=0.9)  # beats both, but for decisions
     assert area([low, high, better]) == pytest.approx(0.95 * 0.8)
-    assert area([low, high, better], unfairness_of="decisions") == pytest.approx(0.7 * 0.7 + 0.1 * 0.8)
+    assert area([low, high, better], unfairness_of="decisions") == pytest.approx(
+        0.7 * 0.7 + 0.1 * 0.8
+    )
 
 
 def test_a_regressors_decisions_are_its_scores() -> None:
     assert at(0.3, 0.5).gap("decisions") == 0.3
 
 
-# --- curves that are known exactly ------------------------------------------------------------------------------
+# --- curves that are known exactly
+# ------------------------------------------------------------------------------
 
 STRENGTHS = (0.0, *np.geomspace(1e-4, 1e4, 1500), math.inf)
 
 
 def _curve(
-    tradeoff: Callable[[float], object], accuracy: Callable[[float], float], strengths: Sequence[float]
+    tradeoff: Callable[[float], object],
+    accuracy: Callable[[float], float],
+    strengths: Sequence[float],
 ) -> list[Point]:
     exact = [tradeoff(float(strength)) for strength in strengths]
     return [at(point.kolmogorov, accuracy(point.risk)) for point in exact]
@@ -142,10 +152,11 @@ def _curve(
 
 @pytest.mark.parametrize("p1", [0.2, 0.5, 0.8])
 def test_the_area_of_hidden_experience_is_that_of_its_curve(p1: float) -> None:
-    """Slopes (s0, s1) = q (w, 1) have Kolmogorov distance (1 - w) / 2: the whole curve without a root search.
+    """Slopes (s0, s1) = q (w, 1) have Kolmogorov distance (1 - w) / 2: the whole curve without a
+    root search.
 
-    On the exact curve the derivative along q vanishes: q p1 + q p0 w^2 + strength (1 - w)^2 = p1, and the one along w:
-    strength = p0 q w / (2 (1 - w)); together q = p1 / (p1 + p0 (w + w^2) / 2).
+    On the exact curve the derivative along q vanishes: q p1 + q p0 w^2 + strength (1 - w)^2 = p1,
+    and the one along w: strength = p0 q w / (2 (1 - w)); together q = p1 / (p1 + p0 (w + w^2) / 2).
     """
     population, p0 = Example1(p1), 1 - p1
     w = np.linspace(0, 1, 100_001)
@@ -160,11 +171,14 @@ def test_the_area_of_hidden_experience_is_that_of_its_curve(p1: float) -> None:
 
 @pytest.mark.parametrize(("delta", "p1"), [(1.0, 0.5), (3.0, 0.3)])
 def test_the_area_of_offset_regression_is_that_of_its_curve(delta: float, p1: float) -> None:
-    """For s0 = 1 and t = c / s the first-order conditions (spec 7.5) fix c and s without a search."""
+    """For s0 = 1 and t = c / s the first-order conditions (spec 7.5) fix c and s without a
+    search.
+    """
     population, p0 = OffsetRegression(delta=delta, p1=p1), 1 - p1
     t = np.linspace(1e-9, delta, 100_001)
     shrink = 2 / math.sqrt(math.pi) * -np.expm1(-t * t / 4)  # s = 1 + strength x shrink
-    erf = np.array([math.erf(value / 2) for value in t])  # p0 p1 (delta - c) = strength x erf(t / 2)
+    # p0 p1 (delta - c) = strength x erf(t / 2)
+    erf = np.array([math.erf(value / 2) for value in t])
     strength = (delta - t) / (t * shrink + erf / (p0 * p1))
     s = 1 + strength * shrink
     variance = 1 + p0 * p1 * delta**2
@@ -178,7 +192,9 @@ def test_the_area_of_offset_regression_is_that_of_its_curve(delta: float, p1: fl
 
 def test_the_area_approaches_the_curve_as_strengths_are_added() -> None:
     areas = [
-        area(_curve(Example1().tradeoff, lambda risk: 1 - 12 * risk, np.geomspace(1e-3, 1e3, count)))
+        area(
+            _curve(Example1().tradeoff, lambda risk: 1 - 12 * risk, np.geomspace(1e-3, 1e3, count))
+        )
         for count in (3, 9, 33, 129)
     ]
     assert areas == sorted(areas)

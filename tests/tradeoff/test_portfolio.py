@@ -1,4 +1,6 @@
-"""``frontier("auto", ...)``: which families, in which order, within which budget; and the family that is chosen."""
+"""``frontier("auto", ...)``: which families, in which order, within which budget; and the
+family that is chosen.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,9 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
-from metrifair.stacking import FairStackingClassifier
+from metrifair.stacking import has_lightgbm
 from metrifair.tradeoff import frontier as frontiers
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.portfolio import Portfolio
+from metrifair.tradeoff.portfolio import STRENGTHS, Portfolio
 from metrifair.tradeoff.sweep import needs_group
 
 RNG = np.random.default_rng(0)
@@ -25,7 +26,12 @@ A = RNG.integers(0, 2, 400)
 X = RNG.normal(size=(400, 2)) + np.c_[A, 0 * A]
 Y = (X.sum(1) + RNG.logistic(size=400) > 0.5).astype(int)
 FEW = Portfolio(rows=1_000, classes=2)
-QUICK: dict[str, Any] = {"sensitive_features": A, "strengths": [0, 1], "random_state": 3, "test": 0.25}
+QUICK: dict[str, Any] = {
+    "sensitive_features": A,
+    "strengths": [0, 1],
+    "random_state": 3,
+    "test": 0.25,
+}
 LINEAR = metrifair.FairClassifier, metrifair.FairRegressor
 LINES = SearchOptions(families=["linear", "blind_barycenter"], tolerances=[0, 1])
 
@@ -38,15 +44,39 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("changed", "names"),
     [
-        ({}, ["linear", "small_trees", "stack", "network", "blind_barycenter", "stack_with_features"]),
+        (
+            {},
+            [
+                "linear",
+                "small_trees",
+                "blind_barycenter",
+                "stack",
+                "network",
+                "stack_with_features",
+            ],
+        ),
         (
             {"rows": 30_000},
-            ["linear", "large_trees", "stack", "network", "blind_barycenter", "stack_with_features"],
+            [
+                "linear",
+                "large_trees",
+                "blind_barycenter",
+                "stack",
+                "network",
+                "stack_with_features",
+            ],
         ),
         ({"classes": 3}, ["linear", "small_trees", "stack", "network", "stack_with_features"]),
         (
             {"classes": 0},
-            ["linear", "small_trees", "stack", "network", "blind_barycenter", "stack_with_features"],
+            [
+                "linear",
+                "small_trees",
+                "blind_barycenter",
+                "stack",
+                "network",
+                "stack_with_features",
+            ],
         ),
         ({"numeric_groups": True}, ["linear", "small_trees", "network"]),
         ({"aim": {"criterion": "risk_parity"}}, ["linear", "small_trees", "network"]),
@@ -69,12 +99,14 @@ def test_families_suit_the_data(changed: dict[str, Any], names: list[str]) -> No
 
 
 def test_group_aware_families_are_tried_early_where_they_may_be() -> None:
-    assert list(replace(FEW, needs_group=True).families())[2:4] == ["thresholds", "barycenter"]
+    assert list(replace(FEW, needs_group=True).families())[1:3] == ["barycenter", "thresholds"]
 
 
-def test_without_lightgbm_no_trees_have_the_penalty_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_lightgbm_no_trees_have_the_penalty_and_a_note_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(metrifair.stacking, "find_spec", lambda _: None)
-    assert list(FEW.families())[:2] == ["linear", "stack"]
+    assert list(FEW.families())[:3] == ["linear", "blind_barycenter", "stack"]
     assert "stack" not in replace(FEW, saved=True).families()
     front = frontier("auto", X, Y, **QUICK, search=LINES)
     assert "LightGBM is not installed" in front.summary()
@@ -86,7 +118,6 @@ def test_naming_the_families_repeats_the_result(tmp_path: Path) -> None:
     again = frontier("auto", X, Y, **QUICK, search=replace(LINES, families=list(first.parameters)))
     assert list(first.parameters) == ["linear", "blind_barycenter"]
     assert first.points == again.points
-    assert first.validation_points == again.validation_points
     first.save(tmp_path / "front")
     kept = load(tmp_path / "front")
     assert isinstance(kept, Frontier)
@@ -95,30 +126,40 @@ def test_naming_the_families_repeats_the_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("test", "budget", "tried"), [(0.25, 1, ["a", "b"]), (None, 15, ["a", "b", "c"])])
+@pytest.mark.parametrize(
+    ("test", "budget", "tried"), [(0.25, 1, ["a", "b"]), (None, 35, ["a", "b", "c"])]
+)
 def test_no_family_is_started_after_the_budget(
     test: float | None, budget: float, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that a family takes 10 seconds of; what was trained is the same as without a budget.
+    """By a clock that a family takes 10 seconds of; what was trained is the same as without a
+    budget.
 
     The first two families are trained whatever the budget is.
     """
     ticks = iter(range(0, 1_000, 10))
     monkeypatch.setattr(frontiers, "monotonic", lambda: next(ticks))
     monkeypatch.setattr(
-        Portfolio, "families", lambda self: {name: self._ours(*LINEAR, model="linear") for name in "abcd"}
+        Portfolio,
+        "families",
+        lambda self: {name: self._ours(*LINEAR, model="linear") for name in "abcd"},
     )
     asked = QUICK | {"test": test}
     front = frontier("auto", X, Y, **asked, search=SearchOptions(budget=budget))
     assert list(front.parameters) == tried
-    assert f"Not started within {budget} seconds: {'; '.join('abcd'[len(tried) :])}." in front.summary()
+    assert (
+        f"Not started within {budget} seconds: {'; '.join('abcd'[len(tried) :])}."
+        in front.summary()
+    )
     whole = frontier("auto", X, Y, **asked, search=SearchOptions(families=tried))
     assert whole.points == front.points
     assert {point.family for point in front.points} == set(tried)
 
 
 def test_tables_with_text_and_missing_values_are_encoded() -> None:
-    table = pl.DataFrame({"size": [*X[:-1, 0].tolist(), None], "town": np.where(X[:, 1] > 0, "A", "B").tolist()})
+    table = pl.DataFrame(
+        {"size": [*X[:-1, 0].tolist(), None], "town": np.where(X[:, 1] > 0, "A", "B").tolist()}
+    )
     front = frontier("auto", table, Y, **QUICK, search=SearchOptions(families=["linear"]))
     assert isinstance(front.select(max_unfairness=1), Pipeline)
 
@@ -128,10 +169,14 @@ def test_a_number_is_regressed() -> None:
     assert front.accuracy_name == "R2"
 
 
-@pytest.mark.parametrize(("utility", "name"), [("auto", "accuracy"), ("r2", "R2"), ("mean_absolute_error", "R2")])
+@pytest.mark.parametrize(
+    ("utility", "name"), [("auto", "accuracy"), ("r2", "R2"), ("mean_absolute_error", "R2")]
+)
 def test_a_utility_of_numbers_makes_few_integers_a_target(utility: str, name: str) -> None:
     grades = np.digitize(X.sum(1), [-1, 0, 1])
-    front = frontier("auto", X, grades, **QUICK, utility=utility, search=SearchOptions(families=["linear"]))
+    front = frontier(
+        "auto", X, grades, **QUICK, utility=utility, search=SearchOptions(families=["linear"])
+    )
     assert front.accuracy_name == name
     assert {is_regressor(model) for model in front.models} == {name == "R2"}
 
@@ -151,7 +196,9 @@ def test_what_auto_does_not_take_is_refused(argument: str, given: dict[str, Any]
 
 def test_families_are_names_of_auto_only() -> None:
     with pytest.raises(DataError, match="families"):
-        frontier(metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"]))
+        frontier(
+            metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"])
+        )
     with pytest.raises(DataError, match="budget must be omitted"):
         SearchOptions(families=["linear"], budget=3)
 
@@ -159,75 +206,69 @@ def test_families_are_names_of_auto_only() -> None:
 def test_the_positive_label_is_that_of_the_user() -> None:
     """Names in another order and the positive label by name: the same rows, models and figures."""
     search = SearchOptions(families=["linear"])
-    options: dict[str, Any] = QUICK | {"criterion": "equal_opportunity", "utility": "auc", "search": search}
+    options: dict[str, Any] = QUICK | {
+        "criterion": "equal_opportunity",
+        "utility": "auc",
+        "search": search,
+    }
     last = frontier("auto", X, np.where(Y == 1, "repaid", "owed"), **options)
     named = frontier("auto", X, np.where(Y == 1, "repaid", "unpaid"), pos_label="repaid", **options)
     unnamed = frontier("auto", X, np.where(Y == 1, "repaid", "unpaid"), **options)
     gaps = [[point.unfairness for point in front.points] for front in (last, named, unnamed)]
     assert gaps[1] == pytest.approx(gaps[0], abs=1e-6)
     assert gaps[2] != pytest.approx(gaps[0], abs=1e-2)
-    assumed = [any(note.kind == "positive_label" for note in front.notes) for front in (unnamed, named)]
+    assumed = [
+        any(note.kind == "positive_label" for note in front.notes) for front in (unnamed, named)
+    ]
     assert assumed == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("estimator", "y"), [(metrifair.FairClassifier(), Y), ("auto", np.random.default_rng(0).normal(size=len(Y)))]
+    ("estimator", "y"),
+    [(metrifair.FairClassifier(), Y), ("auto", np.random.default_rng(0).normal(size=len(Y)))],
 )
 def test_a_positive_label_of_estimators_or_numbers_is_refused(estimator: Any, y: Any) -> None:
     with pytest.raises(DataError, match="pos_label"):
         frontier(estimator, X, y, pos_label=1, **QUICK)
 
 
-def made(curves: dict[str, list[tuple[float, float]]]) -> Frontier:
-    outcomes = []
-    for family, points in curves.items():
-        for strength, (gap, accuracy) in enumerate(points):
-            point = Point(float(strength), 0, accuracy, gap, errors={"accuracy": 0.01}, family=family)
-            outcomes.append(Outcome(Job(float(strength), 0, family), point, point, model=(family, strength)))
-    return Frontier(
-        outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100}, parameters=dict.fromkeys(curves, "strength")
+def test_the_work_that_is_promised_decides_and_not_the_clock() -> None:
+    """Linear models always run, and one family that needs the group if models may."""
+    few, usual, wide = (
+        Portfolio(rows=rows, classes=2, columns=columns, training_rows=rows * 4 // 5, **aware)
+        for rows, columns, aware in (
+            (300, 5, {}),
+            (5_000, 20, {}),
+            (2_000, 500, {"needs_group": True}),
+        )
     )
+    names = [list(one.chosen((), SearchOptions())[0]) for one in (few, usual, wide)]
+    assert all(one[0] == "linear" for one in names)
+    assert "small_trees" not in names[0]
+    assert {"linear", "blind_barycenter"} <= set(names[0])
+    assert names[2] == ["linear", "barycenter"]
+    for one, tried in zip((few, usual), names[:2], strict=True):
+        assert sum(map(one.promised, tried)) <= one.budget
+    if has_lightgbm():
+        assert "small_trees" in names[1]
+    everything, search = few.chosen((), SearchOptions(budget=1.0))
+    assert list(everything) == list(few.families())
+    assert search.budget == 1.0
+    assert few.promised("small_trees") < usual.promised("small_trees")
 
 
-def test_the_family_is_chosen_by_its_whole_curve_and_then_the_strength() -> None:
-    """One family is better nearly everywhere; the other has one lucky model within the limit."""
-    good = [(0.40, 0.90), (0.30, 0.88), (0.19, 0.84), (0.10, 0.80)]
-    lucky = [(0.40, 0.80), (0.30, 0.78), (0.18, 0.845), (0.10, 0.60)]
-    front = made({"lucky": lucky, "good": good})
-    assert front.select(max_unfairness=0.2) == ("good", 2)
-    assert front.select(max_unfairness=0.5) == ("good", 0)
-    assert made({"lucky": lucky}).select(max_unfairness=0.2) == ("lucky", 2)
+def test_what_was_not_tried_is_named() -> None:
+    wide = np.random.default_rng(0).normal(size=(400, 60))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Portfolio, "budget", 0.0)
+        front = frontier("auto", wide, Y, **QUICK)
+    assert list(front.parameters) == ["linear"]
+    assert "Not tried, because they take long with so many rows and columns: " in front.summary()
 
 
-def test_a_family_without_a_model_within_the_limit_is_not_chosen() -> None:
-    front = made({"good": [(0.40, 0.90), (0.30, 0.88)], "fair": [(0.30, 0.70), (0.05, 0.65)]})
-    assert front.select(max_unfairness=0.1) == ("fair", 1)
-    assert front.select(max_unfairness=0.35) == ("good", 1)
-
-
-def test_a_family_gains_nothing_by_reaching_less() -> None:
-    """One family is better at every limit, and reaches lower ones too, at which its models must be worse."""
-    wide = [(0.30, 0.855), (0.12, 0.84), (0.05, 0.80), (0.0, 0.76)]
-    front = made({"narrow": [(0.30, 0.85), (0.12, 0.83)], "wide": wide})
-    assert front.select(max_unfairness=0.12) == ("wide", 1)
-    assert front.select(max_unfairness=0.3) == ("wide", 0)
-
-
-def test_a_family_without_the_utility_is_not_chosen() -> None:
-    """Decisions have no log-loss, and none is better than any."""
-    front = made({"decisions": [(0.30, 0.9), (0.1, 0.8)], "scores": [(0.30, 0.85), (0.1, 0.75)]})
-    front.outcomes = [
-        replace(one, validation=replace(one.validation, more={"log_loss": 0.5 + one.job.value / 10}))
-        if one.job.family == "scores"
-        else one
-        for one in front.outcomes
-    ]
-    assert front.select(max_unfairness=0.5, utility="log_loss") == ("scores", 0)
-    assert front.select(max_unfairness=0.5) == ("decisions", 0)
-
-
-@pytest.mark.slow
-def test_the_default_tries_the_stack_first() -> None:
-    front = frontier("auto", X, Y, sensitive_features=A, random_state=0, search=SearchOptions(budget=0.01))
-    assert list(front.parameters) == ["stack"]
-    assert isinstance(front.select(max_unfairness=1), FairStackingClassifier)
+def test_auto_has_15_strengths_of_which_4_are_where_the_curve_bends() -> None:
+    search = SearchOptions(families=["linear"])
+    front = frontier("auto", X, Y, **QUICK | {"strengths": None}, search=search)
+    values = [point.strength for point in front.points]
+    assert len(set(values)) == 15
+    assert set(STRENGTHS) < set(values)

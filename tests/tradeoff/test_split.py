@@ -16,7 +16,12 @@ from metrifair.tradeoff.split import DataSet, data_set
 
 
 def made(
-    n: int = 240, *, regression: bool = False, criterion: str = "statistical_parity", seed: int = 0, **more: Any
+    n: int = 240,
+    *,
+    regression: bool = False,
+    criterion: str = "statistical_parity",
+    seed: int = 0,
+    **more: Any,
 ) -> DataSet:
     rng = np.random.default_rng(seed)
     group = rng.choice(["a", "b", "c"], size=n, p=[0.5, 0.3, 0.2])
@@ -43,7 +48,9 @@ def made(
     seed=st.integers(0, 99),
     train=st.booleans(),
 )
-def test_parts_are_apart_and_cover_every_row(n: int, validation: float, test: float, seed: int, train: bool) -> None:
+def test_parts_are_apart_and_cover_every_row(
+    n: int, validation: float, test: float, seed: int, train: bool
+) -> None:
     parts = made(n, seed=seed).split(validation, test, seed, train=train)
     assert sorted(np.concatenate(parts).tolist()) == list(range(n))
     assert all((np.diff(part) > 0).all() for part in parts)
@@ -58,7 +65,13 @@ def test_parts_are_apart_and_cover_every_row(n: int, validation: float, test: fl
 def test_parts_have_the_same_mix_of_groups_and_labels(regression: bool, seed: int) -> None:
     data = made(600, regression=regression, seed=seed)
     kind = pd.Series(
-        list(zip(data.problem.groups[:, 0], data.problem.labels if not regression else [0] * 600, strict=True))
+        list(
+            zip(
+                data.problem.groups[:, 0],
+                data.problem.labels if not regression else [0] * 600,
+                strict=True,
+            )
+        )
     )
     for rows, share in zip(data.split(0.2, 0.3, seed), (0.5, 0.2, 0.3), strict=True):
         counts = kind[rows].value_counts().reindex(kind.unique(), fill_value=0)
@@ -87,9 +100,14 @@ def test_a_group_too_small_to_spread_does_not_stop_the_split() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_one_crossing_with_a_single_row_does_not_spoil_the_mix_of_all_others(seed: int) -> None:
-    """Two attributes, of whose crossing one cell has one row: each group of either is still in every part."""
+    """Two attributes, of whose crossing one cell has one row: each group of either is still in
+    every part.
+    """
     place = np.arange(400)
-    sex, tribe = np.where(place % 2, "f", "m"), np.where((place % 2 == 1) & (place < 16), "few", "many")
+    sex, tribe = (
+        np.where(place % 2, "f", "m"),
+        np.where((place % 2 == 1) & (place < 16), "few", "many"),
+    )
     tribe[0] = "few"
     data = made(400, sensitive_features={"sex": sex, "tribe": tribe}, y=place // 2 % 2)
     for rows in data.split(0.25, 0.25, seed):
@@ -98,14 +116,23 @@ def test_one_crossing_with_a_single_row_does_not_spoil_the_mix_of_all_others(see
 
 @pytest.mark.parametrize(
     ("validation", "test", "train"),
-    [(0.0, 0.2, True), (0.2, 0.0, True), (0.5, 0.5, True), (-0.1, 0.2, True), (0.2, 1.0, False), (5.0, 0.2, True)],
+    [
+        (0.0, 0.2, True),
+        (0.2, 0.0, True),
+        (0.5, 0.5, True),
+        (-0.1, 0.2, True),
+        (0.2, 1.0, False),
+        (5.0, 0.2, True),
+    ],
 )
-def test_shares_that_leave_a_part_empty_are_refused(validation: float, test: float, train: bool) -> None:
+def test_shares_that_leave_a_part_empty_are_refused(
+    validation: float, test: float, train: bool
+) -> None:
     with pytest.raises(DataError) as refusal:
         made().split(validation, test, 0, train=train)
     assert str(refusal.value) == (
-        f"validation and test must be shares above 0 that leave rows for training, got {validation} and {test}"
-        + ("; for cross-validation, pass search=SearchOptions(folds=5)" if validation >= 1 else "")
+        "validation and test must be shares above 0 that leave rows for training, got "
+        f"{validation} and {test}"
     )
 
 
@@ -115,7 +142,9 @@ def test_halves_of_everything_suit_models_that_are_fitted() -> None:
 
 
 def test_held_out_rows_stay_together() -> None:
-    frame = pd.DataFrame({"x": np.arange(40.0), "z": np.arange(40.0) * 2}, index=np.arange(100, 140))
+    frame = pd.DataFrame(
+        {"x": np.arange(40.0), "z": np.arange(40.0) * 2}, index=np.arange(100, 140)
+    )
     groups = pd.DataFrame({"sex": ["f", "m"] * 20, "age": [1, 1, 2, 2] * 10})
     y = pd.Series(np.arange(40) % 3 % 2).map({0: "no", 1: "yes"})
     rows = np.array([3, 5, 6, 30, 36])
@@ -139,7 +168,10 @@ def test_held_out_rows_stay_together() -> None:
         ),
         (
             {"criterion": "conditional_statistical_parity", "control_features": np.arange(90) % 2},
-            "arguments must have one length, got X 240, y 240, sensitive_features 240, control_features 90",
+            (
+                "arguments must have one length, got X 240, y 240, sensitive_features 240, "
+                "control_features 90"
+            ),
         ),
     ],
 )
@@ -180,8 +212,13 @@ def test_bands_of_a_number_have_enough_of_the_rows_that_are_held_out(
     n: int, share: float, criterion: str, bands: int
 ) -> None:
     age = np.random.default_rng(1).uniform(18, 90, n)
-    data = made(n, criterion=criterion, sensitive_features=age, continuous=True, held_out=(0.5, share))
+    data = made(
+        n, criterion=criterion, sensitive_features=age, continuous=True, held_out=(0.5, share)
+    )
     (attribute,) = data.problem.scheme.attributes
     assert len(attribute.groups) == bands
-    compared = np.isin(data.problem.cell, [cell for one in data.problem.comparisons for cell in one.left + one.right])
+    compared = np.isin(
+        data.problem.cell,
+        [cell for one in data.problem.comparisons for cell in one.left + one.right],
+    )
     assert share * np.bincount(data.problem.groups[compared, 0]).min() >= 30

@@ -18,12 +18,17 @@ SHAPES = {"weight": (2, 3, 4, 5), "bias": (2, 3, 4, 1), "number": (2, 3)}
 
 def start(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    return {name: torch.randn(shape, generator=generator, dtype=dtype) for name, shape in SHAPES.items()}
+    return {
+        name: torch.randn(shape, generator=generator, dtype=dtype) for name, shape in SHAPES.items()
+    }
 
 
 def loss(parameters: Mapping[str, Tensor], k: int) -> Tensor:
     """Uneven bowls that move from step to step, with gradients of very different sizes."""
-    parts = [(10.0**j * (value - 0.1 * k).sin()).square().sum() for j, value in enumerate(parameters.values())]
+    parts = [
+        (10.0**j * (value - 0.1 * k).sin()).square().sum()
+        for j, value in enumerate(parameters.values())
+    ]
     return torch.stack(parts).sum()
 
 
@@ -40,7 +45,9 @@ def steps(adam: Adam, first: int, last: int) -> None:
 def test_it_is_the_adam_of_pytorch(
     step: Callable[[Adam], object], decay: float, dtype: torch.dtype, tolerance: float
 ) -> None:
-    """To rounding, which 300 nonlinear steps amplify: a fault of the formula would show in the first digits."""
+    """To rounding, which 300 nonlinear steps amplify: a fault of the formula would show in the
+    first digits.
+    """
     adam = Adam(start(dtype), learning_rate=0.01, weight_decay=decay)
     theirs = {name: value.requires_grad_() for name, value in start(dtype).items()}
     reference = torch.optim.Adam(theirs.values(), lr=0.01, weight_decay=decay)
@@ -54,7 +61,9 @@ def test_it_is_the_adam_of_pytorch(
         loss(theirs, k).backward()
         reference.step()
     for name, value in theirs.items():
-        torch.testing.assert_close(adam.parameters[name].detach(), value.detach(), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(
+            adam.parameters[name].detach(), value.detach(), rtol=tolerance, atol=tolerance
+        )
 
 
 COPIES: dict[str, Callable[[Adam], Adam]] = {
@@ -131,7 +140,9 @@ def test_a_step_that_is_not_finite_is_not_taken(slope: float) -> None:
 
 def test_moments_that_overflowed_are_forgotten_and_the_others_kept() -> None:
     adam = Adam({"w": torch.zeros(4)}, learning_rate=0.1)
-    adam.moments.copy_(torch.tensor([[1.0, torch.nan, torch.inf, -torch.inf], [1.0, 2.0, torch.inf, 3.0]]))
+    adam.moments.copy_(
+        torch.tensor([[1.0, torch.nan, torch.inf, -torch.inf], [1.0, 2.0, torch.inf, 3.0]])
+    )
     adam.gradient.copy_(torch.tensor([torch.nan, 1.0, torch.inf, 0.0]))
     adam.forget_non_finite()
     assert adam.moments.tolist() == [[1.0, 0.0, 0.0, 0.0], [1.0, 2.0, 0.0, 3.0]]

@@ -1,4 +1,6 @@
-"""The search for a minimum: smooth functions to the last digit, kinks without getting lost, never upwards."""
+"""The search for a minimum: smooth functions to the last digit, kinks without getting lost,
+never upwards.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_running_out_of_iterations_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_the_preconditioner_leaves_alone_does_not_move() -> None:
-    found = minimize(rosenbrock, np.array([0.5, 3.0]), lambda g: np.array([0.0, g[1]]), tolerance=1e-14)
+    found = minimize(
+        rosenbrock, np.array([0.5, 3.0]), lambda g: np.array([0.0, g[1]]), tolerance=1e-14
+    )
     assert found.at[0] == 0.5
     assert found.at[1] == pytest.approx(0.25, abs=1e-7)
 

@@ -1,4 +1,6 @@
-"""The loop against a plain one, the stack against its members, batches against the whole data set."""
+"""The loop against a plain one, the stack against its members, batches against the whole data
+set.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +30,38 @@ TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,))
 REST = (Comparison((0,), (1, 2)), Comparison((1,), (0, 2)), Comparison((2,), (0, 1)))
 
 
-def population(n: int = 60, *, groups: int = 2, classes: int = 2, weighted: bool = False, seed: int = 0) -> Samples:
-    """Groups of unequal size whose features and labels differ; the last cell is compared with nobody."""
+def population(
+    n: int = 60, *, groups: int = 2, classes: int = 2, weighted: bool = False, seed: int = 0
+) -> Samples:
+    """Groups of unequal size whose features and labels differ; the last cell is compared with
+    nobody.
+    """
     rng = np.random.default_rng(seed)
     shares = {2: (5, 2, 3), 3: (4, 1, 2, 3)}[groups]
     cell = rng.permutation(np.repeat(np.arange(groups + 1), [n * share // 10 for share in shares]))
-    x = rng.normal(size=(n, 3)) * [1, 10, 0.1] + [0, 50, 1] + np.array([0, 2, -1, 0.5])[cell][:, None] * [0.8, 6, 0.05]
+    x = (
+        rng.normal(size=(n, 3)) * [1, 10, 0.1]
+        + [0, 50, 1]
+        + np.array([0, 2, -1, 0.5])[cell][:, None] * [0.8, 6, 0.05]
+    )
     score = (x[:, 0] + (x[:, 1] - 50) / 10 + rng.normal(size=n)) / 2
     y = np.digitize(score, [0.3, 1.0][: classes - 1])
     weight = rng.integers(1, 5, n) * 1.0 if weighted else np.ones(n)
-    return Samples(*(torch.as_tensor(part) for part in (x, y.astype(float) if classes == 2 else y, cell, weight)))
+    return Samples(
+        *(
+            torch.as_tensor(part)
+            for part in (x, y.astype(float) if classes == 2 else y, cell, weight)
+        )
+    )
 
 
-SHORT = Schedule(batch_size=60, epochs=30, learning_rate=0.03, learning_rate_decay=0.98, weight_decay=0.01)
+SHORT = Schedule(
+    batch_size=60, epochs=30, learning_rate=0.03, learning_rate_decay=0.98, weight_decay=0.01
+)
 
 
-# --- the whole data set in every step ---------------------------------------------------------------------------
+# --- the whole data set in every step
+# ---------------------------------------------------------------------------
 
 
 @pytest.mark.pairwise
@@ -53,7 +71,9 @@ SHORT = Schedule(batch_size=60, epochs=30, learning_rate=0.03, learning_rate_dec
 def test_full_batches_follow_a_plain_pytorch_loop(
     comparisons: tuple[Comparison, ...], weighted: bool, estimate: str
 ) -> None:
-    """Standardized by NumPy, penalized by the two-sample function, moved by PyTorch's Adam: the same to 1e-9."""
+    """Standardized by NumPy, penalized by the two-sample function, moved by PyTorch's Adam: the
+    same to 1e-9.
+    """
     data = population(groups=3, weighted=weighted)
     objective = Objective(BINARY, comparisons, estimate=estimate, combine="sum")
     found = train(data, Network(3), objective, strengths=[0.7], seeds=[4], schedule=SHORT)
@@ -66,19 +86,33 @@ def test_full_batches_follow_a_plain_pytorch_loop(
     optimizer = torch.optim.Adam(coefficients, lr=0.03, weight_decay=0.01)
     for _ in range(SHORT.epochs):
         output = (z @ coefficients[0].T + coefficients[1]).squeeze(1)
-        risk = torch.nn.functional.binary_cross_entropy_with_logits(output, data.y, data.weight / data.weight.mean())
+        risk = torch.nn.functional.binary_cross_entropy_with_logits(
+            output, data.y, data.weight / data.weight.mean()
+        )
         penalty = 0.0
         for one in comparisons:
-            left, right = (torch.isin(data.cell, torch.tensor(side)) for side in (one.left, one.right))
+            left, right = (
+                torch.isin(data.cell, torch.tensor(side)) for side in (one.left, one.right)
+            )
             score = output.sigmoid()
-            own = {"u_weights": data.weight[left], "v_weights": data.weight[right]} if weighted else {}
-            penalty = penalty + energy_distance(score[left], score[right], unbiased=estimate == "population", **own)
+            own = (
+                {"u_weights": data.weight[left], "v_weights": data.weight[right]}
+                if weighted
+                else {}
+            )
+            penalty = penalty + energy_distance(
+                score[left], score[right], unbiased=estimate == "population", **own
+            )
         optimizer.zero_grad()
         (risk + 0.7 * penalty).backward()
         optimizer.step()
         optimizer.param_groups[0]["lr"] *= 0.98
-    torch.testing.assert_close(found.parameters["weight0"][0, 0], coefficients[0].detach(), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(found.parameters["bias0"][0, 0], coefficients[1].detach(), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        found.parameters["weight0"][0, 0], coefficients[0].detach(), rtol=1e-9, atol=1e-9
+    )
+    torch.testing.assert_close(
+        found.parameters["bias0"][0, 0], coefficients[1].detach(), rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("estimate", ["rows", "batch"])
@@ -96,7 +130,8 @@ def test_whole_integer_weights_are_repetitions_for_the_plug_in_penalty(estimate:
         torch.testing.assert_close(value, by_repetition.parameters[name], rtol=1e-8, atol=1e-8)
 
 
-# --- a stack and its members ------------------------------------------------------------------------------------
+# --- a stack and its members
+# ------------------------------------------------------------------------------------
 
 STRENGTHS, SEEDS = (0.0, 0.5, 4.0), (0, 11)
 
@@ -120,31 +155,51 @@ def some_rows(data: Samples, seeds: Sequence[int], drops: Sequence[int]) -> list
 @pytest.mark.parametrize(
     ("size", "drops"),
     [(60, None), (20, None), (20, (3, 3)), (60, (3, 3)), (60, (1, 3))],
-    ids=["full batch", "minibatch", "minibatch, own rows", "full batch, own rows", "full batch, unequal own rows"],
+    ids=[
+        "full batch",
+        "minibatch",
+        "minibatch, own rows",
+        "full batch, own rows",
+        "full batch, unequal own rows",
+    ],
 )
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 def test_a_stack_equals_its_members_trained_alone(
     model: Network, size: int, drops: tuple[int, int] | None, weighted: bool
 ) -> None:
-    """Small batches are single precision: 20 steps and 1e-4 leave room for its rounding, not for another batch."""
+    """Small batches are single precision: 20 steps and 1e-4 leave room for its rounding, not
+    for another batch.
+    """
     data = population(groups=2, classes=max(2, model.outputs), weighted=weighted)
     rows = None if drops is None else some_rows(data, SEEDS, drops)
     schedule = Schedule(size, epochs=10, learning_rate=0.02)
 
-    def run(strengths: Sequence[float], seeds: Sequence[int], rows: list[Tensor] | None) -> TrainedStack:
+    def run(
+        strengths: Sequence[float], seeds: Sequence[int], rows: list[Tensor] | None
+    ) -> TrainedStack:
         objective = Objective(
-            MULTICLASS if model.outputs > 1 else BINARY, PAIR, generator=torch.Generator().manual_seed(5)
+            MULTICLASS if model.outputs > 1 else BINARY,
+            PAIR,
+            generator=torch.Generator().manual_seed(5),
         )
-        return train(data, model, objective, strengths=strengths, seeds=seeds, schedule=schedule, rows=rows)
+        return train(
+            data, model, objective, strengths=strengths, seeds=seeds, schedule=schedule, rows=rows
+        )
 
     stack = run(STRENGTHS, SEEDS, rows)
     x = data.x.numpy()
     outputs = []
     for s, seed in enumerate(SEEDS):
         for k, strength in enumerate(STRENGTHS):
-            alone = run([strength], [seed], None if rows is None else [rows[s]]).predictor(0, 0).output(x)
+            alone = (
+                run([strength], [seed], None if rows is None else [rows[s]])
+                .predictor(0, 0)
+                .output(x)
+            )
             outputs.append(stack.predictor(s, k).output(x))
-            np.testing.assert_allclose(outputs[-1], alone, rtol=0, atol=1e-9 if size == 60 else 1e-4)
+            np.testing.assert_allclose(
+                outputs[-1], alone, rtol=0, atol=1e-9 if size == 60 else 1e-4
+            )
     for one, other in combinations(outputs, 2):  # and the members are no copies of each other
         assert np.abs(one - other).max() > 1e-3
 
@@ -155,7 +210,14 @@ def test_the_same_seed_gives_the_same_bits(size: int) -> None:
 
     def run() -> TrainedStack:
         schedule = Schedule(size, epochs=5, learning_rate=0.02)
-        return train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[0, 1], seeds=[2, 3], schedule=schedule)
+        return train(
+            data,
+            Network(3, (8,)),
+            Objective(BINARY, PAIR),
+            strengths=[0, 1],
+            seeds=[2, 3],
+            schedule=schedule,
+        )
 
     first, second = run(), run()
     for name, value in first.parameters.items():
@@ -170,19 +232,26 @@ class Fixed:
     scale: Mapping[int, float]
 
     def initial(self, seed: int) -> dict[str, Tensor]:
-        return {name: self.scale.get(seed, 1.0) * value for name, value in Network(3).initial(0).items()}
+        return {
+            name: self.scale.get(seed, 1.0) * value for name, value in Network(3).initial(0).items()
+        }
 
-    def __call__(self, parameters: Mapping[str, Tensor], x: Tensor, *, training: bool = False) -> Tensor:
+    def __call__(
+        self, parameters: Mapping[str, Tensor], x: Tensor, *, training: bool = False
+    ) -> Tensor:
         return Network(3)(parameters, x)
 
 
 def test_seeds_that_start_alike_still_see_other_batches() -> None:
     data, schedule = population(), Schedule(20, epochs=1, learning_rate=0.02)
-    found = train(data, Fixed({}), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0, 1], schedule=schedule)
+    found = train(
+        data, Fixed({}), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0, 1], schedule=schedule
+    )
     assert not torch.equal(found.parameters["weight0"][0], found.parameters["weight0"][1])
 
 
-# --- small batches estimate the whole ---------------------------------------------------------------------------
+# --- small batches estimate the whole
+# ---------------------------------------------------------------------------
 
 
 class Enough(Exception):
@@ -226,12 +295,14 @@ def first_terms(data: Samples, objective: Objective, *, seeds: int, size: int) -
 def whole_terms(data: Samples, comparisons: Sequence[Comparison], estimate: str) -> Terms:
     """The weighted risk, and what the mean penalty should be, from the definitions.
 
-    The plug-in of the rows. Rows of equal weight are dealt without replacement, and as an estimate of the population
-    batches then have the U-statistic as mean.
+    The plug-in of the rows. Rows of equal weight are dealt without replacement, and as an estimate
+    of the population batches then have the U-statistic as mean.
     """
     w = data.weight.numpy()
     mean = np.average(data.x, axis=0, weights=w)
-    z = (data.x.numpy() - mean) / np.sqrt(np.average((data.x.numpy() - mean) ** 2, axis=0, weights=w))
+    z = (data.x.numpy() - mean) / np.sqrt(
+        np.average((data.x.numpy() - mean) ** 2, axis=0, weights=w)
+    )
     start = Network(3).initial(0)
     output = z @ start["weight0"].numpy()[0] + start["bias0"].item()
     risk = np.average(np.logaddexp(0, output) - data.y.numpy() * output, weights=w)
@@ -239,7 +310,8 @@ def whole_terms(data: Samples, comparisons: Sequence[Comparison], estimate: str)
     penalty = 0.0
     for one in comparisons:
         (u, a), (v, b) = (
-            (score[inside], w[inside]) for inside in (np.isin(data.cell, s) for s in (one.left, one.right))
+            (score[inside], w[inside])
+            for inside in (np.isin(data.cell, s) for s in (one.left, one.right))
         )
         penalty += energy(u, v, a, b, unbiased=even and estimate == "population")
     return Terms(torch.tensor(risk), torch.tensor(penalty))
@@ -287,11 +359,14 @@ def test_the_estimate_of_the_population_is_not_that_of_the_rows() -> None:
 @pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("estimate", ["population", "rows"])
-def test_each_against_the_rest_is_estimated_on_the_true_mixture(estimate: str, weighted: bool) -> None:
+def test_each_against_the_rest_is_estimated_on_the_true_mixture(
+    estimate: str, weighted: bool
+) -> None:
     """A side that mixes cells has strata: the mean is the plug-in of the true mixture of cells.
 
-    Even rows are dealt without replacement within each cell, and the estimate of the population leaves out i = j within
-    each: its mean takes all pairs of different rows in a cell, as the stratified oracle does.
+    Even rows are dealt without replacement within each cell, and the estimate of the population
+    leaves out i = j within each: its mean takes all pairs of different rows in a cell, as the
+    stratified oracle does.
     """
     data = population(groups=3, weighted=weighted)
     objective = Objective(BINARY, REST, estimate=estimate, combine="sum")
@@ -304,17 +379,24 @@ def test_each_against_the_rest_is_estimated_on_the_true_mixture(estimate: str, w
 def stratified_rest(data: Samples) -> Tensor:
     mean, scale = weighted_moments(data.x, data.weight)
     start = Network(3).initial(0)
-    score = torch.sigmoid(((data.x - mean) / scale) @ start["weight0"][0] + start["bias0"].squeeze()).numpy()
+    score = torch.sigmoid(
+        ((data.x - mean) / scale) @ start["weight0"][0] + start["bias0"].squeeze()
+    ).numpy()
     total = 0.0
     for one in REST:
-        parts = [[score[data.cell.numpy() == cell] for cell in side] for side in (one.left, one.right)]
-        coefficients = pair_coefficients(*([np.ones(len(part)) for part in side] for side in parts), unbiased=True)
+        parts = [
+            [score[data.cell.numpy() == cell] for cell in side] for side in (one.left, one.right)
+        ]
+        coefficients = pair_coefficients(
+            *([np.ones(len(part)) for part in side] for side in parts), unbiased=True
+        )
         z = np.concatenate([*parts[0], *parts[1]])
         total -= float((coefficients * np.abs(z[:, None] - z[None, :])).sum())
     return torch.tensor(total)
 
 
-# --- what is refused, and what goes wrong -----------------------------------------------------------------------
+# --- what is refused, and what goes wrong
+# -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [60, 20], ids=["full batch", "minibatch"])
@@ -326,7 +408,9 @@ def test_a_model_that_diverges_is_marked_and_the_others_do_not_notice(size: int,
     def run(last_strength: float, scale: float) -> TrainedStack:
         objective = Objective(regression(), PAIR)
         strengths = [0.0, 1.0, last_strength]
-        return train(data, Fixed({9: scale}), objective, strengths=strengths, seeds=[8, 9], schedule=schedule)
+        return train(
+            data, Fixed({9: scale}), objective, strengths=strengths, seeds=[8, 9], schedule=schedule
+        )
 
     disturbed = run(math.inf, 1.0) if how == "strength" else run(2.0, 1e200)
     expected = torch.zeros(2, 3, dtype=torch.bool)
@@ -338,7 +422,8 @@ def test_a_model_that_diverges_is_marked_and_the_others_do_not_notice(size: int,
     assert torch.equal(disturbed.failed, expected)
     assert not calm.failed.any()
     for name, value in disturbed.parameters.items():
-        torch.testing.assert_close(value[~expected], calm.parameters[name][~expected])  # to rounding
+        # to rounding
+        torch.testing.assert_close(value[~expected], calm.parameters[name][~expected])
         assert not value[expected].any()  # as the class promises: all 0
 
 
@@ -346,18 +431,32 @@ def test_a_model_that_diverges_is_marked_and_the_others_do_not_notice(size: int,
 def test_a_step_too_large_marks_all_models_and_leaves_no_nan(size: int) -> None:
     schedule = Schedule(size, epochs=4, learning_rate=1e300)
     found = train(
-        population(), Network(3, (4,)), Objective(regression(), PAIR), strengths=[0, 1], seeds=[0], schedule=schedule
+        population(),
+        Network(3, (4,)),
+        Objective(regression(), PAIR),
+        strengths=[0, 1],
+        seeds=[0],
+        schedule=schedule,
     )
     assert found.failed.all()
     assert all(value.isfinite().all() for value in found.parameters.values())
 
 
-@pytest.mark.parametrize(("size", "strength"), [(60, 1e200), (20, 1e30)], ids=["full batch", "minibatch"])
+@pytest.mark.parametrize(
+    ("size", "strength"), [(60, 1e200), (20, 1e30)], ids=["full batch", "minibatch"]
+)
 def test_a_strength_whose_square_overflows_is_no_silent_success(size: int, strength: float) -> None:
-    """Adam divides by the root of an infinite moment: the model would never move, and nobody would know."""
+    """Adam divides by the root of an infinite moment: the model would never move, and nobody
+    would know.
+    """
     schedule = Schedule(size, epochs=4, learning_rate=0.02)
     found = train(
-        population(), Network(3), Objective(regression(), PAIR), strengths=[strength], seeds=[0], schedule=schedule
+        population(),
+        Network(3),
+        Objective(regression(), PAIR),
+        strengths=[strength],
+        seeds=[0],
+        schedule=schedule,
     )
     assert found.failed.all()
 
@@ -373,7 +472,12 @@ def test_a_module_with_a_single_number_can_be_trained() -> None:
 
     schedule = Schedule(60, epochs=3, learning_rate=0.02)
     found = train(
-        population(), StackedModule(Slope()), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=schedule
+        population(),
+        StackedModule(Slope()),
+        Objective(BINARY, PAIR),
+        strengths=[1.0],
+        seeds=[0],
+        schedule=schedule,
     )
     assert found.parameters["slope"].abs().item() > 0.01
 
@@ -382,16 +486,27 @@ def test_seeds_must_all_hold_every_group() -> None:
     data = population()
     rows = [torch.arange(len(data)), (data.cell != 1).nonzero()[:, 0]]
     with pytest.raises(DataError) as caught:
-        train(data, Network(3), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0, 1], schedule=SHORT, rows=rows)
+        train(
+            data,
+            Network(3),
+            Objective(BINARY, PAIR),
+            strengths=[1.0],
+            seeds=[0, 1],
+            schedule=SHORT,
+            rows=rows,
+        )
     assert str(caught.value) == (
-        "some seeds' training rows lack a cell that others have; choose splits that hold every group"
+        "some seeds' training rows lack a cell that others have; choose splits that hold every "
+        "group"
     )
 
 
 TOO_FEW = {
-    60: "an unbiased distance needs 2 scores of each kind on each side, got 30 and 1; use a larger batch size, or "
+    60: "an unbiased distance needs 2 scores of each kind on each side, got 30 and 1; use a larger "
+    "batch size, or "
     "the biased distance (estimate='batch' of a penalty, unbiased=False of a function)",
-    20: "comparing sex 'f' against 'm', everyone: group 'm' has 1 sample(s) there, and 2 of each kind are needed; "
+    20: "comparing sex 'f' against 'm', everyone: group 'm' has 1 sample(s) there, and 2 of each "
+    "kind are needed; "
     "merge small groups, mark them as missing, or use estimate='rows' or 'batch'",
 }
 
@@ -400,7 +515,9 @@ TOO_FEW = {
 def test_a_group_of_one_is_too_few_for_an_unbiased_penalty(size: int, message: str) -> None:
     data = population()
     named = (replace(PAIR[0], attribute="sex", groups=("f", "m")),)
-    data = replace(data, cell=torch.where(torch.arange(60) < 30, 0, torch.where(torch.arange(60) == 30, 1, 2)))
+    data = replace(
+        data, cell=torch.where(torch.arange(60) < 30, 0, torch.where(torch.arange(60) == 30, 1, 2))
+    )
     schedule = replace(SHORT, batch_size=size)
     objective = Objective(BINARY, named, estimate="population")
     with pytest.raises(TooFewSamples) as caught:
@@ -417,21 +534,29 @@ def test_batches_that_must_grow_say_so() -> None:
     schedule = Schedule(4, epochs=1, learning_rate=0.01)
     with pytest.warns(UserWarning, match="^batches hold") as caught:
         train(
-            population(groups=3), Network(3), Objective(BINARY, TRIPLE), strengths=[1.0], seeds=[0], schedule=schedule
+            population(groups=3),
+            Network(3),
+            Objective(BINARY, TRIPLE),
+            strengths=[1.0],
+            seeds=[0],
+            schedule=schedule,
         )
     assert [str(one.message) for one in caught] == [
         "batches hold 7 samples instead of 4, so that each has 2 of every group that is compared"
     ]
 
 
-# --- standard units and predictions -----------------------------------------------------------------------------
+# --- standard units and predictions
+# -----------------------------------------------------------------------------
 
 
 def test_moments_are_those_of_numpy_and_a_constant_keeps_its_unit() -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.normal(3, 2, size=(50, 4)), rng.uniform(0.1, 2, 50)
     x[:, 3] = 0.1 + 0.2  # rounding must not become a spread
-    mean, scale = (part.numpy() for part in weighted_moments(torch.as_tensor(x), torch.as_tensor(weight)))
+    mean, scale = (
+        part.numpy() for part in weighted_moments(torch.as_tensor(x), torch.as_tensor(weight))
+    )
     expected = np.average(x, axis=0, weights=weight)
     np.testing.assert_allclose(mean, expected, rtol=1e-12)
     np.testing.assert_allclose(
@@ -440,15 +565,21 @@ def test_moments_are_those_of_numpy_and_a_constant_keeps_its_unit() -> None:
     assert scale[3] == 1.0
 
 
-@pytest.mark.parametrize(("size", "tolerance"), [(60, 1e-9), (20, 1e-3)], ids=["full batch", "minibatch"])
+@pytest.mark.parametrize(
+    ("size", "tolerance"), [(60, 1e-9), (20, 1e-3)], ids=["full batch", "minibatch"]
+)
 def test_the_units_of_the_features_do_not_matter(size: int, tolerance: float) -> None:
     data = population()
-    other = replace(data, x=data.x * torch.tensor([1e-4, 1e5, -3.0]) + torch.tensor([2e-3, -1e4, 0.0]))
+    other = replace(
+        data, x=data.x * torch.tensor([1e-4, 1e5, -3.0]) + torch.tensor([2e-3, -1e4, 0.0])
+    )
     schedule = replace(SHORT, batch_size=size, epochs=10)
     model = Network(3, (4,))
 
     def run(some: Samples) -> np.ndarray:
-        found = train(some, model, Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=schedule)
+        found = train(
+            some, model, Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=schedule
+        )
         return found.predictor(0, 0).output(some.x.numpy())
 
     mirrored = replace(data, x=data.x * torch.tensor([1.0, 1.0, -1.0]))
@@ -465,30 +596,48 @@ def test_full_batches_of_own_rows_are_exact_for_every_metric(drops: tuple[int, i
     def run(metric: str, seeds: Sequence[int], rows: list[Tensor]) -> TrainedStack:
         objective = Objective(BINARY, PAIR, metric=metric)
         schedule = Schedule(60, epochs=5, learning_rate=0.02)
-        return train(data, Network(3), objective, strengths=[2.0], seeds=seeds, schedule=schedule, rows=rows)
+        return train(
+            data, Network(3), objective, strengths=[2.0], seeds=seeds, schedule=schedule, rows=rows
+        )
 
     for metric in METRICS:
         stack = run(metric, SEEDS, rows)
         for s, seed in enumerate(SEEDS):
             alone = run(metric, [seed], [rows[s]])
             torch.testing.assert_close(
-                stack.parameters["weight0"][s], alone.parameters["weight0"][0], rtol=0, atol=1e-9, msg=metric
+                stack.parameters["weight0"][s],
+                alone.parameters["weight0"][0],
+                rtol=0,
+                atol=1e-9,
+                msg=metric,
             )
 
 
 def test_without_standardizing_features_are_taken_as_they_are() -> None:
     data = population()
     found = train(
-        data, Fixed({}), Objective(BINARY, PAIR), strengths=[0.0], seeds=[0], schedule=SHORT, standardize=False
+        data,
+        Fixed({}),
+        Objective(BINARY, PAIR),
+        strengths=[0.0],
+        seeds=[0],
+        schedule=SHORT,
+        standardize=False,
     )
     one = found.predictor(0, 0)
     weight, bias = one.parameters["weight0"][0, 0, 0].numpy(), one.parameters["bias0"].item()
-    np.testing.assert_allclose(one.output(data.x.numpy()), data.x.numpy() @ weight + bias, rtol=1e-12)
+    np.testing.assert_allclose(
+        one.output(data.x.numpy()), data.x.numpy() @ weight + bias, rtol=1e-12
+    )
 
 
-def test_predictions_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_do_not_depend_on_the_pieces_they_are_made_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     data = population()
-    found = train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=SHORT)
+    found = train(
+        data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=SHORT
+    )
     one, x = found.predictor(0, 0), data.x.numpy()
     together = one.output(x)
     monkeypatch.setattr(models, "_ROWS_TO_PREDICT", 7)

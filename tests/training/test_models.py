@@ -1,4 +1,6 @@
-"""A stack computes what its networks would compute one by one, from starts that only the seed decides."""
+"""A stack computes what its networks would compute one by one, from starts that only the seed
+decides.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stack_parameters
+from metrifair.training.models import (
+    Model,
+    Moments,
+    Network,
+    Scaling,
+    StackedModule,
+    member,
+    stack_parameters,
+)
 from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Adam
 from tests.one_split import frontier
@@ -39,22 +49,30 @@ def random_stack(model: Model) -> dict[str, Tensor]:
 
 
 def rows() -> Tensor:
-    return torch.randn(len(SEEDS), ROWS, FEATURES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return torch.randn(
+        len(SEEDS), ROWS, FEATURES, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
 
 
 def plain(network: Network, parameters: dict[str, Tensor]) -> nn.Sequential:
     """The same network from PyTorch's own layers."""
     layers: list[nn.Module] = []
-    for layer, (before, after) in enumerate(zip(network.widths[:-1], network.widths[1:], strict=True)):
+    for layer, (before, after) in enumerate(
+        zip(network.widths[:-1], network.widths[1:], strict=True)
+    ):
         linear = nn.Linear(before, after, dtype=torch.float64)
-        linear.load_state_dict({"weight": parameters[f"weight{layer}"], "bias": parameters[f"bias{layer}"].squeeze(-1)})
+        linear.load_state_dict(
+            {"weight": parameters[f"weight{layer}"], "bias": parameters[f"bias{layer}"].squeeze(-1)}
+        )
         layers += [linear, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("hidden", SHAPES.values(), ids=SHAPES)
-def test_every_network_of_a_stack_is_the_plain_network_with_its_weights(hidden: tuple[int, ...], outputs: int) -> None:
+def test_every_network_of_a_stack_is_the_plain_network_with_its_weights(
+    hidden: tuple[int, ...], outputs: int
+) -> None:
     network = Network(FEATURES, hidden, outputs)
     parameters, x = random_stack(network), rows()
     found = network(parameters, x)
@@ -63,7 +81,9 @@ def test_every_network_of_a_stack_is_the_plain_network_with_its_weights(hidden: 
         for k in range(STRENGTHS):
             own = {name: value[s, k] for name, value in parameters.items()}
             expected = plain(network, own)(x[s]).detach()
-            torch.testing.assert_close(found[s, k], expected if outputs > 1 else expected.squeeze(-1))
+            torch.testing.assert_close(
+                found[s, k], expected if outputs > 1 else expected.squeeze(-1)
+            )
 
 
 @pytest.mark.parametrize("hidden", SHAPES.values(), ids=SHAPES)
@@ -84,20 +104,26 @@ def test_gradients_of_one_network_do_not_reach_another(hidden: tuple[int, ...]) 
 def test_a_member_is_a_stack_of_its_own_with_its_own_memory(model: Model) -> None:
     parameters, x = random_stack(model), rows()
     alone = member(parameters, 1, 2)
-    torch.testing.assert_close(model(alone, x[1:2])[0, 0], model(parameters, x)[1, 2], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        model(alone, x[1:2])[0, 0], model(parameters, x)[1, 2], rtol=1e-12, atol=1e-12
+    )
     for value in alone.values():
         value.zero_()
     assert all(value[1, 2].any() for value in parameters.values())
 
 
 def test_a_stack_starts_all_strengths_of_a_seed_alike() -> None:
-    start = stack_parameters([{"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 4.0])}], copies=2)
+    start = stack_parameters(
+        [{"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 4.0])}], copies=2
+    )
     assert start["w"].tolist() == [[[1.0, 2.0]] * 2, [[3.0, 4.0]] * 2]
 
 
 MAKERS: dict[str, Callable[[], Model]] = {
     "network": lambda: Network(FEATURES, (4,)),
-    "module": lambda: StackedModule(nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, 1))),
+    "module": lambda: StackedModule(
+        nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, 1))
+    ),
 }
 
 
@@ -132,21 +158,25 @@ def test_weights_start_uniform_within_one_over_the_root_of_the_inputs() -> None:
     for name, inputs in {"weight0": 400, "bias0": 400, "weight1": 500}.items():
         bound = 1 / math.sqrt(inputs)
         assert start[name].abs().max() <= bound
-        assert start[name].abs().max() > 0.98 * bound  # of 500 or more draws, missed with probability 0.98^500 = 4e-5
+        # of 500 or more draws, missed with probability 0.98^500 = 4e-5
+        assert start[name].abs().max() > 0.98 * bound
     spread = start["weight0"].std().item() * 20 * math.sqrt(3)
     assert spread == pytest.approx(1, abs=0.01)  # 200,000 draws: standard error of the spread 0.001
 
 
 def test_a_network_without_features_is_a_constant() -> None:
     network = Network(0)
-    assert network(stack_parameters([network.initial(0)], 2), torch.zeros(1, 3, 0, dtype=torch.float64)).shape == (
+    assert network(
+        stack_parameters([network.initial(0)], 2), torch.zeros(1, 3, 0, dtype=torch.float64)
+    ).shape == (
         1,
         2,
         3,
     )
 
 
-# --- modules of the user ----------------------------------------------------------------------------------------
+# --- modules of the user
+# ----------------------------------------------------------------------------------------
 
 
 class Ratio(nn.Module):
@@ -173,7 +203,9 @@ MODULES = {
 
 
 @pytest.mark.parametrize(("make", "outputs"), MODULES.values(), ids=MODULES)
-def test_a_stacked_module_is_the_module_with_each_member_s_weights(make: Callable[[], nn.Module], outputs: int) -> None:
+def test_a_stacked_module_is_the_module_with_each_member_s_weights(
+    make: Callable[[], nn.Module], outputs: int
+) -> None:
     model, x = StackedModule(make(), outputs), rows()
     parameters = random_stack(model)
     found = model(parameters, x)
@@ -205,14 +237,18 @@ def test_a_module_is_left_as_it_was() -> None:
     [
         (nn.BatchNorm1d(FEATURES), "layer itself (BatchNorm1d)"),
         (nn.Sequential(nn.Linear(FEATURES, 2), nn.BatchNorm1d(2)), "layer 1 (BatchNorm1d)"),
-        (nn.Sequential(nn.Sequential(nn.InstanceNorm1d(2, track_running_stats=True))), "layer 0.0 (InstanceNorm1d)"),
+        (
+            nn.Sequential(nn.Sequential(nn.InstanceNorm1d(2, track_running_stats=True))),
+            "layer 0.0 (InstanceNorm1d)",
+        ),
     ],
 )
 def test_running_statistics_are_refused(module: nn.Module, layer: str) -> None:
     with pytest.raises(DataError) as caught:
         StackedModule(module)
     assert str(caught.value) == (
-        f"{layer} keeps running statistics, which a stack of models cannot share; use LayerNorm or GroupNorm"
+        f"{layer} keeps running statistics, which a stack of models cannot share; use LayerNorm or "
+        "GroupNorm"
     )
 
 
@@ -224,7 +260,9 @@ def test_running_statistics_are_refused(module: nn.Module, layer: str) -> None:
         (nn.Flatten(0), 1, "(n,) or (n, 1)", "(35,)"),
     ],
 )
-def test_outputs_of_another_shape_are_refused(module: nn.Module, outputs: int, wanted: str, got: str) -> None:
+def test_outputs_of_another_shape_are_refused(
+    module: nn.Module, outputs: int, wanted: str, got: str
+) -> None:
     module = nn.Sequential(nn.LayerNorm(FEATURES), module)
     model = StackedModule(module, outputs)
     with pytest.raises(DataError) as caught:
@@ -239,20 +277,25 @@ class Branching(nn.Linear):
         return super().forward(x) if x.sum().item() > 0 else x
 
 
-@pytest.mark.parametrize("module", [Branching(FEATURES, 1), nn.Linear(FEATURES + 1, 1)], ids=["branching", "too wide"])
+@pytest.mark.parametrize(
+    "module", [Branching(FEATURES, 1), nn.Linear(FEATURES + 1, 1)], ids=["branching", "too wide"]
+)
 def test_what_cannot_be_stacked_is_refused_with_the_reason(module: nn.Module) -> None:
     model = StackedModule(module)
     with pytest.raises(DataError) as caught:
         model(stack_parameters([model.initial(0)], 2), rows()[:1])
     name, reason = type(module).__name__, caught.value.__cause__
     assert str(caught.value) == (
-        f"{name} cannot be run as a stack of models ({reason}); it must map a float tensor (n, features) to "
+        f"{name} cannot be run as a stack of models ({reason}); it must map a float tensor (n, "
+        "features) to "
         "(n, outputs) by operations without side effects"
     )
 
 
 def test_dropout_acts_in_training_only_and_in_every_member_for_itself() -> None:
-    model = StackedModule(nn.Sequential(nn.Linear(FEATURES, 200), nn.Dropout(0.5), nn.Linear(200, 1)))
+    model = StackedModule(
+        nn.Sequential(nn.Linear(FEATURES, 200), nn.Dropout(0.5), nn.Linear(200, 1))
+    )
     torch.manual_seed(0)
     alike = stack_parameters([model.initial(0)] * 2, 2)
     found = model(alike, rows()[:1].expand(2, -1, -1), training=True)
@@ -266,7 +309,8 @@ Floats = NDArray[np.float64]
 N = 240
 RNG = np.random.default_rng(3)
 A = RNG.integers(2, size=N)
-X = np.round(1024 * (RNG.normal(size=(N, 3)) + 0.8 * A[:, None])) / 1024  # so few bits that any shift leaves them all
+# so few bits that any shift leaves them all
+X = np.round(1024 * (RNG.normal(size=(N, 3)) + 0.8 * A[:, None])) / 1024
 Y = (X.sum(1) + RNG.normal(size=N) > 1.2).astype(int)
 AMOUNT = X.sum(1) + RNG.normal(size=N)
 
@@ -291,7 +335,9 @@ class Small(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         output: torch.Tensor = self.layers(x)
@@ -299,7 +345,9 @@ class Small(torch.nn.Module):
 
 
 def output(model: Any, x: Floats) -> Floats:
-    found: Floats = model.predict(x) if isinstance(model, FairRegressor) else model.decision_function(x)
+    found: Floats = (
+        model.predict(x) if isinstance(model, FairRegressor) else model.decision_function(x)
+    )
     return found
 
 
@@ -326,7 +374,9 @@ def by_stack(model: Any, x: Floats, y: Any) -> list[Floats]:
 
 def by_frontier(model: Any, x: Floats, y: Any) -> list[Floats]:
     front = frontier(model, x, y, sensitive_features=A, strengths=[0, 1.0], random_state=0)
-    return [output(one, x) for one in front.models] + [np.array([point.accuracy for point in front.points])]
+    return [output(one, x) for one in front.models] + [
+        np.array([point.accuracy for point in front.points])
+    ]
 
 
 WAYS: dict[str, Callable[[Any, Floats, Any], list[Floats]]] = {
@@ -337,7 +387,13 @@ WAYS: dict[str, Callable[[Any, Floats, Any], list[Floats]]] = {
     "frontier": by_frontier,
 }
 # MMD is smooth: of the energy distance a rounding that swaps two ranks would show.
-OPTIONS: dict[str, Any] = {"metric": "mmd", "epochs": 8, "learning_rate": 0.02, "random_state": 0, "device": "cpu"}
+OPTIONS: dict[str, Any] = {
+    "metric": "mmd",
+    "epochs": 8,
+    "learning_rate": 0.02,
+    "random_state": 0,
+    "device": "cpu",
+}
 MODELS: dict[str, tuple[Any, Any]] = {
     "linear": (FairClassifier(1.0, model="linear", **OPTIONS), Y),
     "network": (FairClassifier(1.0, hidden=(6,), **OPTIONS), Y),
@@ -369,7 +425,10 @@ def test_units_of_the_features_change_nothing(model: str, size: Any, units: str)
     """
     place = list(MODELS).index(model) // 2 + list(UNITS).index(units) // 2
     for name in list(WAYS)[place % 2 :: 2]:
-        plain, other = learnt_as_it_is(model, size, name), learnt(model, size, name, moved(X, units))
+        plain, other = (
+            learnt_as_it_is(model, size, name),
+            learnt(model, size, name, moved(X, units)),
+        )
         for one, again in zip(plain, other, strict=True):
             np.testing.assert_allclose(again, one, rtol=0, atol=2e-4, err_msg=name)
         assert all(np.ptp(one) > 1e-3 for one in plain[:1])  # and something was learnt
@@ -389,7 +448,15 @@ def test_seeds_with_rows_of_their_own_do_not_see_the_units_either(size: int) -> 
         data = Samples(torch.as_tensor(x), torch.as_tensor(Y.astype(float)), cell, torch.ones(N))
         objective = Objective(BINARY, (Comparison((0,), (1,)),))
         schedule = Schedule(size, epochs=6, learning_rate=0.02)
-        found = train(data, Network(3, (5,)), objective, strengths=[1.0], seeds=seeds, schedule=schedule, rows=rows)
+        found = train(
+            data,
+            Network(3, (5,)),
+            objective,
+            strengths=[1.0],
+            seeds=seeds,
+            schedule=schedule,
+            rows=rows,
+        )
         return [np.delete(found.predictor(s, 0).output(x), 7) for s in range(len(seeds))]
 
     together = run(far, rows, [0, 1, 2])
@@ -406,14 +473,22 @@ def of_a_stream(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, to
 
 
 @pytest.mark.parametrize("moments", [weighted_moments, of_a_stream])
-def test_moments_keep_their_digits_far_from_zero(moments: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
+def test_moments_keep_their_digits_far_from_zero(
+    moments: Callable[..., tuple[torch.Tensor, torch.Tensor]],
+) -> None:
     """Against whole numbers, which Python adds exactly."""
     rng = np.random.default_rng(99)
     steps = rng.integers(0, 1000, 20_000)
-    x, weight = torch.as_tensor(steps + 10**12).double().unsqueeze(1), torch.as_tensor(rng.integers(1, 9, 20_000) / 8)
+    x, weight = (
+        torch.as_tensor(steps + 10**12).double().unsqueeze(1),
+        torch.as_tensor(rng.integers(1, 9, 20_000) / 8),
+    )
     mean, scale = moments(x, weight)
-    exact = sum(int(step) * int(8 * own) for step, own in zip(steps, weight, strict=True)) / float(8 * weight.sum())
-    assert abs(float(mean[0] - 10**12) - exact) <= 2**-8  # 16 roundings, of a sum in pairs, each of 2^-13 there, twice
+    exact = sum(int(step) * int(8 * own) for step, own in zip(steps, weight, strict=True)) / float(
+        8 * weight.sum()
+    )
+    # 16 roundings, of a sum in pairs, each of 2^-13 there, twice
+    assert abs(float(mean[0] - 10**12) - exact) <= 2**-8
     spread = np.sqrt(np.average((steps - exact) ** 2, weights=weight))
     assert float(scale[0]) == pytest.approx(spread, rel=1e-9)
 
@@ -433,7 +508,9 @@ def test_a_feature_whose_squares_overflow_is_refused(size: Any) -> None:
     wide[::2, 1] = 1e200
     with pytest.raises(DataError) as caught:
         FairClassifier(0.0, batch_size=size, **OPTIONS).fit(wide, Y)
-    assert str(caught.value) == "column 1 of X spreads so far that its square is infinite; rescale it"
+    assert (
+        str(caught.value) == "column 1 of X spreads so far that its square is infinite; rescale it"
+    )
 
 
 def test_a_target_whose_squares_overflow_is_refused() -> None:
@@ -456,7 +533,10 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("network", [Network(3), Network(3, (4,)), Network(3, (5, 4), outputs=2)])
 def test_a_network_by_hand_is_that_of_autograd(network: Network) -> None:
     adam = Adam(stack_parameters([network.initial(1)], 1), learning_rate=0.1)
-    x, slope = torch.randn(7, 3, dtype=torch.float64), torch.randn(7, network.outputs, dtype=torch.float64)
+    x, slope = (
+        torch.randn(7, 3, dtype=torch.float64),
+        torch.randn(7, network.outputs, dtype=torch.float64),
+    )
     output, back = network.traced(adam.arrays, x.numpy())
     expected = network(adam.parameters, x.unsqueeze(0)).reshape(7, network.outputs)
     np.testing.assert_allclose(output, expected.detach(), rtol=1e-12)

@@ -18,7 +18,13 @@ from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Attribute, Comparison, Dependence, compile_cells
-from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion, separate_strata
+from metrifair.problem.criteria import (
+    EQUALIZED_ODDS,
+    RISK_PARITY,
+    STATISTICAL_PARITY,
+    Criterion,
+    separate_strata,
+)
 from metrifair.training.objective import (
     BINARY,
     MULTICLASS,
@@ -32,7 +38,11 @@ from metrifair.training.objective import (
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4
 CELL = torch.as_tensor(np.arange(N) % 4)
-COMPARISONS = (Comparison((0,), (1,)), Comparison((0, 2), (1, 3)), Comparison((2,), (1,), "race", "y=1", ("a", "b")))
+COMPARISONS = (
+    Comparison((0,), (1,)),
+    Comparison((0, 2), (1, 3)),
+    Comparison((2,), (1,), "race", "y=1", ("a", "b")),
+)
 WEIGHT = torch.as_tensor(RANDOM.uniform(0.5, 1.5, N))
 OUTPUT = {
     "binary": torch.as_tensor(RANDOM.normal(size=(MODELS, N))) + 0.4 * CELL,
@@ -45,7 +55,11 @@ Y = {
     "multiclass": torch.as_tensor(RANDOM.integers(0, CLASSES, N)),
     "regression": torch.as_tensor(RANDOM.normal(size=N)),
 }
-TASKS = {"binary": BINARY, "multiclass": MULTICLASS, **{loss: regression(loss) for loss in REGRESSION_LOSSES}}
+TASKS = {
+    "binary": BINARY,
+    "multiclass": MULTICLASS,
+    **{loss: regression(loss) for loss in REGRESSION_LOSSES},
+}
 
 
 def batch_for(task: Task) -> Batch:
@@ -56,7 +70,9 @@ def losses(name: str, output: np.ndarray, y: np.ndarray) -> np.ndarray:
     error = output - y if output.ndim == y.ndim else None
     return {
         "binary": lambda: -np.log(special.expit(np.where(y == 1, output, -output))),
-        "multiclass": lambda: -np.log(special.softmax(output, -1)[np.arange(len(y)), y.astype(int)]),
+        "multiclass": lambda: (
+            -np.log(special.softmax(output, -1)[np.arange(len(y)), y.astype(int)])
+        ),
         "squared_error": lambda: error**2,
         "absolute_error": lambda: np.abs(error),
         "huber": lambda: special.huber(1.0, error),
@@ -69,7 +85,9 @@ def predictions(name: str, output: np.ndarray) -> np.ndarray:
 
 
 def sides(score: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    return [(score[np.isin(CELL, one.left)], score[np.isin(CELL, one.right)]) for one in COMPARISONS]
+    return [
+        (score[np.isin(CELL, one.left)], score[np.isin(CELL, one.right)]) for one in COMPARISONS
+    ]
 
 
 def energy(u: np.ndarray, v: np.ndarray, *, unbiased: bool) -> float:
@@ -92,7 +110,10 @@ def summed(score: np.ndarray, distance: Callable[[np.ndarray, np.ndarray], float
 def test_risk_is_the_weighted_mean_loss(name: str) -> None:
     task = TASKS[name]
     risk = Objective(task, COMPARISONS)(OUTPUT[task.name], batch_for(task)).risk
-    expected = [(WEIGHT.numpy() * losses(name, one, Y[task.name].numpy())).mean() for one in OUTPUT[task.name].numpy()]
+    expected = [
+        (WEIGHT.numpy() * losses(name, one, Y[task.name].numpy())).mean()
+        for one in OUTPUT[task.name].numpy()
+    ]
     np.testing.assert_allclose(risk, expected, rtol=1e-12)
 
 
@@ -125,12 +146,16 @@ def test_outputs_predictions_and_their_logarithms_belong_together(name: str) -> 
     prediction = task.prediction(OUTPUT[task.name]).abs()  # logarithms need positive numbers
     np.testing.assert_allclose(task.prediction(task.output(prediction)), prediction, rtol=1e-12)
     if task.name != "regression":
-        np.testing.assert_allclose(task.log_prediction(OUTPUT[task.name]).exp(), prediction, rtol=1e-12)
+        np.testing.assert_allclose(
+            task.log_prediction(OUTPUT[task.name]).exp(), prediction, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("added", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("name", ["binary", "multiclass", "squared_error"])
-def test_no_other_constant_has_less_risk_on_the_rows_and_those_added(name: str, added: float) -> None:
+def test_no_other_constant_has_less_risk_on_the_rows_and_those_added(
+    name: str, added: float
+) -> None:
     """A part of a row of each class is added; weights count by their ratios alone."""
     task, outputs = TASKS[name], CLASSES if name == "multiclass" else 1
     y, weight = Y[task.name], WEIGHT / WEIGHT.mean()
@@ -169,7 +194,9 @@ def test_a_population_needs_as_many_rows_as_a_batch_and_training_rows_need_one(m
 
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize(("name", "score"), SCALAR_SCORES)
-def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, estimate: str) -> None:
+def test_unfairness_is_the_sum_of_energies_of_the_scores(
+    name: str, score: str, estimate: str
+) -> None:
     """A batch of all rows: their plug-in value, but for the estimate of the population."""
     task, (options, formula) = TASKS[name], SCORES[score]
     output = OUTPUT[task.name][0]
@@ -177,16 +204,22 @@ def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, 
     found = objective(output, batch_for(task)).unfairness
     expected = formula(name, output.numpy(), Y[task.name].numpy())
     of_population = estimate == "population"
-    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=of_population)), rel=1e-10)
+    assert found.item() == pytest.approx(
+        summed(expected, lambda u, v: energy(u, v, unbiased=of_population)), rel=1e-10
+    )
 
 
 def test_a_score_of_your_own_receives_predictions_and_labels() -> None:
-    criterion = replace(STATISTICAL_PARITY, name="mine", score=lambda prediction, y: prediction - 3 * y)
+    criterion = replace(
+        STATISTICAL_PARITY, name="mine", score=lambda prediction, y: prediction - 3 * y
+    )
     objective = Objective(BINARY, COMPARISONS, criterion, combine="sum")
     output = OUTPUT["binary"][0]
     expected = special.expit(output.numpy()) - 3 * Y["binary"].numpy()
     found = objective(output, batch_for(BINARY)).unfairness
-    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=False)), rel=1e-10)
+    assert found.item() == pytest.approx(
+        summed(expected, lambda u, v: energy(u, v, unbiased=False)), rel=1e-10
+    )
 
 
 DISTANCES = {
@@ -200,14 +233,20 @@ DISTANCES = {
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_other_metrics_are_those_of_scipy(metric: str) -> None:
     output = OUTPUT["binary"][0]
-    found = Objective(BINARY, COMPARISONS, metric=metric, combine="sum")(output, batch_for(BINARY)).unfairness
-    assert found.item() == pytest.approx(summed(special.expit(output.numpy()), DISTANCES[metric]), rel=1e-10)
+    found = Objective(BINARY, COMPARISONS, metric=metric, combine="sum")(
+        output, batch_for(BINARY)
+    ).unfairness
+    assert found.item() == pytest.approx(
+        summed(special.expit(output.numpy()), DISTANCES[metric]), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_metrics_of_numbers_go_class_by_class(metric: str) -> None:
     output = OUTPUT["multiclass"][0]
-    found = Objective(MULTICLASS, COMPARISONS, metric=metric, combine="sum")(output, batch_for(MULTICLASS)).unfairness
+    found = Objective(MULTICLASS, COMPARISONS, metric=metric, combine="sum")(
+        output, batch_for(MULTICLASS)
+    ).unfairness
     shares = special.softmax(output.numpy(), -1)
     expected = sum(summed(shares[:, k], DISTANCES[metric]) for k in range(CLASSES))
     assert found.item() == pytest.approx(expected, rel=1e-10)
@@ -215,14 +254,19 @@ def test_metrics_of_numbers_go_class_by_class(metric: str) -> None:
 
 def test_a_function_of_two_samples_is_a_metric() -> None:
     output = OUTPUT["binary"]
-    objective = Objective(BINARY, COMPARISONS, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs(), combine="sum")
-    expected = [summed(one, lambda u, v: abs(u.mean() - v.mean())) for one in special.expit(output.numpy())]
+    objective = Objective(
+        BINARY, COMPARISONS, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs(), combine="sum"
+    )
+    expected = [
+        summed(one, lambda u, v: abs(u.mean() - v.mean())) for one in special.expit(output.numpy())
+    ]
     np.testing.assert_allclose(objective(output, batch_for(BINARY)).unfairness, expected)
 
 
 @pytest.mark.parametrize("unbiased", [True, False])
 @pytest.mark.parametrize(
-    ("penalize", "slices"), [pytest.param("prediction", 1, marks=pytest.mark.extended), ("output", 3)]
+    ("penalize", "slices"),
+    [pytest.param("prediction", 1, marks=pytest.mark.extended), ("output", 3)],
 )
 def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors(
     penalize: str, slices: int, unbiased: bool
@@ -256,9 +300,14 @@ def test_many_slices_are_close_to_the_energy_of_vectors() -> None:
 
 
 @pytest.mark.parametrize(("slices", "calls", "rel"), [(20_000, 1, 0.03), (2, 2_000, 0.05)])
-def test_sliced_dependence_is_the_distance_covariance_of_vectors(slices: int, calls: int, rel: float) -> None:
+def test_sliced_dependence_is_the_distance_covariance_of_vectors(
+    slices: int, calls: int, rel: float
+) -> None:
     """By its definition: the mean product of doubly centered Euclidean distances."""
-    output, number = OUTPUT["multiclass"][0], 1.0 * CELL + torch.as_tensor(np.random.default_rng(5).normal(size=N))
+    output, number = (
+        OUTPUT["multiclass"][0],
+        1.0 * CELL + torch.as_tensor(np.random.default_rng(5).normal(size=N)),
+    )
     dependence = Dependence((0, 1, 2, 3), attribute="age", scale=1.0)
     objective = Objective(
         MULTICLASS,
@@ -268,7 +317,9 @@ def test_sliced_dependence_is_the_distance_covariance_of_vectors(slices: int, ca
         slices=slices,
         generator=torch.Generator().manual_seed(3),
     )
-    batch = whole(Samples(torch.zeros(N, 0), Y["multiclass"], CELL, WEIGHT, number[:, None]), (dependence,))
+    batch = whole(
+        Samples(torch.zeros(N, 0), Y["multiclass"], CELL, WEIGHT, number[:, None]), (dependence,)
+    )
     found = np.mean([objective.unfairness(output, batch).item() for _ in range(calls)])
 
     def centered(points: np.ndarray) -> np.ndarray:
@@ -285,12 +336,18 @@ RHO = [lambda z: z.square(), lambda z: torch.sqrt(z.clamp_min(0) + 0.1), lambda 
 
 @pytest.mark.parametrize("rho", RHO)
 @pytest.mark.parametrize("metric", ["energy", "wasserstein"])
-def test_rho_acts_on_each_comparison_before_the_sum(rho: Callable[[Tensor], Tensor], metric: str) -> None:
+def test_rho_acts_on_each_comparison_before_the_sum(
+    rho: Callable[[Tensor], Tensor], metric: str
+) -> None:
     output = OUTPUT["binary"]
     batch = batch_for(BINARY)
-    whole_sum = Objective(BINARY, COMPARISONS, metric=metric, combine="sum", rho=rho)(output, batch).unfairness
+    whole_sum = Objective(BINARY, COMPARISONS, metric=metric, combine="sum", rho=rho)(
+        output, batch
+    ).unfairness
     one_by_one = [
-        rho(Objective(BINARY, (one,), metric=metric)(output, whole(batch.samples, [one])).unfairness)
+        rho(
+            Objective(BINARY, (one,), metric=metric)(output, whole(batch.samples, [one])).unfairness
+        )
         for one in COMPARISONS
     ]
     torch.testing.assert_close(whole_sum, torch.stack(one_by_one).sum(0))
@@ -298,28 +355,54 @@ def test_rho_acts_on_each_comparison_before_the_sum(rho: Callable[[Tensor], Tens
 
 def test_rho_acts_on_each_class_too() -> None:
     output = OUTPUT["multiclass"][0]
-    objective = Objective(MULTICLASS, COMPARISONS, metric="wasserstein", combine="sum", rho=torch.square)
+    objective = Objective(
+        MULTICLASS, COMPARISONS, metric="wasserstein", combine="sum", rho=torch.square
+    )
     shares = special.softmax(output.numpy(), -1)
-    expected = sum(summed(shares[:, k], lambda u, v: stats.wasserstein_distance(u, v) ** 2) for k in range(CLASSES))
-    assert objective(output, batch_for(MULTICLASS)).unfairness.item() == pytest.approx(expected, rel=1e-10)
+    expected = sum(
+        summed(shares[:, k], lambda u, v: stats.wasserstein_distance(u, v) ** 2)
+        for k in range(CLASSES)
+    )
+    assert objective(output, batch_for(MULTICLASS)).unfairness.item() == pytest.approx(
+        expected, rel=1e-10
+    )
 
 
-def apart(groups: int, criterion: Criterion, *, attributes: int = 1, strata: int = 1, combine: str = "mean") -> float:
-    """The penalty of groups that are equally far from each other, MMD 2, in every set: score 100 x group."""
+def apart(
+    groups: int,
+    criterion: Criterion,
+    *,
+    attributes: int = 1,
+    strata: int = 1,
+    combine: str = "mean",
+) -> float:
+    """The penalty of groups that are equally far from each other, MMD 2, in every set: score
+    100 x group.
+    """
     named = [Attribute(f"attribute {a}", tuple(range(groups))) for a in range(attributes)]
     within = separate_strata([f"stratum {k}" for k in range(strata)]) if strata > 1 else None
     cells = compile_cells(criterion, named, classes=(0, 1), strata=within)
-    group, y, stratum = (part.ravel() for part in np.meshgrid(np.arange(groups), [0, 1], np.arange(strata)))
-    cell = cells.of(np.stack([group] * attributes, 1), labels=y, strata=stratum if strata > 1 else None)
-    samples = Samples(torch.zeros(len(y), 0), torch.zeros(len(y)), torch.as_tensor(cell), torch.ones(len(y)))
+    group, y, stratum = (
+        part.ravel() for part in np.meshgrid(np.arange(groups), [0, 1], np.arange(strata))
+    )
+    cell = cells.of(
+        np.stack([group] * attributes, 1), labels=y, strata=stratum if strata > 1 else None
+    )
+    samples = Samples(
+        torch.zeros(len(y), 0), torch.zeros(len(y)), torch.as_tensor(cell), torch.ones(len(y))
+    )
     objective = Objective(regression(), cells.comparisons, criterion, metric="mmd", combine=combine)
-    return objective.unfairness(torch.as_tensor(100.0 * group), whole(samples, cells.comparisons)).item()
+    return objective.unfairness(
+        torch.as_tensor(100.0 * group), whole(samples, cells.comparisons)
+    ).item()
 
 
 @pytest.mark.parametrize("groups", [2, 3, 8])
 @pytest.mark.parametrize("strata", [1, 4])
 def test_the_mean_of_equal_comparisons_is_one_of_them(groups: int, strata: int) -> None:
-    """So that a strength means the same for two groups and for eight, in one stratum and in four."""
+    """So that a strength means the same for two groups and for eight, in one stratum and in
+    four.
+    """
     comparisons = strata * math.comb(groups, 2)
     assert apart(groups, STATISTICAL_PARITY, strata=strata) == pytest.approx(2.0, abs=1e-12)
     summed_up = apart(groups, STATISTICAL_PARITY, strata=strata, combine="sum")
@@ -336,7 +419,9 @@ def test_labels_and_attributes_are_summed_even_so(groups: int) -> None:
 def test_two_groups_are_the_same_either_way() -> None:
     output = OUTPUT["binary"]
     mean, total = (
-        Objective(BINARY, COMPARISONS[:1], combine=combine)(output, whole(batch_for(BINARY).samples, COMPARISONS[:1]))
+        Objective(BINARY, COMPARISONS[:1], combine=combine)(
+            output, whole(batch_for(BINARY).samples, COMPARISONS[:1])
+        )
         for combine in ("mean", "sum")
     )
     assert torch.equal(mean.unfairness, total.unfairness)
@@ -360,7 +445,9 @@ def test_many_models_at_once_are_each_on_its_own(name: str, metric: str) -> None
     output, batch = OUTPUT[task.name], batch_for(task)
 
     def terms(given: Tensor) -> tuple[Tensor, Tensor]:
-        return Objective(task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3))(given, batch)
+        return Objective(
+            task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3)
+        )(given, batch)
 
     together = terms(output)
     grid = terms(output.unflatten(0, (2, MODELS // 2)))
@@ -380,7 +467,9 @@ def test_the_gradient_is_that_of_the_value(name: str, metric: str) -> None:
     output = OUTPUT[task.name][0].clone().requires_grad_()
 
     def both(given: Tensor) -> Tensor:
-        objective = Objective(task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3))
+        objective = Objective(
+            task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3)
+        )
         terms = objective(given, batch)
         return terms.risk + 2 * terms.unfairness
 
@@ -423,10 +512,16 @@ def test_without_comparisons_nothing_is_unfair(name: str) -> None:
     assert output.grad.count_nonzero() > 0
 
 
-@pytest.mark.parametrize("criterion", [RISK_PARITY, replace(RISK_PARITY, name="mine", score=lambda p, y: p)])
+@pytest.mark.parametrize(
+    "criterion", [RISK_PARITY, replace(RISK_PARITY, name="mine", score=lambda p, y: p)]
+)
 def test_compare_with_another_score_is_refused(criterion: Criterion) -> None:
-    with pytest.raises(DataError, match=r"^penalize='output' applies where the score is the prediction; "):
-        Objective(BINARY, COMPARISONS, criterion, penalize="output")(OUTPUT["binary"], batch_for(BINARY))
+    with pytest.raises(
+        DataError, match=r"^penalize='output' applies where the score is the prediction; "
+    ):
+        Objective(BINARY, COMPARISONS, criterion, penalize="output")(
+            OUTPUT["binary"], batch_for(BINARY)
+        )
 
 
 def test_the_comparison_that_has_too_few_samples_is_named() -> None:
@@ -443,14 +538,19 @@ def test_an_unknown_metric_is_answered_with_the_known_ones() -> None:
     with pytest.raises(DataError) as caught:
         Objective(BINARY, COMPARISONS, metric="kolmogoroff")(OUTPUT["binary"], batch_for(BINARY))
     assert str(caught.value) == (
-        "metric must be one of 'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation' or a "
+        "metric must be one of 'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', "
+        "'total_variation' or a "
         "function, got 'kolmogoroff'; did you mean 'kolmogorov'?"
     )
 
 
 def test_statistical_parity_and_energy_are_the_defaults() -> None:
     objective = Objective(BINARY, COMPARISONS)
-    assert (objective.criterion, objective.metric, objective.estimate) == (STATISTICAL_PARITY, "energy", "rows")
+    assert (objective.criterion, objective.metric, objective.estimate) == (
+        STATISTICAL_PARITY,
+        "energy",
+        "rows",
+    )
     assert (objective.combine, objective.penalize, objective.rho) == ("mean", "prediction", None)
 
 
@@ -479,16 +579,24 @@ def test_slopes_by_counting_are_those_of_autograd(name: str, penalize: str, esti
 
 @pytest.mark.parametrize("class_weight", [(), (0.5, 3.0)])
 @pytest.mark.parametrize("estimate", ["rows", "batch"])
-def test_slopes_of_dependences_are_those_of_autograd(estimate: str, class_weight: tuple[float, ...]) -> None:
+def test_slopes_of_dependences_are_those_of_autograd(
+    estimate: str, class_weight: tuple[float, ...]
+) -> None:
     number = torch.as_tensor(np.random.default_rng(5).normal(size=(N, 2)))
-    parts = Dependence((0, 1), attribute="age"), Dependence((2, 3), attribute="age"), Dependence((0, 3), column=1)
+    parts = (
+        Dependence((0, 1), attribute="age"),
+        Dependence((2, 3), attribute="age"),
+        Dependence((0, 3), column=1),
+    )
     objective = Objective(BINARY, parts, estimate=estimate, class_weight=class_weight)
     assert min(objective.weights) != 1
     batch = whole(Samples(torch.zeros(N, 0), Y["binary"], CELL, WEIGHT, number), parts)
     output = OUTPUT["binary"][0].clone().requires_grad_()
     terms = objective(output, batch)
     (expected,) = torch.autograd.grad(terms.risk + 3 * terms.unfairness, output)
-    np.testing.assert_allclose(objective.slopes(output.detach().numpy(), batch, 3.0), expected, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(
+        objective.slopes(output.detach().numpy(), batch, 3.0), expected, rtol=1e-9, atol=1e-13
+    )
     y, loss = Y["binary"].numpy(), losses("binary", output.detach().numpy(), Y["binary"].numpy())
     weight = WEIGHT.numpy() * (np.array(class_weight)[y.astype(int)] if class_weight else 1.0)
     assert terms.risk.item() == pytest.approx((weight * loss).mean())
@@ -512,14 +620,22 @@ def test_slopes_are_counted_for_the_usual_objective_only() -> None:
 @pytest.mark.parametrize("task", [BINARY, MULTICLASS], ids=["binary", "multiclass"])
 @pytest.mark.parametrize("metric", [*METRICS, "number"])
 def test_weights_of_each_seed_are_those_of_its_models(task: Task, metric: str) -> None:
-    """Two seeds of two models: as many as there are seeds, so that weights of the wrong axis would fit too."""
-    one = Dependence((0, 1, 2, 3), attribute="age", scale=1.0) if metric == "number" else COMPARISONS[0]
+    """Two seeds of two models: as many as there are seeds, so that weights of the wrong axis
+    would fit too.
+    """
+    one = (
+        Dependence((0, 1, 2, 3), attribute="age", scale=1.0)
+        if metric == "number"
+        else COMPARISONS[0]
+    )
     output = OUTPUT[task.name].reshape(2, 2, *OUTPUT[task.name].shape[1:])
     weight = torch.as_tensor(np.random.default_rng(2).uniform(0.1, 3.0, (2, 1, N)))
     value = torch.as_tensor(np.random.default_rng(3).normal(size=(2, 1, N, 1)))
 
     def unfairness(some: slice) -> Tensor:
-        objective = Objective(task, (one,), metric="energy" if metric == "number" else metric, estimate="batch")
+        objective = Objective(
+            task, (one,), metric="energy" if metric == "number" else metric, estimate="batch"
+        )
         samples = Samples(torch.zeros(N, 0), Y[task.name], CELL, weight[some], value[some])
         (side,) = tensor_sides((one,), CELL)
         objective.generator.manual_seed(0)  # the same projections
@@ -527,6 +643,9 @@ def test_weights_of_each_seed_are_those_of_its_models(task: Task, metric: str) -
             output[some], Batch(samples, (replace(side, weights=weight[some][..., side.rows]),))
         )
 
-    together, alone = unfairness(slice(0, 2)), torch.cat([unfairness(slice(0, 1)), unfairness(slice(1, 2))])
+    together, alone = (
+        unfairness(slice(0, 2)),
+        torch.cat([unfairness(slice(0, 1)), unfairness(slice(1, 2))]),
+    )
     torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-12)
     assert float((together[0] - together[1]).abs().max()) > 1e-6

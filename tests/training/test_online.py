@@ -29,16 +29,20 @@ from metrifair.training.models import Moments, Network, StackedModule
 from metrifair.training.objective import BINARY, Objective, regression
 from metrifair.training.online import Learner
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 PAIR = (Comparison((0,), (1,)),)
 DECLARE = (
-    ", the groups that the first rows had or that were declared; declare all of them (groups=), or say from the first "
+    ", the groups that the first rows had or that were declared; declare all of them (groups=), or "
+    "say from the first "
     "rows on that it is a number (continuous)"
 )
 
 
-def stream(n: int, *, groups: int = 2, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def stream(
+    n: int, *, groups: int = 2, classes: int = 2, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     a = rng.integers(groups, size=n)
     X = rng.normal(size=(n, 3)) * [1, 5, 0.1] + a[:, None]
@@ -62,11 +66,14 @@ def assert_same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> None:
         assert torch.equal(left, right)
 
 
-# --- what the paper shows ---------------------------------------------------------------------------------------
+# --- what the paper shows
+# ---------------------------------------------------------------------------------------
 
 
 def online_objective(*, unbiased: bool, replication: int, samples: int) -> float:
-    """MSE + 2 x energy on fresh data of the last regime, after the paper's stream: batch 4, network 10-20-1."""
+    """MSE + 2 x energy on fresh data of the last regime, after the paper's stream: batch 4,
+    network 10-20-1.
+    """
     population = OnlineRegression(slopes=reference_slopes())
     X, y, a = population.sample(samples, seed=replication)
     model = FairRegressor(
@@ -87,46 +94,65 @@ def online_objective(*, unbiased: bool, replication: int, samples: int) -> float
 
 
 def test_batches_of_four_learn_when_unbiased_and_do_not_when_biased() -> None:
-    """One replication, first regime: 0.53 against 1.09 (all others: at most 0.67 against at least 1.09)."""
-    unbiased, biased = (online_objective(unbiased=which, replication=0, samples=2000) for which in (True, False))
+    """One replication, first regime: 0.53 against 1.09 (all others: at most 0.67 against at
+    least 1.09).
+    """
+    unbiased, biased = (
+        online_objective(unbiased=which, replication=0, samples=2000) for which in (True, False)
+    )
     assert unbiased < 0.75 * biased
 
 
 @pytest.mark.slow
 def test_the_paper_s_stream_with_a_change_of_regime() -> None:
-    """Five replications of 4,000 samples, as in the paper's figure: 0.38 against 0.86 on average."""
+    """Five replications of 4,000 samples, as in the paper's figure: 0.38 against 0.86 on
+    average.
+    """
     unbiased, biased = (
-        [online_objective(unbiased=which, replication=k, samples=4000) for k in range(5)] for which in (True, False)
+        [online_objective(unbiased=which, replication=k, samples=4000) for k in range(5)]
+        for which in (True, False)
     )
     assert max(unbiased) < min(biased)
     assert np.mean(unbiased) < 0.6 * np.mean(biased)
 
 
-# --- unbiased gradients -----------------------------------------------------------------------------------------
+# --- unbiased gradients
+# -----------------------------------------------------------------------------------------
 
 POPULATION = 40
 CRITERIA = {
     "three groups": compile_cells(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))]),
     "equalized odds": compile_cells(EQUALIZED_ODDS, [Attribute("group", (0, 1))], classes=(0, 1)),
-    "each against the rest": compile_cells(STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))], contrast="rest"),
-    "two attributes": compile_cells(STATISTICAL_PARITY, [Attribute("sex", (0, 1)), Attribute("race", (0, 1))]),
+    "each against the rest": compile_cells(
+        STATISTICAL_PARITY, [Attribute("group", (0, 1, 2))], contrast="rest"
+    ),
+    "two attributes": compile_cells(
+        STATISTICAL_PARITY, [Attribute("sex", (0, 1)), Attribute("race", (0, 1))]
+    ),
 }
 
 
 def gradients(name: str, *, unbiased: bool, batches: int) -> tuple[Tensor, Tensor]:
-    """Gradients of so many independent batches as the learner computes them, and that of the population.
+    """Gradients of so many independent batches as the learner computes them, and that of the
+    population.
 
     The stream draws rows of a population of 40, so that the truth is a finite sum.
     """
     cells, rng = CRITERIA[name], np.random.default_rng(3)
     rare = [{3: [18, 19, 3], 2: [34, 6]}[groups - 1] for groups in cells.table.shape[2:]]
-    codes = np.stack([rng.permutation(np.repeat(np.arange(len(sizes)), sizes)) for sizes in rare], 1)
+    codes = np.stack(
+        [rng.permutation(np.repeat(np.arange(len(sizes)), sizes)) for sizes in rare], 1
+    )
     y = rng.integers(2, size=POPULATION)
-    far = 3.0 * np.array([0, -1, 1])[codes[:, [0, -1]]]  # the rare group lies far out: waiting for it must not show
+    # the rare group lies far out: waiting for it must not show
+    far = 3.0 * np.array([0, -1, 1])[codes[:, [0, -1]]]
     x = rng.normal(size=(POPULATION, 2)) + far + 0.5 * y[:, None]
     cell = cells.of(codes, labels=y)
     everyone = Samples(
-        torch.as_tensor(x), torch.as_tensor(y * 1.0), torch.as_tensor(cell), torch.ones(POPULATION).double()
+        torch.as_tensor(x),
+        torch.as_tensor(y * 1.0),
+        torch.as_tensor(cell),
+        torch.ones(POPULATION).double(),
     )
     objective = Objective(
         BINARY,
@@ -137,7 +163,12 @@ def gradients(name: str, *, unbiased: bool, batches: int) -> tuple[Tensor, Tenso
     )
     least = 2 if unbiased else 1
     learner = Learner(
-        Network(2), objective, Coverage(cells.comparisons, size=4, least=least), strength=3.0, seed=1, standardize=False
+        Network(2),
+        objective,
+        Coverage(cells.comparisons, size=4, least=least),
+        strength=3.0,
+        seed=1,
+        standardize=False,
     )
     found: list[Tensor] = []
 
@@ -150,11 +181,15 @@ def gradients(name: str, *, unbiased: bool, batches: int) -> tuple[Tensor, Tenso
     while len(found) < batches:
         learner.learn(everyone.take(torch.as_tensor(rng.integers(POPULATION, size=400))))
 
-    parameters = [value.detach().clone().requires_grad_() for value in learner.adam.parameters.values()]
+    parameters = [
+        value.detach().clone().requires_grad_() for value in learner.adam.parameters.values()
+    ]
     output = everyone.x @ parameters[0][0, 0, 0] + parameters[1].squeeze()
     truth = torch.nn.functional.binary_cross_entropy_with_logits(output, everyone.y)
     for one in cells.comparisons:
-        left, right = (torch.isin(everyone.cell, torch.tensor(side)) for side in (one.left, one.right))
+        left, right = (
+            torch.isin(everyone.cell, torch.tensor(side)) for side in (one.left, one.right)
+        )
         truth = truth + 3 * energy_distance(output.sigmoid()[left], output.sigmoid()[right])
     truth.backward()
     return torch.stack(found), torch.cat([value.grad.flatten() for value in parameters])
@@ -186,7 +221,8 @@ def test_gradients_of_the_plug_in_penalty_are_biased() -> None:
     assert largest_z(*gradients("three groups", unbiased=False, batches=1000)) > 6
 
 
-# --- chunks, pickles, memory ------------------------------------------------------------------------------------
+# --- chunks, pickles, memory
+# ------------------------------------------------------------------------------------
 
 LENGTH = 70
 ESTIMATORS = {
@@ -196,18 +232,26 @@ ESTIMATORS = {
 }
 
 
-def learnt(name: str, cuts: Sequence[int], *, pickled: bool = False) -> FairClassifier | FairRegressor:
-    """Trained on one stream, cut at these places; some groups are missing, some rows have no weight."""
+def learnt(
+    name: str, cuts: Sequence[int], *, pickled: bool = False
+) -> FairClassifier | FairRegressor:
+    """Trained on one stream, cut at these places; some groups are missing, some rows have no
+    weight.
+    """
     kind, options, classes = ESTIMATORS[name]
     X, y, a = stream(LENGTH, classes=classes)
     groups: list[Any] = [None if k % 7 == 3 else str(group) for k, group in enumerate(a)]
     weight = np.where(np.arange(LENGTH) % 5 == 4, 0.0, 1.0 + np.arange(LENGTH) % 3)
-    first: dict[str, Any] = {"groups": ["0", "1"]} | ({"classes": range(classes)} if kind is FairClassifier else {})
+    first: dict[str, Any] = {"groups": ["0", "1"]} | (
+        {"classes": range(classes)} if kind is FairClassifier else {}
+    )
     model = kind(1.0, batch_size=8, random_state=0, **options)
     edges = [0, *sorted(cuts), LENGTH]
     for start, stop in pairwise(edges):
         rows = slice(start, stop)
-        model.partial_fit(X[rows], y[rows], sensitive_features=groups[rows], sample_weight=weight[rows], **first)
+        model.partial_fit(
+            X[rows], y[rows], sensitive_features=groups[rows], sample_weight=weight[rows], **first
+        )
         first = {}
         model = pickle.loads(pickle.dumps(model)) if pickled else model
     return model
@@ -244,7 +288,9 @@ def test_a_chunk_without_any_weight_is_refused_and_changes_nothing() -> None:
 
 
 def test_only_the_open_batch_is_kept() -> None:
-    """Whatever came, in whatever chunks: fewer samples than a batch wait, and a pickle holds those alone."""
+    """Whatever came, in whatever chunks: fewer samples than a batch wait, and a pickle holds
+    those alone.
+    """
     model = FairClassifier(1.0, batch_size=32, random_state=0)
     sizes = []
     for length in (33, 50, 5_000, 40):
@@ -252,7 +298,8 @@ def test_only_the_open_batch_is_kept() -> None:
         model.partial_fit(X, y, sensitive_features=a)
         assert len(model.learner_.waiting) < 32
         sizes.append(len(pickle.dumps(model)))
-    assert max(sizes) < min(sizes) + 32 * 6 * 8 + 1000  # 32 rows of 3 features, label, cell and weight
+    # 32 rows of 3 features, label, cell and weight
+    assert max(sizes) < min(sizes) + 32 * 6 * 8 + 1000
 
 
 def test_waiting_samples_hold_no_memory_of_the_chunk_they_came_in() -> None:
@@ -262,15 +309,20 @@ def test_waiting_samples_hold_no_memory_of_the_chunk_they_came_in() -> None:
     assert learner.waiting.x.untyped_storage().nbytes() <= 8 * 3
 
 
-# --- the learner itself -----------------------------------------------------------------------------------------
+# --- the learner itself
+# -----------------------------------------------------------------------------------------
 
 
 def samples_of(X: np.ndarray, y: np.ndarray, a: np.ndarray) -> Samples:
-    return Samples(*(torch.as_tensor(part) for part in (X, y * 1.0, np.arange(len(a)) % 2, np.ones(len(a)))))
+    return Samples(
+        *(torch.as_tensor(part) for part in (X, y * 1.0, np.arange(len(a)) % 2, np.ones(len(a))))
+    )
 
 
 def learner_of_pairs(**options: Any) -> Learner:
-    return Learner(Network(3), Objective(BINARY, PAIR), Coverage(PAIR, size=4), strength=1.0, **options)
+    return Learner(
+        Network(3), Objective(BINARY, PAIR), Coverage(PAIR, size=4), strength=1.0, **options
+    )
 
 
 def test_features_are_measured_in_units_of_all_samples_so_far() -> None:
@@ -315,9 +367,12 @@ def test_a_step_that_diverges_leaves_the_learner_as_it_was(standardize: bool) ->
     with pytest.raises(DataError) as caught:
         learner.learn(samples_of(explosive(X)[4:], y[4:], a[4:]))
     assert str(caught.value) == (
-        "learning diverged at strength 1.0; this batch was left out. Lower the learning rate, or check the scale of X"
+        "learning diverged at strength 1.0; this batch was left out. Lower the learning rate, or "
+        "check the scale of X"
     )
-    assert_same_bits([*learner.adam.snapshot(), *map(torch.as_tensor, learner.moments or ())], before)
+    assert_same_bits(
+        [*learner.adam.snapshot(), *map(torch.as_tensor, learner.moments or ())], before
+    )
 
 
 def test_after_a_bad_batch_the_stream_goes_on_as_if_it_had_not_come() -> None:
@@ -325,21 +380,29 @@ def test_after_a_bad_batch_the_stream_goes_on_as_if_it_had_not_come() -> None:
     calm, shaken = learner_of_pairs(standardize=False), learner_of_pairs(standardize=False)
     for learner in (calm, shaken):
         learner.objective = Objective(regression(), PAIR)
-    calm.learn(samples_of(np.delete(X, range(4, 8), 0), np.delete(y, range(4, 8)), np.delete(a, range(4, 8))))
+    calm.learn(
+        samples_of(
+            np.delete(X, range(4, 8), 0), np.delete(y, range(4, 8)), np.delete(a, range(4, 8))
+        )
+    )
     with pytest.raises(DataError, match="learning diverged"):
-        shaken.learn(samples_of(explosive(X), y, a))  # the batches behind the bad one are still to be learnt from
+        # the batches behind the bad one are still to be learnt from
+        shaken.learn(samples_of(explosive(X), y, a))
     shaken.learn(samples_of(X[:0], y[:0], a[:0]))
     assert_same_bits(calm.adam.snapshot(), shaken.adam.snapshot())
 
 
-# --- the estimators on a stream ---------------------------------------------------------------------------------
+# --- the estimators on a stream
+# ---------------------------------------------------------------------------------
 
 
 def test_classes_and_groups_are_declared_at_the_first_call() -> None:
     X, y, a = stream(60)
     first = (y == 0) & (a == 0)
     model = FairClassifier(1.0, batch_size=8, random_state=0)
-    model.partial_fit(X[first], y[first], sensitive_features=a[first], classes=[1, 0], groups=[0, 1])
+    model.partial_fit(
+        X[first], y[first], sensitive_features=a[first], classes=[1, 0], groups=[0, 1]
+    )
     assert model.classes_.tolist() == [0, 1]
     with pytest.warns(MetrifairWarning, match="^the model is not trained yet"):
         assert model.predict_proba(X).shape == (60, 2)
@@ -358,21 +421,31 @@ def test_several_attributes_are_declared_by_name() -> None:
 WRONG_FIRST = {
     "a class": ({"classes": [1, 2]}, "y contains 0, which is none of [1, 2]"),
     "one class": ({"classes": [0]}, "y contains 1, which is none of [0]"),
-    "a group": ({"groups": [0, 2]}, f"sensitive_features contains 1, which is none of [0, 2]{DECLARE}"),
+    "a group": (
+        {"groups": [0, 2]},
+        f"sensitive_features contains 1, which is none of [0, 2]{DECLARE}",
+    ),
     "one group": ({"groups": [0]}, f"sensitive_features contains 1, which is none of [0]{DECLARE}"),
-    "a name": ({"groups": {"sex": [0, 1]}}, "groups must name the attributes ['sensitive_features'], got ['sex']"),
+    "a name": (
+        {"groups": {"sex": [0, 1]}},
+        "groups must name the attributes ['sensitive_features'], got ['sex']",
+    ),
 }
 
 
 @pytest.mark.parametrize(("options", "message"), WRONG_FIRST.values(), ids=WRONG_FIRST)
-def test_a_wrong_first_call_is_refused_and_can_be_made_again(options: dict[str, Any], message: str) -> None:
+def test_a_wrong_first_call_is_refused_and_can_be_made_again(
+    options: dict[str, Any], message: str
+) -> None:
     X, y, a = stream(60)
     model = FairClassifier(1.0, random_state=0, batch_size=8)
     with pytest.raises(DataError) as caught:
         model.partial_fit(X, y, sensitive_features=a, **options)
     assert str(caught.value) == message
     model.partial_fit(X, y, sensitive_features=a)
-    fresh = FairClassifier(1.0, random_state=0, batch_size=8).partial_fit(X, y, sensitive_features=a)
+    fresh = FairClassifier(1.0, random_state=0, batch_size=8).partial_fit(
+        X, y, sensitive_features=a
+    )
     assert_same_bits(state(model), state(fresh))
 
 
@@ -381,7 +454,8 @@ def test_one_list_of_groups_does_for_one_attribute_only() -> None:
     with pytest.raises(DataError) as caught:
         FairClassifier(1.0).partial_fit(X, y, sensitive_features=np.stack([a, a], 1), groups=[0, 1])
     assert str(caught.value) == (
-        "groups must map each of ['sensitive_features 0', 'sensitive_features 1'] to its groups, got a single list"
+        "groups must map each of ['sensitive_features 0', 'sensitive_features 1'] to its groups, "
+        "got a single list"
     )
 
 
@@ -392,7 +466,11 @@ LATER = {
     ),
     "no groups": (
         {"sensitive_features": None},
-        "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
+        (
+            "sensitive_features is missing, although the rows of fit came with it; pass one value "
+            "per "
+            "row"
+        ),
     ),
     "another attribute": (
         {"sensitive_features": [[0, 1]] * 4},
@@ -413,7 +491,9 @@ LATER = {
 @pytest.mark.parametrize(("change", "message"), LATER.values(), ids=LATER)
 def test_later_samples_must_be_like_the_first(change: dict[str, Any], message: str) -> None:
     X, y, a = stream(60)
-    model = FairClassifier(1.0, batch_size=8, random_state=0).partial_fit(X, y, sensitive_features=a)
+    model = FairClassifier(1.0, batch_size=8, random_state=0).partial_fit(
+        X, y, sensitive_features=a
+    )
     before = state(model)
     given = {"X": X[:4], "y": y[:4], "sensitive_features": a[:4]} | change
     with pytest.raises(ValueError) as caught:  # noqa: PT011
@@ -428,9 +508,12 @@ def test_a_stream_that_never_shows_a_group_is_given_up() -> None:
     with pytest.raises(TooFewSamples) as caught:
         model.partial_fit(X, y, sensitive_features=np.where(a == 1, 0, 0), groups=["f", 0])
     assert str(caught.value) == (
-        "400 samples of the stream have fewer than 2 of: sensitive_features 'f', everyone (0 seen); use a larger "
-        "batch size, or leave out the rare group. These samples were left out, and learning can go on with the next "
-        "ones. Batch size and groups are fixed once a model has begun; begin a new one to change them (a group is left "
+        "400 samples of the stream have fewer than 2 of: sensitive_features 'f', everyone (0 "
+        "seen); use a larger "
+        "batch size, or leave out the rare group. These samples were left out, and learning can go "
+        "on with the next "
+        "ones. Batch size and groups are fixed once a model has begun; begin a new one to change "
+        "them (a group is left "
         "out where sensitive_features marks it as missing and groups does not name it)"
     )
     assert len(model.learner_.waiting) == 1
@@ -438,7 +521,9 @@ def test_a_stream_that_never_shows_a_group_is_given_up() -> None:
 
 @pytest.mark.parametrize("cuts", [[600], [50, 60, 600], [7, 441, 500], [440, 441]], ids=str)
 def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts: list[int]) -> None:
-    """Ten batches of four, 400 samples of one group alone, then both again: bits as if the 400 had not come."""
+    """Ten batches of four, 400 samples of one group alone, then both again: bits as if the 400
+    had not come.
+    """
     X, y, a = stream(620)
     a[:440] = [*[0, 0, 1, 1] * 10, *[0] * 400]
 
@@ -446,10 +531,14 @@ def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts:
         model, errors = FairClassifier(1.0, batch_size=4, random_state=0), 0
         for chunk in np.split(rows, cuts):
             try:
-                model.partial_fit(X[chunk], y[chunk], sensitive_features=a[chunk], groups=[0, 1], classes=[0, 1])
+                model.partial_fit(
+                    X[chunk], y[chunk], sensitive_features=a[chunk], groups=[0, 1], classes=[0, 1]
+                )
             except TooFewSamples:
                 errors += 1
-            assert_same_bits([*model.predictor_.parameters.values()], [*model.learner_.adam.parameters.values()])
+            assert_same_bits(
+                [*model.predictor_.parameters.values()], [*model.learner_.adam.parameters.values()]
+            )
         return model, errors
 
     found, errors = learnt(np.arange(620), cuts)
@@ -462,21 +551,28 @@ def test_a_continuous_target_is_no_list_of_classes() -> None:
     X, y, a = stream(60)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         FairClassifier().partial_fit(X, X[:, 0], sensitive_features=a)
-    FairClassifier().partial_fit(X, y / 2, sensitive_features=a, classes=[0.0, 0.5])  # unless they are named
+    # unless they are named
+    FairClassifier().partial_fit(X, y / 2, sensitive_features=a, classes=[0.0, 0.5])
 
 
 def test_samples_of_unknown_group_count_for_the_risk_only() -> None:
-    """With every second group removed, the penalty sees the known ones alone, and the loss sees all."""
+    """With every second group removed, the penalty sees the known ones alone, and the loss sees
+    all.
+    """
     X, y, a = stream(400)
     known = np.where(np.arange(400) % 2, None, a.astype(object))
 
     def weights(labels: np.ndarray) -> Tensor:
         model = FairClassifier(3.0, model="linear", batch_size=16, random_state=0)
-        return model.partial_fit(X, labels, sensitive_features=known, classes=[0, 1]).learner_.adam.vector
+        return model.partial_fit(
+            X, labels, sensitive_features=known, classes=[0, 1]
+        ).learner_.adam.vector
 
     flipped = np.where(np.arange(400) % 2, 1 - y, y)
     assert not torch.equal(weights(y), weights(flipped))
-    batch_rows = FairClassifier(3.0, batch_size=16).partial_fit(X, y, sensitive_features=known).learner_
+    batch_rows = (
+        FairClassifier(3.0, batch_size=16).partial_fit(X, y, sensitive_features=known).learner_
+    )
     assert batch_rows.rule.comparisons[0].left + batch_rows.rule.comparisons[0].right == (0, 1)
     assert set(batch_rows.waiting.cell.tolist()) <= {0, 1, 2}
 
@@ -485,7 +581,9 @@ def test_samples_of_unknown_group_count_for_the_risk_only() -> None:
 def test_learning_goes_on_where_fit_ended(kind: type[FairClassifier | FairRegressor]) -> None:
     X, y, a = stream(300)
     more = stream(64, seed=1)
-    model = kind(1.0, epochs=100, learning_rate=0.02, random_state=0, hidden=(4,)).fit(X, y, sensitive_features=a)
+    model = kind(1.0, epochs=100, learning_rate=0.02, random_state=0, hidden=(4,)).fit(
+        X, y, sensitive_features=a
+    )
     fitted, scaling = model.predict(X), model.predictor_.scaling
     gentle = pickle.loads(pickle.dumps(model)).set_params(learning_rate=1e-12)
     gentle.partial_fit(more[0], more[1], sensitive_features=more[2])
@@ -512,9 +610,11 @@ def test_a_regressor_takes_a_stream_s_target_as_it_is() -> None:
     np.testing.assert_allclose(model.predict(X), 10, rtol=0.1)
 
 
-# --- the beginning ----------------------------------------------------------------------------------------------
+# --- the beginning
+# ----------------------------------------------------------------------------------------------
 
-FAR = np.array([1e4, -3e3, 0.5])  # features whose outputs would be certain of everything, were they taken as they are
+# features whose outputs would be certain of everything, were they taken as they are
+FAR = np.array([1e4, -3e3, 0.5])
 
 
 @pytest.mark.parametrize(("classes", "share"), [(2, 0.8), (3, 0.5)])
@@ -528,7 +628,7 @@ def test_before_the_first_update_predictions_are_near_the_base_rate_and_come_wit
     found.partial_fit(FAR * X, y, sensitive_features=a, classes=range(classes), groups=[0, 1])
     assert found.n_updates_ == 0
     with pytest.warns(
-        MetrifairWarning, match=r"^the model is not trained yet: 20 samples wait for a batch of 32 with "
+        MetrifairWarning, match=r"^the model is not trained yet: its samples do not cover a batch "
     ):
         probability = found.predict_proba(FAR * X)
     expected = (np.bincount(y, minlength=classes) + 0.5) / (20 + classes / 2)
@@ -546,9 +646,13 @@ def test_a_regressor_begins_at_the_mean_of_what_it_has_seen() -> None:
 def test_updates_are_counted_and_the_first_starts_from_its_own_batch() -> None:
     """However many samples came with it: the start depends on the batch, not on the chunk."""
     X, y, a = stream(200)
-    found = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(X, y, sensitive_features=a)
+    found = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(
+        X, y, sensitive_features=a
+    )
     assert found.n_updates_ == 6  # 32 at least in every batch
-    first = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(X[:40], y[:40], sensitive_features=a[:40])
+    first = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(
+        X[:40], y[:40], sensitive_features=a[:40]
+    )
     assert first.n_updates_ == 1
     bias = [float(model.predictor_.parameters["bias1"].squeeze()) for model in (found, first)]
     assert bias[0] == pytest.approx(bias[1], abs=1e-6)
@@ -563,4 +667,6 @@ def test_a_module_of_one_s_own_starts_as_it_is() -> None:
     module = torch.nn.Linear(3, 1)
     found = FairClassifier(model=module, random_state=0).partial_fit(X, y, sensitive_features=a)
     drawn = StackedModule(module).initial(0)
-    assert torch.equal(found.predictor_.parameters["bias"].flatten(), drawn["bias"].double().flatten())
+    assert torch.equal(
+        found.predictor_.parameters["bias"].flatten(), drawn["bias"].double().flatten()
+    )

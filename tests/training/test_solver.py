@@ -1,4 +1,6 @@
-"""Linear models by the solver: its slopes, its optimum, and that nothing but the distinct rows counts."""
+"""Linear models by the solver: its slopes, its optimum, and that nothing but the distinct rows
+counts.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,19 @@ from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 from tests.one_split import frontier
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 RNG = np.random.default_rng(3)
 N = 600
 A = RNG.choice(3, N, p=[0.5, 0.3, 0.2])
 TWO = A > 0
-X = RNG.normal(size=(N, 4)) * [1.0, 20.0, 0.1, 1.0] + np.array([0.0, 1.0, -0.5])[A][:, None] * [0.7, 10.0, 0.05, 0.0]
+X = RNG.normal(size=(N, 4)) * [1.0, 20.0, 0.1, 1.0] + np.array([0.0, 1.0, -0.5])[A][:, None] * [
+    0.7,
+    10.0,
+    0.05,
+    0.0,
+]
 SIGNAL = X @ [1.0, 0.05, 5.0, -1.0] + RNG.normal(size=N)
 AMOUNT = 100 + 30 * SIGNAL
 Y = (SIGNAL > 0.3).astype(int)
@@ -55,18 +63,31 @@ def linear(kind: str, strength: float = 1.0, **settings: Any) -> Any:
 
 
 def outputs(model: Any, features: NDArray[Any] = X) -> NDArray[Any]:
-    found = model.decision_function(features) if hasattr(model, "decision_function") else model.predict(features)
+    found = (
+        model.decision_function(features)
+        if hasattr(model, "decision_function")
+        else model.predict(features)
+    )
     return np.asarray(found)
 
 
 def problem_of(
-    model: Any, y: NDArray[Any], weight: Any = None, *, x: NDArray[Any] = X, groups: NDArray[Any] = A
+    model: Any,
+    y: NDArray[Any],
+    weight: Any = None,
+    *,
+    x: NDArray[Any] = X,
+    groups: NDArray[Any] = A,
 ) -> tuple[Any, Samples, Objective]:
     data = model._training_data(x, y, groups, None, weight)
     objective = objective_for(model, data.problem.scheme, data.task)
     network = Network(X.shape[1], (), data.outputs)
     problem = solver._problem(
-        data.samples(), network, objective, weight_decay=model.weight_decay, standardize=model.standardize
+        data.samples(),
+        network,
+        objective,
+        weight_decay=model.weight_decay,
+        standardize=model.standardize,
     )
     return problem, data.samples(), objective
 
@@ -77,12 +98,15 @@ def height(model: Any, x: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]) -
     own, scaling = model.predictor_, problem.scaling
     weight = own.parameters["weight0"][0, 0] / own.scaling.scale
     bias = own.parameters["bias0"][0, 0, :, 0] - weight @ own.scaling.mean[0]
-    vector = torch.cat([(weight * scaling.scale).reshape(-1), bias + weight @ scaling.mean[0]]).numpy()
+    vector = torch.cat(
+        [(weight * scaling.scale).reshape(-1), bias + weight @ scaling.mean[0]]
+    ).numpy()
     value: float = problem.objective_at(model.strength)(vector)[0]
     return value
 
 
-# --- value and slopes ---------------------------------------------------------------------------------------------
+# --- value and slopes
+# ---------------------------------------------------------------------------------------------
 
 ASKED: dict[str, dict[str, Any]] = {
     "parity": {},
@@ -104,8 +128,12 @@ ASKED: dict[str, dict[str, Any]] = {
         *((kind, asked) for kind in [*KINDS][1:] for asked in ("parity", "risk")),
     ],
 )
-def test_the_gradient_is_that_of_the_objective(kind: str, asked: str, weight: NDArray[Any] | None) -> None:
-    """Against central differences; and value and gradient against autograd through the objective, row by row."""
+def test_the_gradient_is_that_of_the_objective(
+    kind: str, asked: str, weight: NDArray[Any] | None
+) -> None:
+    """Against central differences; and value and gradient against autograd through the
+    objective, row by row.
+    """
     model, y = linear(kind, **ASKED[asked]), KINDS[kind][1]
     problem, samples, objective = problem_of(model, y, weight=weight)
     rng = np.random.default_rng(0)
@@ -140,16 +168,24 @@ def test_rows_that_agree_in_everything_are_one_row() -> None:
     groups, labels = TWO[:60], Y[:60]
     twice = np.concatenate([some, -0.0 + some[::-1]])
     data = FairClassifier(model="linear")._training_data(
-        twice, np.concatenate([labels, labels[::-1]]), np.concatenate([groups, groups[::-1]]), None, None
+        twice,
+        np.concatenate([labels, labels[::-1]]),
+        np.concatenate([groups, groups[::-1]]),
+        None,
+        None,
     )
     objective = objective_for(FairClassifier(), data.problem.scheme, data.task)
-    problem = solver._problem(data.samples(), Network(4), objective, weight_decay=0.0, standardize=True)
-    assert len(problem.rows.samples) == len({(*row, a, y) for row, a, y in zip(some.tolist(), groups, labels)})  # noqa: B905
+    problem = solver._problem(
+        data.samples(), Network(4), objective, weight_decay=0.0, standardize=True
+    )
+    distinct = {(*row, a, y) for row, a, y in zip(some.tolist(), groups, labels, strict=False)}
+    assert len(problem.rows.samples) == len(distinct)
     assert len(problem.x) == len(np.unique(some, axis=0))
     assert problem.count.sum() == 120
 
 
-# --- the optimum --------------------------------------------------------------------------------------------------
+# --- the optimum
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
@@ -157,10 +193,14 @@ def test_without_strength_it_is_logistic_regression(weight: NDArray[Any] | None)
     for y in (Y, Y3):
         model = FairClassifier(0.0, model="linear").fit(X, y, sample_weight=weight)
         scaled = (X - X.mean(0)) / X.std(0)
-        theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(scaled, y, sample_weight=weight)
+        theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(
+            scaled, y, sample_weight=weight
+        )
         np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(scaled), atol=1e-6)
     binary = FairClassifier(0.0, model="linear").fit(X, Y, sample_weight=weight)
-    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(scaled, Y, sample_weight=weight)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(
+        scaled, Y, sample_weight=weight
+    )
     np.testing.assert_allclose(binary.coef_, theirs.coef_ / X.std(0), rtol=1e-5)
     assert binary.coef_.shape == theirs.coef_.shape
     assert binary.intercept_.shape == theirs.intercept_.shape
@@ -168,8 +208,12 @@ def test_without_strength_it_is_logistic_regression(weight: NDArray[Any] | None)
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
 @pytest.mark.parametrize("standardize", [True, False])
-def test_without_strength_it_is_least_squares(weight: NDArray[Any] | None, standardize: bool) -> None:
-    model = FairRegressor(0.0, model="linear", standardize=standardize).fit(X, AMOUNT, sample_weight=weight)
+def test_without_strength_it_is_least_squares(
+    weight: NDArray[Any] | None, standardize: bool
+) -> None:
+    model = FairRegressor(0.0, model="linear", standardize=standardize).fit(
+        X, AMOUNT, sample_weight=weight
+    )
     theirs = LinearRegression().fit(X, AMOUNT, sample_weight=weight)
     np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-6)
     assert model.intercept_ == pytest.approx(theirs.intercept_, rel=1e-7)
@@ -177,7 +221,9 @@ def test_without_strength_it_is_least_squares(weight: NDArray[Any] | None, stand
 
 
 def test_features_that_repeat_each_other_share_their_weight() -> None:
-    model = FairRegressor(0.0, model="linear").fit(np.hstack([X, X[:, :1], np.ones((N, 1))]), AMOUNT)
+    model = FairRegressor(0.0, model="linear").fit(
+        np.hstack([X, X[:, :1], np.ones((N, 1))]), AMOUNT
+    )
     theirs = LinearRegression().fit(X, AMOUNT)
     assert model.coef_[0] == pytest.approx(theirs.coef_[0] / 2)
     assert model.coef_[4] == pytest.approx(theirs.coef_[0] / 2)
@@ -212,7 +258,9 @@ def test_it_ends_lower_than_steps_do(kind: str, asked: str, strength: float) -> 
     a, x, *targets = MANY
     y = targets[{"binary": 0, "three classes": 1}.get(kind, 2)]
     exact, steps = (
-        linear(kind, strength, random_state=0, solver=name, **ASKED[asked]).fit(x, y, sensitive_features=a)
+        linear(kind, strength, random_state=0, solver=name, **ASKED[asked]).fit(
+            x, y, sensitive_features=a
+        )
         for name in ("lbfgs", "sgd")
     )
     assert height(exact, x, y, a) <= height(steps, x, y, a) + 1e-4
@@ -232,7 +280,12 @@ def test_a_large_strength_ends_at_the_constant_model(kind: str) -> None:
 
 def test_the_distance_falls_with_the_strength() -> None:
     models = fit_stack(
-        FairClassifier(model="linear"), X, Y, strengths=[0.0, 0.3, 3.0, 30.0], seeds=[0], sensitive_features=TWO
+        FairClassifier(model="linear"),
+        X,
+        Y,
+        strengths=[0.0, 0.3, 3.0, 30.0],
+        seeds=[0],
+        sensitive_features=TWO,
     )
     scores = [model.predict_proba(X)[:, 1] for model in models if model is not None]
     apart = [energy_distance(score[TWO], score[~TWO]) for score in scores]
@@ -240,12 +293,15 @@ def test_the_distance_falls_with_the_strength() -> None:
     assert apart[0] > 5 * apart[-1]
 
 
-# --- curvature ------------------------------------------------------------------------------------------------------
+# --- curvature
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("features", [400, 501])  # all products, and squares only
 def test_second_moments_are_summed_up_without_a_matrix_for_each_piece(features: int) -> None:
-    x = torch.randn(20_000, features, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(
+        20_000, features, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     weight = torch.rand(20_000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     problem = SimpleNamespace(x=x, model=Network(features))
     tracemalloc.start()
@@ -254,7 +310,9 @@ def test_second_moments_are_summed_up_without_a_matrix_for_each_piece(features: 
     tracemalloc.stop()
     table = np.column_stack([x.numpy(), np.ones(len(x))])
     expected = table.T @ (weight.numpy()[:, None] * table)
-    np.testing.assert_allclose(moments, expected if features == 400 else np.diag(expected), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        moments, expected if features == 400 else np.diag(expected), rtol=1e-9, atol=1e-9
+    )
     assert peak < 5e6
 
 
@@ -263,7 +321,10 @@ def test_the_curvature_of_the_risk_is_that_of_its_gradient(kind: str) -> None:
     problem, _, _ = problem_of(linear(kind, weight_decay=0.1), KINDS[kind][1], WEIGHT)
     at = np.random.default_rng(0).normal(size=sum(problem.sizes)) * 0.3
     gradient = problem.objective_at(0.0)
-    ahead, behind = (np.stack([gradient(at + sign * 1e-5 * axis)[1] for axis in problem.axes.T]) for sign in (1, -1))
+    ahead, behind = (
+        np.stack([gradient(at + sign * 1e-5 * axis)[1] for axis in problem.axes.T])
+        for sign in (1, -1)
+    )
     found = (ahead - behind) / 2e-5 @ problem.axes
     np.testing.assert_allclose(problem.risk_curvature(at), found, rtol=1e-4, atol=1e-7)
 
@@ -273,7 +334,8 @@ def test_the_curvature_of_the_risk_is_that_of_its_gradient(kind: str) -> None:
 def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_alike(
     metric: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solver, "_MOST_BINS", 12)  # of many rows each: the curvature that is left when noise averages
+    # of many rows each: the curvature that is left when noise averages
+    monkeypatch.setattr(solver, "_MOST_BINS", 12)
     rng, n = np.random.default_rng(0), 20_000
     groups = rng.random(n) < 0.4
     x = rng.normal(size=(n, 4))
@@ -290,10 +352,13 @@ def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_ali
             for at in (alike + step, alike, alike - step)
         )
         along = inverse @ step
-        assert ahead - 2 * here + behind == pytest.approx(along @ problem.penalty_curvature(alike) @ along, rel=0.25)
+        assert ahead - 2 * here + behind == pytest.approx(
+            along @ problem.penalty_curvature(alike) @ along, rel=0.25
+        )
 
 
-# --- nothing but the rows counts ------------------------------------------------------------------------------------
+# --- nothing but the rows counts
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.extended
@@ -322,7 +387,9 @@ def test_a_stack_holds_single_fits_and_seeds_agree(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ledger", [False, True])
-def test_a_frontier_solves_once_for_all_seeds(ledger: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_frontier_solves_once_for_all_seeds(
+    ledger: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     calls: list[int] = []
     real = solver.minimize
 
@@ -341,7 +408,7 @@ def test_a_frontier_solves_once_for_all_seeds(ledger: bool, monkeypatch: pytest.
         random_state=0,
         search=SearchOptions(seeds=3, ledger=kept),
     )
-    assert len(calls) == 3  # the constant, the start and one strength
+    assert len(calls) == 5 * 3  # in each fold: the constant, the start and one strength
     assert len({point.accuracy for point in found.points if point.strength == 0.5}) == 1
     assert len(found.points) == 6
 
@@ -365,7 +432,8 @@ def test_a_stream_goes_on_from_a_solved_model() -> None:
     np.testing.assert_allclose(model.coef_ * X.std(0), before * X.std(0), atol=0.3)
 
 
-# --- when it is used ------------------------------------------------------------------------------------------------
+# --- when it is used
+# ------------------------------------------------------------------------------------------------
 
 STEPS: dict[str, dict[str, Any]] = {
     "epochs": {"epochs": 3},
@@ -411,24 +479,36 @@ def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
 @pytest.mark.parametrize("metric", ["kolmogorov", lambda u, v: (u.mean() - v.mean()).square()])
 def test_asked_for_it_takes_any_metric(metric: Any) -> None:
     plain, fair = (
-        FairClassifier(strength, metric=metric, model="linear", solver="lbfgs").fit(X, Y, sensitive_features=TWO)
+        FairClassifier(strength, metric=metric, model="linear", solver="lbfgs").fit(
+            X, Y, sensitive_features=TWO
+        )
         for strength in (0.0, 50.0)
     )
-    gaps = [abs(np.subtract(*(m.predict_proba(X)[side, 1].mean() for side in (TWO, ~TWO)))) for m in (plain, fair)]
+    gaps = [
+        abs(np.subtract(*(m.predict_proba(X)[side, 1].mean() for side in (TWO, ~TWO))))
+        for m in (plain, fair)
+    ]
     assert gaps[1] < gaps[0] / 2
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "mlp"}, "solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network"),
+        (
+            {"model": "mlp"},
+            "solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network",
+        ),
         (
             {"model": torch.nn.Linear(4, 1)},
             "solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network",
         ),
         (
             {"model": "linear", "estimate": "population"},
-            "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'",
+            (
+                "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or "
+                "set "
+                "solver='sgd'"
+            ),
         ),
     ],
 )
@@ -441,14 +521,23 @@ def test_what_the_solver_cannot_do_is_said(settings: dict[str, Any], message: st
 def test_a_network_has_no_coefficients() -> None:
     model = FairClassifier(epochs=1).fit(X, Y, sensitive_features=TWO)
     assert not hasattr(model, "coef_")
-    with pytest.raises(AttributeError, match="only linear models have intercept_; fit with model='linear'"):
+    with pytest.raises(
+        AttributeError, match="only linear models have intercept_; fit with model='linear'"
+    ):
         _ = model.intercept_
 
 
 def test_an_unfinished_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "MOST_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="iterations at strength 0, 2; scale X"):
-        fit_stack(FairClassifier(model="linear"), X, Y, strengths=[0.0, 2.0], seeds=[0], sensitive_features=TWO)
+        fit_stack(
+            FairClassifier(model="linear"),
+            X,
+            Y,
+            strengths=[0.0, 2.0],
+            seeds=[0],
+            sensitive_features=TWO,
+        )
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0])
@@ -456,13 +545,16 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
     """Their weights have no end; with some weight decay they do."""
     given_away = (Y == 1) & (np.random.default_rng(0).random(N) < 0.2)
     told = pd.DataFrame({"signal": X[:, 0], "flag": given_away.astype(float), "other": X[:, 1]})
-    FairClassifier(strength, model="linear").fit(told.drop(columns="flag"), Y, sensitive_features=TWO)
+    FairClassifier(strength, model="linear").fit(
+        told.drop(columns="flag"), Y, sensitive_features=TWO
+    )
     FairClassifier(strength, model="linear", weight_decay=1e-3).fit(told, Y, sensitive_features=TWO)
     with pytest.warns(ConvergenceWarning) as caught:
         FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
     (message,) = (str(one.message) for one in caught)
     assert message == (
-        "the labels of some rows are determined by flag, so their weights have no finite optimum; add some "
+        "the labels of some rows are determined by flag, so their weights have no finite optimum; "
+        "add some "
         "weight_decay, or leave them out"
     )
 
@@ -470,4 +562,7 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
 def test_numbers_whose_squares_overflow_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         FairRegressor(0.0, model="linear", standardize=False).fit(X * 1e200, AMOUNT)
-    assert str(caught.value) == "X contains numbers so large that their squares are infinite; rescale it"
+    assert (
+        str(caught.value)
+        == "X contains numbers so large that their squares are infinite; rescale it"
+    )

@@ -1,4 +1,6 @@
-"""Work that is kept on one thread: what is asked of torch there, before, after, meanwhile, and by others."""
+"""Work that is kept on one thread: what is asked of torch there, before, after, meanwhile, and
+by others.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from metrifair.training import loop
 from metrifair.training.loop import one_thread
 from metrifair.training.stack import Adam
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+# trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
 
 
 @pytest.fixture
@@ -57,7 +60,9 @@ def test_small_stacks_train_on_one_thread_and_large_ones_on_as_many_as_the_user_
 ) -> None:
     seen: set[int] = set()
     step = Adam.step
-    monkeypatch.setattr(Adam, "step", lambda adam: (seen.add(torch.get_num_threads()), step(adam))[1])
+    monkeypatch.setattr(
+        Adam, "step", lambda adam: (seen.add(torch.get_num_threads()), step(adam))[1]
+    )
     monkeypatch.setattr(loop, "_MOST_ON_ONE_THREAD", most)
     generator = np.random.default_rng(0)
     x, group = generator.normal(size=(60, 2)), np.arange(60) % 2

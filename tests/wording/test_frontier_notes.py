@@ -9,136 +9,192 @@ import pytest
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.wording.frontier import NOTES, note_text
 
-FEW = {"group": "north", "attribute": "region", "part": "validation", "within": "everyone", "rows": 4}
+FEW = {
+    "group": "north",
+    "attribute": "region",
+    "part": "all",
+    "within": "everyone",
+    "rows": 4,
+}
 OVERFIT = {"models": 1, "trained": 2, "family": "", "parameter": "strength", "value": 1.0}
 TABLE: list[tuple[str, dict[str, Any], str]] = [
     (
-        "split",
-        {"training": 1000, "validation": 500, "test": 500, "folds": 0},
-        "1,000 training rows, 500 validation rows, 500 test rows.",
+        "cross_validation",
+        {"rows": 1000, "folds": 5, "test": 0},
+        "Models are compared by 5-fold cross-validation of 1,000 rows.",
     ),
     (
-        "split",
-        {"training": 0, "validation": 50, "test": 50, "folds": 0},
-        "Fitted models, 50 validation rows, 50 test rows.",
-    ),
-    (
-        "split",
-        {"training": 1500, "validation": 1500, "test": 500, "folds": 5},
-        "1,500 training rows, 5-fold cross-validation to choose a model, 500 test rows.",
-    ),
-    (
-        "cross_fitted",
-        {"training": 550, "validation": 250, "test": 1000, "test_folds": 5, "folds": 0},
+        "cross_validation",
+        {"rows": 800, "folds": 3, "test": 200},
         (
-            "All 1,000 rows are test rows, in 5 folds. Models that score a fold were trained and chosen without its "
-            "rows (550 training rows, 250 validation rows). The models to use were fitted on all rows."
+            "Models are compared by 3-fold cross-validation of 800 rows. The choice did not see "
+            "the 200 test rows."
         ),
     ),
     (
-        "cross_fitted",
-        {"training": 800, "validation": 800, "test": 1000, "test_folds": 5, "folds": 4},
+        "cross_validation",
+        {"rows": 1000, "folds": 0, "test": 0},
         (
-            "All 1,000 rows are test rows, in 5 folds. Models that score a fold were trained and chosen without its "
-            "rows (800 training rows, 4-fold cross-validation). The models to use were fitted on all rows."
+            "Fitted models are compared on 1,000 rows. If these rows trained them, the figures are "
+            "too optimistic."
+        ),
+    ),
+    (
+        "unlike_folds",
+        {"family": "", "parameter": "strength", "value": 10.0},
+        (
+            "Strength 10 meets the limit in cross-validation. It was passed over, because the "
+            "model of all rows does not resemble those of the folds."
+        ),
+    ),
+    (
+        "unlike_folds",
+        {"family": "linear", "parameter": "strength", "value": 0.5},
+        (
+            "Linear, strength 0.5 meets the limit in cross-validation. It was passed over, because "
+            "the model of all rows does not resemble those of the folds."
         ),
     ),
     ("positive_label", {"labels": ["no", "yes"], "positive": 1}, ""),
     (
         "positive_label",
         {"labels": ["approved", "denied"], "positive": 1},
-        "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it.",
+        (
+            "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive "
+            "label "
+            "to change it."
+        ),
     ),
-    (
-        "weighted",
-        {},
-        "Rows count by their sample weights. Intervals are omitted: their proof does not cover weighted samples.",
-    ),
+    ("weighted", {}, "Rows count by their sample weights."),
     (
         "probabilities",
-        {"attribute": "P(race)", "assumption": "scores", "source": "BISG", "strata": False},
+        {
+            "attribute": "P(race)",
+            "assumption": "scores",
+            "source": "BISG",
+            "strata": False,
+            "r2": {"b": 0.15, "w": 0.15},
+        },
         (
-            "The figures weight each row by P(race) (BISG). They are valid for the true groups only if score and group "
-            "are independent given the inputs of P(race). Otherwise, the true gaps can be larger. Intervals of "
-            "unfairness are omitted: their proof requires the group of each row."
+            "The figures weight each row by P(race) (BISG). They are valid for the true groups "
+            "only if score and group "
+            "are independent given the inputs of P(race), as with most places. If instead score "
+            "and P(race) are "
+            "independent given the group, as with most surnames, the true gaps are those divided "
+            "by R2 (R2 0.150). "
+            "Limits and choices use the weighted figures."
         ),
     ),
     (
         "clusters",
         {"clusters": 1200, "rows": 3000},
-        (
-            "The 3,000 rows form 1,200 clusters, which stay together in every split and fold. Confidence intervals "
-            "treat rows as independent: they are too narrow if rows of one cluster are similar."
-        ),
+        ("The 3,000 rows form 1,200 clusters, which stay together in every fold and resample."),
     ),
     (
         "repeated_rows",
         {"repeated": 30, "rows": 1000},
         (
-            "30 of 1,000 test rows (3.0%) equal rows that train or select models, in all features, label and groups. "
-            "If they describe the same people, figures on test rows are too optimistic. Remove duplicates, or pass ids "
-            "as clusters (--cluster) to keep them together in every split."
+            "30 of 1,000 tested rows (3.0%) equal rows of another part, in all features, label and "
+            "groups. If they describe the same people, the figures are too optimistic. Remove "
+            "duplicates, or pass ids as clusters (--cluster) to keep them together."
         ),
     ),
     (
         "repeated_ids",
         {"column": "person", "repeated": 250, "rows": 1000},
         (
-            "250 of 1,000 test rows (25.0%) have the same “person” as other rows that train or select models. If they "
-            "describe the same people, figures on test rows are too optimistic. Pass “person” as clusters (--cluster) "
-            "to keep them together in every split."
+            "250 of 1,000 tested rows (25.0%) have the same “person” as rows of another part. If "
+            "they describe the same people, the figures are too optimistic. Pass “person” as "
+            "clusters (--cluster) to keep them together."
         ),
     ),
     (
         "label_groups",
         {"attribute": "sex"},
-        "The groups of sex are the label in other words: scores that are right are then unfair by design.",
+        (
+            "The groups of sex are the label in other words: scores that are right are then unfair "
+            "by "
+            "design."
+        ),
+    ),
+    (
+        "unknown_name",
+        {"attribute": "sex", "group": "Undisclosed", "rows": 40, "of": 6000},
+        (
+            "sex: 40 of 6,000 rows are named 'Undisclosed', which says that the group is not "
+            "known. It is compared as "
+            "a group. If it is none, mark the group of these rows as missing."
+        ),
     ),
     (
         "missing_groups",
         {"attribute": "sex", "rows": 1350, "of": 6000},
-        "sex is missing in 1,350 of 6,000 rows. They are used for training, and comparisons of sex exclude them.",
+        (
+            "sex is missing in 1,350 of 6,000 rows. They are used for training, and comparisons of "
+            "sex "
+            "exclude them."
+        ),
     ),
     (
         "small_groups",
         {"groups": [FEW], "left_out": False},
         (
-            "Fewer than 30 samples say little about a group: “north” of region (4 in validation rows). There are "
-            "no larger groups to compare, so that chance alone may explain the unfairness. Merge small groups, "
-            "mark them as missing, or hold more rows out."
+            "Fewer than 30 samples say little about a group: “north” of region (4 rows). There are "
+            "no larger groups to compare, so that chance alone may explain the unfairness. Merge "
+            "small groups, or mark them as missing."
+        ),
+    ),
+    (
+        "small_groups",
+        {"groups": [{**FEW, "part": "test", "rows": 1, "within": "age 18"}], "left_out": True},
+        (
+            "Fewer than 30 samples say little about a group: “north” of region (1 test row, age "
+            "18). Unfairness excludes them, and the four-fifths ratio excludes groups with fewer "
+            "than 30 rows in all. Tables by group show them. Merge small groups, or mark them as "
+            "missing."
         ),
     ),
     (
         "chance",
-        {"unfairness": 0.1993, "comparisons": 1, "unfairness_of": "decisions"},
+        {"unfairness": 0.1993, "comparisons": 1},
+        "With these rows, an unfairness below 0.199 can be chance.",
+    ),
+    (
+        "overfit",
+        {**OVERFIT, "training": 0.018, "left_out": 0.15},
         (
-            "Groups with equal distributions would show an unfairness of up to about 0.199 by chance alone. "
-            "An unfairness up to it does not show that groups differ."
+            "Unfairness is significantly smaller on training rows than on the rows left out for 1 "
+            "of 2 models (most at strength 1: 0.018 on training rows, 0.150 on rows left out). A "
+            "simpler model, more rows or a larger strength can help."
         ),
     ),
     (
         "overfit",
-        {**OVERFIT, "training": 0.018, "validation": 0.15, "test": 0.17},
+        {**OVERFIT, "family": "linear", "training": 0.018, "left_out": 0.15},
         (
-            "Unfairness is significantly smaller on training rows than on others for 1 of 2 models (most at "
-            "strength 1: 0.018 on training rows, 0.150 on validation rows, 0.170 on test rows). A simpler "
-            "model, more rows or a larger strength can help."
+            "Unfairness is significantly smaller on training rows than on the rows left out for 1 "
+            "of 2 models (most at linear, strength 1: 0.018 on training rows, 0.150 on rows left "
+            "out). A simpler model, more rows or a larger strength can help."
         ),
     ),
     (
         "constant_models",
         {"family": "linear", "strengths": [0, 1, 10], "constant": [1]},
         (
-            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): training found "
-            "nothing with a lower objective there. Use smaller strengths or longer training to see the trade-off."
+            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): "
+            "training found "
+            "nothing with a lower objective there. Use smaller strengths or longer training to see "
+            "the trade-off."
         ),
     ),
     (
         "same_decisions",
         {"models": 1, "of": 2},
         (
-            "1 of 2 models decides the same for everyone at its threshold, however well it ranks people. Equal "
-            "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold "
+            "1 of 2 models decides the same for everyone at its threshold, however well it ranks "
+            "people. Equal "
+            "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose "
+            "another threshold "
             "(metrifair train --choose-threshold)."
         ),
     ),
@@ -146,15 +202,18 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "families",
         {"tried": ["stack", "linear"], "untried": ["network"], "budget": 15.0, "trees": True},
         (
-            "Families tried, in this order: stack; linear. Not started within 15 seconds: network. Set a larger "
-            "budget to try them."
+            "Families tried, in this order: stack; linear. Not started within 15 seconds: network. "
+            "Set a larger "
+            "budget to try them. With a budget in seconds, the result depends on the speed of the "
+            "machine."
         ),
     ),
     (
         "families",
         {"tried": ["stack"], "untried": [], "budget": None, "trees": False},
         (
-            "Families tried, in this order: stack. LightGBM is not installed, so the frontier has no trees with the "
+            "Families tried, in this order: stack. LightGBM is not installed, so the frontier has "
+            "no trees with the "
             "penalty. Stacks use scikit-learn's trees and cannot be saved as a model file. Install "
             '"metrifair[boosting]".'
         ),

@@ -34,7 +34,9 @@ from metrifair.wording.numbers import (
         lambda value: interval_text(Interval(value, 1.0)),
     ],
 )
-def test_negative_numbers_have_a_minus_sign_and_no_hyphen(show: Callable[[float], str], value: float) -> None:
+def test_negative_numbers_have_a_minus_sign_and_no_hyphen(
+    show: Callable[[float], str], value: float
+) -> None:
     text = show(value)
     assert text.startswith("−")
     assert "-" not in text

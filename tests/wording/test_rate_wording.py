@@ -33,12 +33,21 @@ def test_of_equal_ratios_the_one_of_enough_rows_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "short", "long"),
-    [(0.798, "0.798", "0.798"), (0.79996, "0.79996", "0.79996"), (0.8, "0.80", "0.800"), (0.75, "0.75", "0.750")],
+    [
+        (0.798, "0.798", "0.798"),
+        (0.79996, "0.79996", "0.79996"),
+        (0.8, "0.80", "0.800"),
+        (0.75, "0.75", "0.750"),
+    ],
 )
-def test_no_ratio_below_four_fifths_looks_equal_to_them(ratio: float, short: str, long: str) -> None:
+def test_no_ratio_below_four_fifths_looks_equal_to_them(
+    ratio: float, short: str, long: str
+) -> None:
     rates = [GroupRates("f", 90, ratio / 2, ratio=ratio), GroupRates("m", 90, 0.5, ratio=1.0)]
     table = Decisions("sex", "everyone", 0.5, rates, 0.1, ratio, reference="m")
-    finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
+    finding = Finding(
+        "sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3
+    )
     record = AuditRecord(180, 0, (0, 1), 0.95, [finding], decisions=[table])
     side = "below four fifths." if ratio < 0.8 else "not below four fifths."
     assert any(text.endswith(f"impact ratio {short}, {side}") for text in audit_summary(record))

@@ -1,0 +1,104 @@
+"""`FairClassifierCV` and `FairRegressorCV`: scikit-learn's checks, and what `frontier` would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
+from metrifair.errors import MetrifairWarning
+
+LINEAR = {"families": ["linear"], "random_state": 0}
+
+
+def rows(count: int = 600, seed: int = 0) -> dict[str, Any]:
+    draw = np.random.default_rng(seed)
+    sex = draw.integers(2, size=count)
+    X = draw.normal(size=(count, 3)) + sex[:, None]
+    y = (X.sum(1) + draw.normal(size=count) > 1.5).astype(int)
+    return {"X": X, "y": y, "sensitive_features": sex}
+
+
+# Some checks fit a handful of rows that a column parts by label.
+@pytest.mark.filterwarnings("ignore:the labels of some rows are determined by")
+@parametrize_with_checks([FairClassifierCV(max_unfairness=1), FairRegressorCV(max_unfairness=1)])
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_it_is_frontier_and_select() -> None:
+    given = rows()
+    model = FairClassifierCV(max_unfairness=0.3, confidence=0.8, **LINEAR).fit(**given)
+    search = SearchOptions(families=["linear"])
+    front = frontier("auto", **given, random_state=0, search=search)
+    same = front.select(max_unfairness=0.3, confidence=0.8, needs_group=False)
+    np.testing.assert_array_equal(model.predict_proba(given["X"]), same.predict_proba(given["X"]))
+    assert model.unfairness_ == front.chosen.unfairness
+    assert model.utility_ == front.chosen.more["auc"]
+    assert model.frontier_.points == front.points
+
+
+def test_the_default_predicts_without_the_group() -> None:
+    given = rows()
+    families = ["linear", "barycenter"]
+    blind = FairClassifierCV(max_unfairness=0.3, families=families[:1], random_state=0)
+    assert blind.fit(**given).predict(given["X"]).shape == (600,)
+    aware = FairClassifierCV(
+        max_unfairness=0.3, families=families, needs_group=True, random_state=0
+    ).fit(**given)
+    assert aware.frontier_.chosen.needs_group
+    groups = {"sensitive_features": given["sensitive_features"]}
+    assert aware.predict_proba(given["X"], **groups).shape == (600, 2)
+    with pytest.raises(DataError, match="sensitive_features"):
+        aware.predict(given["X"])
+
+
+def test_a_limit_needs_groups() -> None:
+    given = rows()
+    with pytest.raises(DataError, match="to keep a limit of unfairness"):
+        FairClassifierCV(max_unfairness=0.3).fit(given["X"], given["y"])
+
+
+def test_an_unmet_limit_is_an_error_and_best_effort_delivers() -> None:
+    given = rows(200)
+    model = FairClassifierCV(max_unfairness=0.01, **LINEAR)
+    with pytest.raises(DataError, match="to be verified with these 200 rows"):
+        model.fit(**given)
+    with pytest.warns(MetrifairWarning, match="not significantly better than a constant"):
+        least = clone(model).set_params(best_effort=True).fit(**given)
+    assert least.frontier_.is_best_effort
+
+
+def test_a_regressor_predicts_numbers_even_of_few_integers() -> None:
+    given = rows()
+    counts = {**given, "y": np.round(given["X"].sum(1)).clip(-3, 3)}
+    model = FairRegressorCV(max_unfairness=0.5, **LINEAR).fit(**counts)
+    assert len(np.unique(model.predict(given["X"]))) > 100
+    assert model.utility_ == model.frontier_.chosen.accuracy
+
+
+def test_it_works_in_a_pipeline_and_a_saved_model_predicts_alike(tmp_path: Any) -> None:
+    given = rows()
+    model = FairClassifierCV(max_unfairness=0.4, **LINEAR)
+    pipeline = make_pipeline(StandardScaler(), model)
+    groups = {"fairclassifiercv__sensitive_features": given["sensitive_features"]}
+    pipeline.fit(given["X"], given["y"], **groups)
+    fitted = pipeline[-1]
+    fitted.save(tmp_path / "model.metrifair")
+    scaled = pipeline[0].transform(given["X"])
+    np.testing.assert_allclose(
+        load(tmp_path / "model.metrifair").predict_proba(scaled),
+        pipeline.predict_proba(given["X"]),
+    )
+
+
+def test_figures_before_fitting_are_refused() -> None:
+    with pytest.raises(NotFittedError):
+        _ = FairClassifierCV(max_unfairness=0.3).unfairness_

@@ -1,0 +1,327 @@
+"""What stays on the disk: nothing of files that were replaced, broken off or closed, nor of
+studios that died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metrifair.studio import folders
+from metrifair.studio.commands import Table
+from metrifair.studio.folders import private_folder, remove_dead_folders
+from metrifair.studio.messages import FIELDS, page_text
+from metrifair.studio.session import Refused, Session, stored_name
+from tests.studio.driver import PATIENCE, ROLES, Studio
+
+TINY = b"sex,score\nf,0.5\nm,0.7\n"
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Any:
+    """A studio without a file."""
+    running = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    yield running
+    assert "Traceback" not in running.stop()
+    assert list(tmp_path.glob("metrifair-studio-*")) == []
+
+
+def uploads(place: Path) -> list[str]:
+    """The files of all folders of studios, but for their locks."""
+    return sorted(path.name for path in place.glob("metrifair-studio-*/*/*") if path.is_file())
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_only_the_files_that_are_in_use_stay(empty: Studio, tmp_path: Path) -> None:
+    empty.upload(TINY, "first.csv")
+    assert uploads(tmp_path) == ["first.csv"]
+    empty.upload(TINY, "second.csv")
+    assert uploads(tmp_path) == ["second.csv"]
+    empty.upload(TINY, "later.csv", "second")
+    empty.upload(TINY, "latest.csv", "second")
+    assert uploads(tmp_path) == ["latest.csv", "second.csv"]
+    empty.upload(b"\x00", "third.csv")  # refused, and still the file of the page
+    assert uploads(tmp_path) == ["third.csv"]
+    state = empty.run("close")
+    assert (state["file"], state["second"], state["columns"], state["done"]) == (
+        None,
+        None,
+        None,
+        {},
+    )
+    assert uploads(tmp_path) == []
+    assert list(tmp_path.glob("metrifair-studio-*/*/")) == []
+
+
+def test_a_closed_file_of_the_user_is_not_deleted(loans: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_bytes(loans.read_bytes())
+    studio = Studio(str(own), cwd=tmp_path, kept=tmp_path / "kept")
+    studio.idle()
+    studio.run("roles", **ROLES)
+    assert studio.run("audit", group=["sex"])["failed"] == {}
+    assert uploads(tmp_path) == ["audit.json", "log.txt", "report.html"]
+    studio.upload(TINY, "first.csv")
+    assert uploads(tmp_path) == ["first.csv"]
+    studio.run("close")
+    studio.stop()
+    assert own.read_bytes() == loans.read_bytes()
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(empty: Studio, tmp_path: Path) -> None:
+    empty.upload(TINY, "first.csv")
+    lines = [
+        "PUT /upload/file?name=broken.csv HTTP/1.1",
+        f"Host: 127.0.0.1:{empty.port}",
+        f"Origin: http://127.0.0.1:{empty.port}",
+        f"Authorization: Bearer {empty.key}",
+        "Content-Length: 1000000",
+    ]
+    with socket.create_connection(("127.0.0.1", empty.port)) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + TINY)
+        until(lambda: "broken.csv" in uploads(tmp_path))
+    until(lambda: uploads(tmp_path) == ["first.csv"])
+    assert empty.idle()["file"] == "first.csv"
+
+
+async def _stream(*parts: bytes, error: type[Exception] | None = None) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+    if error is not None:
+        raise error
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_an_upload_that_fails_leaves_nothing(tmp_path: Path, second: bool) -> None:
+    session = Session(tmp_path, tmp_path / "ledger")
+    with pytest.raises(ConnectionError):
+        asyncio.run(session.receive(_stream(b"a\n", error=ConnectionError), "a.csv", second=second))
+    assert list(tmp_path.iterdir()) == []
+    assert (session.table, session.second) == (None, None)
+
+
+def test_a_file_is_not_replaced_under_a_step_that_started_during_the_upload(
+    loans: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "session"
+    place.mkdir()
+
+    async def start_meanwhile() -> Session:
+        session = Session(place, tmp_path / "ledger")
+
+        async def content() -> AsyncIterator[bytes]:
+            yield TINY
+            session.inspect(Table(loans, "loans.csv"), {})
+
+        with pytest.raises(Refused, match="Another step is running"):
+            await session.receive(content(), "late.csv", second=True)
+        while session.running is not None:
+            await asyncio.sleep(0.05)
+        return session
+
+    session = asyncio.run(start_meanwhile())
+    assert session.second is None
+    assert session.columns is not None
+    assert list(place.iterdir()) == []
+
+
+def test_a_step_that_fails_leaves_nothing(empty: Studio, tmp_path: Path, loans: Path) -> None:
+    empty.upload(loans.read_bytes(), "loans.csv")
+    empty.run("roles", **ROLES)
+    assert "audit" in empty.run("audit", group=["nobody"])["failed"]
+    assert uploads(tmp_path) == ["loans.csv"]
+
+
+NAMES = {
+    "Chinese": "数" * 95 + ".csv",
+    "emoji": "😀" * 250 + ".csv",
+    "long": "a" * 5_000 + ".parquet",
+    "long ending": "a." + "b" * 400,
+    "combining": "e\u0301" * 200 + ".csv",
+    "folders": "../../etc/passwd",
+    "dots": "...",
+    "nothing": "",
+    "control": "a\x00\n\x1b[31m.csv",
+    "surrogate": "a\ud800.csv",
+    "reserved": 'a<>:"|?*.csv',
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_can_be_stored(name: str, tmp_path: Path) -> None:
+    stored = stored_name(NAMES[name])
+    assert 0 < len(stored.encode()) <= 200
+    assert stored not in (".", "..")
+    assert not set(stored) & set('/\\\0\n\x1b<>:"|?*')
+    (tmp_path / f"{stored}.origin.json").write_text("")  # the longest ending that commands add
+
+
+def test_a_name_of_95_chinese_characters_is_no_error(empty: Studio, tmp_path: Path) -> None:
+    state = empty.upload(TINY, NAMES["Chinese"])
+    assert state["failed"] == {}
+    assert state["file"].endswith("数数.csv")
+    assert len(uploads(tmp_path)) == 1
+    assert empty.upload(TINY, NAMES["emoji"])["failed"] == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a kill of Unix")
+def test_the_next_studio_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    first = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    first.upload(TINY, "private.csv")
+    alive = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    alive.upload(TINY, "alive.csv")
+    first.stop(signal.SIGKILL)
+    assert uploads(tmp_path) == ["alive.csv", "private.csv"]
+    later = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    assert uploads(tmp_path) == ["alive.csv"]
+    assert alive.state()["file"] == "alive.csv"
+    # a closed terminal, and a stop
+    for running, number in ((later, signal.SIGHUP), (alive, signal.SIGTERM)):
+        assert "Traceback" not in running.stop(number)
+    assert list(tmp_path.glob("metrifair-studio-*")) == []
+
+
+def dead_process() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="numbers of processes and links of Unix")
+def test_only_folders_of_dead_studios_of_this_user_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(name: str, *, lock: bool, age: float = 0.0) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "upload.csv").write_bytes(TINY)
+        if lock:
+            (folder / "lock").write_bytes(b"")
+        os.utime(folder, (time.time() - age, time.time() - age))
+        return folder
+
+    dead, alive = dead_process(), os.getppid()
+    removed = [
+        make(f"metrifair-studio-{dead}-a", lock=True),
+        make(f"metrifair-studio-{dead}-b", lock=False),
+        # a later process has the number of the dead one
+        make(f"metrifair-studio-{alive}-c", lock=True, age=3_600),
+        make(f"metrifair-studio-{10**30}-d", lock=False, age=3_600),
+    ]
+    kept = [
+        make(f"metrifair-studio-{alive}-e", lock=False),  # it is starting
+        make("metrifair-studio-notes", lock=False, age=3_600),
+        make(f"metrifair-{dead}-f", lock=True, age=3_600),
+    ]
+    target = make("target", lock=True, age=3_600)
+    link = tmp_path / f"metrifair-studio-{dead}-g"
+    link.symlink_to(target)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(folders.tempfile, "tempdir", None)
+    with private_folder() as own:
+        os.utime(own, (0, 0))
+        # locked, as by a studio in another container
+        renamed = own.rename(tmp_path / f"metrifair-studio-{dead}-h")
+        remove_dead_folders(tmp_path)
+        assert [folder for folder in removed if folder.exists()] == []
+        assert [folder for folder in (*kept, target, renamed) if not folder.exists()] == []
+        assert link.is_symlink()
+        renamed.rename(own)
+    assert not own.exists()
+    if os.getuid() == 0:
+        foreign = make(f"metrifair-studio-{dead}-i", lock=True, age=3_600)
+        os.chown(foreign, 65_534, 65_534)
+        remove_dead_folders(tmp_path)
+        assert foreign.exists()
+
+
+def test_the_fields_of_messages_are_those_of_the_page() -> None:
+    package = resources.files("metrifair.studio")
+    page = package.joinpath("page.html").read_text() + package.joinpath("studio.js").read_text()
+    found: dict[str, set[str]] = {}
+    in_page = re.findall(r">\s*([^<>]+?) <code>--([a-z-]+)</code>", page)
+    in_script = re.findall(r'"([^"]+?) ", make\("code", \{ textContent: "--([a-z-]+)" \}', page)
+    for title, option in [*in_page, *in_script]:
+        found.setdefault(option, set()).add(title)
+    assert found.keys() == FIELDS.keys()
+    assert {option: title for option, title in FIELDS.items() if title not in found[option]} == {}
+
+
+MESSAGES = {
+    "Invalid value for '--min-cell': 2.5 is not a valid integer": (
+        "Invalid value for “Minimum rows in a cell”: 2.5 is not a valid integer"
+    ),
+    "There is no column '--html'; use --label COLUMN": (
+        "There is no column '--html'; use “Label (true outcome)” COLUMN"  # a name of the user's
+    ),
+    "--group 'a' is missing; use --missing=a": "“Groups” 'a' is missing; use “Missing values” a",
+    "It is too large. Use --max-rows 5, or --missing X.": "It is too large, or “Missing values” X.",
+    "--max-rows is too small": "max rows is too small",
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_messages_name_fields_in_place_of_options(message: str) -> None:
+    assert page_text(message) == MESSAGES[message]
+
+
+@pytest.mark.extended  # each message is that of a command
+def test_messages_name_no_folder_and_no_option(empty: Studio, tmp_path: Path, loans: Path) -> None:
+    """What commands refuse, from reading to training, as the page shows it."""
+    said = []
+    for name, content in {
+        "a.csv": b"",
+        "b.parquet": b"PAR1xx",
+        "c.xlsx": b"PK\x03\x04",
+        "d.csv": b"\x00",
+    }.items():
+        said += empty.upload(content, name)["failed"].values()
+    empty.upload(loans.read_bytes(), "loans.csv")
+    readings: list[dict[str, Any]] = [
+        {"separator": "x"},
+        {"encoding": "utf-77"},
+        {"sheet": "2"},
+        {"replace": ["a"]},
+    ]
+    readings += [{"missing": ["nowhere"]}, {"decimal": ","}, {"replace": ["nowhere=b"]}]
+    for reading in readings:
+        state = empty.run("inspect", **reading)
+        said += [*state["failed"].values(), *(state["columns"] or {"notes": []})["notes"]]
+    empty.run("inspect")
+    empty.run("roles", **ROLES | {"score": "decision"})
+    choices = [
+        {"group": ["sex"]},
+        {"group": ["nobody"]},
+        {"group": ["sex"], "criterion": "nonsense"},
+    ]
+    choices += [{"group": ["number"]}, {"group": ["sex"], "threshold": "7"}, {"group": ["repaid"]}]
+    for choice in choices:
+        said += empty.run("audit", **choice)["failed"].values()
+    empty.run("roles", **ROLES)
+    assert empty.run("audit", group=["sex"])["failed"] == {}
+    said += empty.run("evidence", min_cell="2.5")["failed"].values()
+    assert len(said) > 12
+    for text in said:
+        assert not re.search(r"(?<![\w'])--?[a-z]", text), text
+        assert not re.search(r"(?<!\w)/\w", text), text
+        assert str(tmp_path) not in text, text
+    assert str(tmp_path) not in json.dumps(empty.state())

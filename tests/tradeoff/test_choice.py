@@ -1,0 +1,367 @@
+"""The rule of choice against one written by hand, and expected figures against the truth of
+simulations.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair.errors import TooFewSamples
+from metrifair.figures.fold_gaps import FoldSides
+from metrifair.support.special import normal_quantile
+from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
+from metrifair.tradeoff.points import Job
+from metrifair.tradeoff.resamples import (
+    FEWEST_RESAMPLES,
+    MOST_RESAMPLES,
+    ResampledGaps,
+    ResampledUtilities,
+    draw_rows,
+    number_of_resamples,
+    resampled_gaps,
+    resampled_utilities,
+)
+
+
+def sides_of(group: np.ndarray, folds: int = 5, clusters: np.ndarray | None = None) -> FoldSides:
+    rows = np.arange(len(group)) if clusters is None else clusters
+    left, right = ((group[None] == side).astype(float) for side in (0, 1))
+    return FoldSides(left, right, rows // 2 % folds, clusters)
+
+
+def chooser_of(
+    scores: np.ndarray,
+    correct: np.ndarray,
+    group: np.ndarray,
+    *,
+    resamples: int = 60,
+    folds: int = 5,
+    tier: np.ndarray | None = None,
+) -> Chooser:
+    """Configurations whose utility is the share of correct rows, the first the simplest."""
+    sides = sides_of(group, folds)
+    drawn = draw_rows(sides, 0, resamples)
+    values = correct.mean(axis=1)
+    influence = correct - values[:, None]
+    utility = resampled_utilities(values, influence, np.ones(len(group)), drawn)
+    return Chooser(
+        jobs=tuple(Job(float(place), 0) for place in range(len(scores))),
+        rows=len(group),
+        gaps=resampled_gaps(scores[:, None], sides, drawn),
+        utility=utility,
+        accuracy=utility,
+        simplicity=np.arange(len(scores)),
+        tier=np.zeros(len(scores), dtype=int) if tier is None else tier,
+    )
+
+
+def figures(
+    utility: np.ndarray, gaps: np.ndarray, *, error: float = 0.0, noise: float = 0.01
+) -> Chooser:
+    """Configurations with these figures; differences in utility have one standard error."""
+    count = len(utility)
+    ends = np.array([[-1.0], [1.0]]) * np.arange(count) * error / sqrt(2)
+    drawn = utility + ends
+    known = ResampledUtilities(utility, drawn, drawn)
+    squares = np.tile(gaps**2, (2, 1))
+    resampled = ResampledGaps(gaps**2, squares, squares, np.zeros(count), noise)
+    return Chooser(
+        tuple(Job(float(place), 0) for place in range(count)),
+        1_000,
+        resampled,
+        known,
+        known,
+        np.arange(count),
+        np.zeros(count, dtype=int),
+    )
+
+
+def chosen_by_hand(
+    utility: list[float], needed: list[float], limit: float, errors: np.ndarray, tier: list[int]
+) -> int:
+    """The rule of the specification, one configuration after the other; the first is the
+    simplest.
+    """
+    feasible = [place for place, gap in enumerate(needed) if gap <= limit]
+    if not feasible:
+        return NOTHING
+    feasible = [place for place in feasible if tier[place] == min(tier[k] for k in feasible)]
+    best = feasible[0]
+    for place in feasible:
+        if utility[place] > utility[best]:
+            best = place
+    for place in feasible:
+        if utility[place] >= utility[best] - errors[best, place]:
+            return place
+    raise AssertionError("the best configuration is near itself")
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_rule_is_that_of_the_specification(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    utility, needed = draw.random((4, 6)), draw.random((4, 6)).round(1)
+    errors = np.abs(draw.normal(scale=0.2, size=(6, 6)))
+    errors = (errors + errors.T) * (1 - np.eye(6))
+    tier = draw.integers(0, 3, 6)
+    among = figures(utility[0], needed[0])
+    among = Chooser(**{**vars(among), "tier": tier})
+    found = choose(among, utility, needed, 0.3, errors)
+    for place in range(4):
+        assert found[place] == chosen_by_hand(
+            utility[place].tolist(), needed[place].tolist(), 0.3, errors, tier.tolist()
+        )
+
+
+def test_the_simplest_within_one_standard_error_of_the_difference_is_chosen() -> None:
+    """The standard error of the difference of configurations 1 and 2 is that of their draws."""
+    gaps = np.array([0.3, 0.1, 0.1, 0.1])
+    near = figures(np.array([0.95, 0.80, 0.79, 0.85]), gaps, error=0.03)
+    assert near.utility.errors_of_differences[1, 3] == pytest.approx(0.06)
+    assert near.choose(Rule(0.2)).configuration == 1
+    far = figures(np.array([0.95, 0.80, 0.79, 0.85]), gaps, error=0.02)
+    assert far.choose(Rule(0.2)).configuration == 3
+    assert far.choose(Rule(0.4)).configuration == 0
+
+
+@pytest.mark.parametrize(("tier", "chosen"), [([0, 1, 2], 0), ([2, 1, 0], 2), ([2, 1, 1], 1)])
+def test_decisions_and_constants_are_chosen_only_if_nothing_else_is_feasible(
+    tier: list[int], chosen: int
+) -> None:
+    among = figures(np.array([0.7, 0.9, 0.8]), np.array([0.1, 0.1, 0.1]))
+    among = Chooser(**{**vars(among), "tier": np.array(tier)})
+    assert among.choose(Rule(0.2)).configuration == chosen
+    others = np.array(tier) > 0
+    only = among.choose(Rule(0.2), allowed=others)
+    assert only.configuration == (1 if tier[1] == 1 else 2)
+
+
+def test_with_a_least_accuracy_the_least_gap_is_chosen() -> None:
+    among = figures(np.array([0.9, 0.8, 0.75, 0.6]), np.array([0.4, 0.3, 0.2, 0.1]))
+    assert among.choose(Rule(least=0.7)).configuration == 2
+    unmet = among.choose(Rule(least=0.95))
+    assert (unmet.configuration, unmet.needed) == (NOTHING, 0.9)
+
+
+def test_best_effort_is_the_least_gap_of_every_resample() -> None:
+    among = figures(np.array([0.9, 0.8, 0.75]), np.array([0.4, 0.2, 0.3]))
+    assert among.choose(Rule(0.1)).configuration == NOTHING
+    least = among.choose(Rule())
+    assert least.configuration == 1
+    assert least.expected is not None
+    assert least.expected.gap == pytest.approx(0.2)
+
+
+def test_a_confidence_adds_standard_errors_and_the_optimism_of_choosing() -> None:
+    """By the formula of the specification, from the resamples themselves."""
+    draw = np.random.default_rng(3)
+    group = np.arange(1_000) % 2
+    shifts = np.linspace(0.0, 0.3, 7)
+    scores = np.array([draw.random(1_000) + shift * group for shift in shifts])
+    correct = np.array([draw.random(1_000) < 0.6 + shift for shift in shifts]).astype(float)
+    chooser = chooser_of(scores, correct, group, resamples=100)
+    plain, sure = (chooser.choose(Rule(0.2, confidence)) for confidence in (None, 0.9))
+    assert plain.feasible > sure.feasible > 0
+    assert shifts[plain.configuration] > shifts[sure.configuration]
+    roots = np.sqrt(np.maximum(chooser.gaps.drawn, 0))
+    errors = np.hypot(roots.std(axis=0, ddof=1), chooser.gaps.training_errors)
+    allowed = chooser.gaps.gaps + normal_quantile(0.9) * errors
+    inside, outside = [], []
+    for place in range(100):
+        needed = roots[place] + normal_quantile(0.9) * errors
+        utility = chooser.utility.drawn[place]
+        of_differences = chooser.utility.errors_of_differences
+        found = chosen_by_hand(utility, needed.tolist(), 0.2, of_differences, [0] * 7)
+        inside.append(chooser.gaps.drawn[place, found])
+        outside.append(chooser.gaps.left_out[place, found])
+    optimism = max(0.0, sqrt(np.mean(outside)) - sqrt(np.mean(inside)))
+    assert chooser.optimism(Rule(0.2, 0.9)) == pytest.approx(optimism)
+    assert sure.needed == pytest.approx(allowed.min() + optimism)
+    assert sure.feasible == int((allowed + optimism <= 0.2).sum())
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1_000), confidence=st.sampled_from([None, 0.8, 0.95]))
+def test_the_least_limit_can_be_met_and_one_step_less_cannot(
+    seed: int, confidence: float | None
+) -> None:
+    draw = np.random.default_rng(seed)
+    group = np.arange(600) % 2
+    scores = draw.random((5, 600)) + np.linspace(0.2, 0.6, 5)[:, None] * group
+    correct = (draw.random((5, 600)) < 0.7).astype(float)
+    chooser = chooser_of(scores, correct, group, resamples=50)
+    rule = Rule(0.05, confidence)
+    assert chooser.choose(rule).configuration == NOTHING
+    least = chooser.least_limit(rule)
+    assert chooser.choose(Rule(least, confidence)).configuration != NOTHING
+    if confidence is None:
+        assert chooser.choose(Rule(least - 0.001)).configuration == NOTHING
+    assert chooser.least_limit(rule, allowed=np.zeros(5, dtype=bool)) == np.inf
+
+
+def test_luck_in_choosing_among_many_is_taken_out_of_the_expected_utility() -> None:
+    """Forty configurations that guess: the best of them is right for more than half of the rows
+    by luck alone.
+    """
+    expected, apparent = [], []
+    group = np.arange(400) % 2
+    for seed in range(30):
+        draw = np.random.default_rng(seed)
+        correct = (draw.random((40, 400)) < 0.5).astype(float)
+        chooser = chooser_of(draw.random((40, 400)), correct, group)
+        choice = expected_of(chooser.choose(Rule(limit=1.0)))
+        expected.append(choice.utility)
+        apparent.append(correct.mean(axis=1).max())
+    error = 0.5 / sqrt(400 * 30)
+    assert abs(np.mean(expected) - 0.5) < 4 * error
+    assert np.mean(apparent) - 0.5 > 8 * error
+
+
+def expected_of(choice: Choice):
+    assert choice.expected is not None
+    return choice.expected
+
+
+def test_the_expected_gap_of_chosen_models_is_true_where_it_exceeds_chance() -> None:
+    """Ten configurations have the same true gap, 2 Phi(1/2) - 1; the least unfair of them seems
+    fairer than it is.
+    """
+    group = np.arange(1_200) % 2
+    expected, least, covered = [], [], 0
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        scores = draw.normal(size=(10, 1_200)) + group
+        correct = np.ones((10, 1_200)) * (draw.random(1_200) < 0.7)
+        chooser = chooser_of(scores, correct, group)
+        limit = float(chooser.gaps.gaps.min()) + 1e-9  # exactly one is feasible
+        found = expected_of(chooser.choose(Rule(limit)))
+        expected.append(found.gap)
+        least.append(float(chooser.gaps.gaps.min()))
+        covered += found.gap_interval.low <= 0.383 <= found.gap_interval.high
+    assert np.mean(expected) == pytest.approx(0.383, abs=0.02)
+    assert np.mean(least) < 0.36
+    assert covered >= 18
+
+
+def test_a_gap_that_chance_explains_is_reported_as_below_its_upper_end() -> None:
+    group = np.arange(800) % 2
+    below = 0
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        chooser = chooser_of(draw.random((3, 800)), draw.random((3, 800)) < 0.6, group)
+        found = expected_of(chooser.choose(Rule(0.3)))
+        assert found.noise == pytest.approx(sqrt(np.pi**2 / 12 * (2 / 400)))
+        if found.is_noise:
+            below += 1
+            assert found.gap_interval.low == 0.0
+            assert found.gap_interval.high >= found.noise
+    assert below >= 15
+
+
+def test_a_confidence_keeps_the_limit_more_often() -> None:
+    """Five models of each sample; a larger gap comes with a better utility. True gaps are known:
+    uniform scores, shifted.
+    """
+    group = np.arange(1_000) % 2
+    shifts = np.linspace(0.0, 0.2, 9)
+    kept = {None: [], 0.9: []}
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        scores = draw.random((9, 1_000)) + shifts[:, None] * group
+        correct = (draw.random((9, 1_000)) < 0.6 + shifts[:, None]).astype(float)
+        chooser = chooser_of(scores, correct, group, resamples=50)
+        for confidence, keeps in kept.items():
+            choice = chooser.choose(Rule(0.12, confidence))
+            if choice.configuration != NOTHING:
+                keeps.append(shifts[choice.configuration] <= 0.12)
+    assert len(kept[0.9]) >= 28
+    assert np.mean(kept[0.9]) >= 0.9
+    assert np.mean(kept[None]) < np.mean(kept[0.9])
+
+
+def test_fold_models_that_differ_widen_the_standard_error() -> None:
+    """Models of one configuration have the gaps 0 and 0.4 in turns, those of the other 0.2 in all
+    folds; both have the same rows.
+    """
+    draw = np.random.default_rng(8)
+    group = np.arange(2_000) % 2
+    sides = sides_of(group)
+    noise = draw.random(2_000)
+    unstable = noise + np.where(sides.fold % 2 == 0, 0.4, 0.0) * group
+    stable = noise + 0.2 * group
+    found = resampled_gaps(np.array([[unstable], [stable]]), sides, draw_rows(sides, 0, 50))
+    assert found.training_errors[0] > 0.15
+    assert found.training_errors[1] < 0.05
+    assert (found.errors >= found.sampling_errors).all()
+
+
+def test_rows_of_one_cluster_are_drawn_together() -> None:
+    clusters = np.arange(300) // 3
+    drawn = draw_rows(sides_of(np.arange(300) // 3 % 2, clusters=clusters), 0, 20)
+    assert (drawn.reshape(20, 100, 3) == drawn.reshape(20, 100, 3)[..., :1]).all()
+    assert drawn.sum(axis=1).tolist() == [300] * 20
+
+
+def test_clusters_widen_chance_and_errors() -> None:
+    draw = np.random.default_rng(9)
+    clusters = np.arange(1_200) // 4
+    group = clusters % 2
+    scores = (draw.random(300) + 0.2 * (np.arange(300) % 2))[clusters][None, None]
+    by_rows, by_clusters = sides_of(group, 1), sides_of(group, 1, clusters)
+    alone, together = (
+        resampled_gaps(scores, sides, draw_rows(sides, 0, 100)) for sides in (by_rows, by_clusters)
+    )
+    assert together.noise == pytest.approx(2 * alone.noise)
+    assert together.sampling_errors[0] > 1.5 * alone.sampling_errors[0]
+
+
+def test_many_scores_are_resampled_less_often_but_at_least_fifty_times() -> None:
+    few, many = (sides_of(np.arange(rows) % 2) for rows in (1_000, 400_000))
+    assert number_of_resamples(np.zeros((20, 1, 1)), few) == MOST_RESAMPLES
+    assert number_of_resamples(np.zeros((200, 1, 1)), many) == FEWEST_RESAMPLES
+
+
+def test_utilities_on_resamples_are_those_of_the_drawn_rows() -> None:
+    draw = np.random.default_rng(10)
+    correct = (draw.random((3, 40)) < 0.6).astype(float)
+    weight = draw.random(40)
+    values = correct @ weight / weight.sum()
+    drawn = draw.integers(0, 3, (5, 40))
+    found = resampled_utilities(values, correct - values[:, None], weight, drawn)
+    for place, times in enumerate(drawn):
+        weights = times * weight
+        assert found.drawn[place] == pytest.approx(correct @ weights / weights.sum())
+        left_out = (times == 0) * weight
+        assert found.left_out[place] == pytest.approx(correct @ left_out / left_out.sum())
+
+
+def test_a_configuration_without_a_utility_is_never_chosen() -> None:
+    values = np.array([-np.inf, 0.6])
+    drawn = np.ones((2, 10), dtype=int)
+    drawn[:, :5] = 0
+    unknown = resampled_utilities(values, np.zeros((2, 10)), np.ones(10), drawn)
+    known = figures(np.array([0.5, 0.6]), np.array([0.1, 0.1]))
+    chooser = Chooser(**{**vars(known), "utility": unknown})
+    assert chooser.choose(Rule(0.2)).configuration == 1
+    assert chooser.choose(Rule(0.2), np.array([True, False])).configuration == NOTHING
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    draw = np.random.default_rng(5)
+    group = np.arange(300) % 2
+    scores, correct = draw.random((4, 300)), (draw.random((4, 300)) < 0.6).astype(float)
+    first, second = (
+        chooser_of(scores, correct, group, resamples=30).choose(Rule(0.5)) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_group_of_few_rows_is_refused() -> None:
+    group = np.zeros(100, dtype=int)
+    group[:6] = 1
+    with pytest.raises(TooFewSamples, match="groups have too few rows to choose a model by"):
+        draw_rows(sides_of(group), 0)
