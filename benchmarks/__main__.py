@@ -27,14 +27,21 @@ if __name__ == "__main__":  # processes that a benchmark starts import this file
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Ratios against peers, measured in one run.",
-        epilog="How often intervals hold is simulated apart, in an hour and more, with options of their own: "
+        epilog="How often intervals hold is simulated apart, in an hour and more, with options of "
+        "their own: "
         "python -m benchmarks.differences, .intervals, .monitoring, .number_audits.",
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
+    parser.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help=f"{', '.join(NAMES)}; all of them where none is named",
+    )
     parser.add_argument(
         "--record",
         type=Path,
-        help=f"add the ratios to this file ({record.KEPT} is the source of the tables in README and docs)",
+        help=f"add the ratios to this file ({record.KEPT} is the source of the tables in README "
+        "and docs)",
     )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in NAMES]

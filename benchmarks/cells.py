@@ -1,4 +1,5 @@
-"""All cells of our method in the paper's tables, 10 seeds x all strengths, by two processes: minutes for each variant.
+"""All cells of our method in the paper's tables, 10 seeds x all strengths, by two processes:
+minutes for each variant.
 
 Needs the raw data (METRIFAIR_DATA) and, for all of it, an hour; ``python -m benchmarks cells``.
 """
@@ -23,7 +24,9 @@ PROCESSES, MINUTES = 2, 45
 def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Claim:
     """Every table under one protocol with one kind of input."""
     arrays, setting = source(effort), replace(protocol, inputs=(inputs,))
-    runs = [run for table in TABLES for run in mfl_runs(table, setting, arrays, effort, device="cpu")]
+    runs = [
+        run for table in TABLES for run in mfl_runs(table, setting, arrays, effort, device="cpu")
+    ]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         models = len(all_results(finished(runs, Path(folder) / "ledger.db", n_jobs=PROCESSES)))
@@ -35,7 +38,10 @@ def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Claim:
 def main() -> None:
     for protocol in PROTOCOLS.values():
         for inputs in protocol.inputs:
-            print_table(f"All cells of our method, {PROCESSES} processes", [variant(protocol, inputs, Effort.of(10))])
+            print_table(
+                f"All cells of our method, {PROCESSES} processes",
+                [variant(protocol, inputs, Effort.of(10))],
+            )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ from metrifair.training.objective import BINARY, Objective
 def pairwise_energy(u: Tensor, v: Tensor) -> Tensor:
     """The U-statistic as the paper writes it, with all pairs in memory."""
     n, m = len(u), len(v)
-    within = (u[:, None] - u).abs().sum() / (n * (n - 1)) + (v[:, None] - v).abs().sum() / (m * (m - 1))
+    within = (u[:, None] - u).abs().sum() / (n * (n - 1)) + (v[:, None] - v).abs().sum() / (
+        m * (m - 1)
+    )
     return 2 * (u[:, None] - v).abs().mean() - within
 
 
@@ -54,7 +56,12 @@ def memory() -> list[Claim]:
     many = shrunk(1_000_000)
     used = peak_memory_above(lambda: scores(many), lambda: sorted_step(*scores(many))) / 1e6
     return [
-        Claim("energy, 1,000,000 scores, value and gradient: peak memory", f"{used:.0f} MB", "< 300 MB", used < 300)
+        Claim(
+            "energy, 1,000,000 scores, value and gradient: peak memory",
+            f"{used:.0f} MB",
+            "< 300 MB",
+            used < 300,
+        )
     ]
 
 
@@ -75,7 +82,10 @@ def against_scipy() -> list[Claim]:
 def training_step() -> list[Claim]:
     """A linear model at batch 512 on 100 features, Adam, with and without the penalty."""
     generator = torch.Generator().manual_seed(0)
-    x, y = torch.randn(512, 100, generator=generator), (torch.rand(512, generator=generator) < 0.5).float()
+    x, y = (
+        torch.randn(512, 100, generator=generator),
+        (torch.rand(512, generator=generator) < 0.5).float(),
+    )
     groups = (torch.rand(512, generator=generator) < 0.6).long()
     model = torch.nn.Linear(100, 1)
     sampler = StratifiedBatchSampler(groups, batch_size=512, random_state=0)
@@ -97,7 +107,10 @@ def training_step() -> list[Claim]:
     ours = [seconds_per_own_step(strength=strength) for strength in (0.0, 1.0)]
     return [
         Claim(
-            f"{claim}, our loop ({ours[0] * 1e6:.0f} us)", f"{ours[1] / ours[0]:.2f}x", "<= 2x", ours[1] / ours[0] <= 2
+            f"{claim}, our loop ({ours[0] * 1e6:.0f} us)",
+            f"{ours[1] / ours[0]:.2f}x",
+            "<= 2x",
+            ours[1] / ours[0] <= 2,
         ),
         Claim(
             f"{claim}, UnfairnessPenalty in a bare loop ({plain * 1e6:.0f} us)",
@@ -126,7 +139,10 @@ def streams() -> list[Claim]:
         "partial_fit, batch 32, 10 features, 16 units": learn,
     }
     # The shortest of several: no ratio here that a busy moment would hit on both sides.
-    took = {claim: min(seconds(call, repeat=1, at_least=0) for _ in range(5)) for claim, call in work.items()}
+    took = {
+        claim: min(seconds(call, repeat=1, at_least=0) for _ in range(5))
+        for claim, call in work.items()
+    }
     speeds = {claim: count / time_taken for claim, time_taken in took.items()}
     return [
         Claim(f"{claim}: samples a second", f"{speed:,.0f}", ">= 50,000", speed >= 50_000)
@@ -135,16 +151,28 @@ def streams() -> list[Claim]:
 
 
 def seconds_per_own_step(*, strength: float) -> float:
-    """A step of ``train``: rows gathered, standardized, weighted; the median of differences of long and short runs."""
+    """A step of ``train``: rows gathered, standardized, weighted; the median of differences of
+    long and short runs.
+    """
     generator = torch.Generator().manual_seed(0)
     rows = shrunk(8_192, 1_024)
-    x, group = torch.randn(rows, 100, generator=generator), (torch.rand(rows, generator=generator) < 0.4).long()
+    x, group = (
+        torch.randn(rows, 100, generator=generator),
+        (torch.rand(rows, generator=generator) < 0.4).long(),
+    )
     samples = Samples(x, (x[:, 0] > 0).float(), group, torch.ones(rows))
     objective = Objective(BINARY, (Comparison((0,), (1,)),) if strength else ())
 
     def run(epochs: int) -> float:
         start = time.perf_counter()
-        train(samples, Network(100), objective, strengths=[strength], seeds=[0], schedule=Schedule(512, epochs, 1e-3))
+        train(
+            samples,
+            Network(100),
+            objective,
+            strengths=[strength],
+            seeds=[0],
+            schedule=Schedule(512, epochs, 1e-3),
+        )
         return time.perf_counter() - start
 
     run(2)
@@ -155,7 +183,9 @@ def growth() -> list[Claim]:
     rows = []
     for small, large in ((100_000, 400_000), (400_000, 1_600_000), (1_000_000, 4_000_000)):
         few, many = scores(shrunk(small)), scores(shrunk(large))
-        before, after = alternating(lambda few=few: sorted_step(*few), lambda many=many: sorted_step(*many), rounds=3)
+        before, after = alternating(
+            lambda few=few: sorted_step(*few), lambda many=many: sorted_step(*many), rounds=3
+        )
         claim = f"energy, {small:,} -> {large:,} scores: time"
         rows.append(Claim(claim, f"{after / before:.1f}x", "<= 5x", after / before <= 5))
     return rows

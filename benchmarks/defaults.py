@@ -1,4 +1,6 @@
-"""How good the default settings are: without a penalty against scikit-learn, and along the strengths; on real data."""
+"""How good the default settings are: without a penalty against scikit-learn, and along the
+strengths; on real data.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ STRENGTHS = (0.0, 0.1, 1.0, 10.0, 100.0)
 
 def peers(task: str) -> dict[str, object]:
     if task == "regression":
-        network = MLPRegressor(hidden_layer_sizes=(16,), max_iter=1_000, early_stopping=True, random_state=0)
+        network = MLPRegressor(
+            hidden_layer_sizes=(16,), max_iter=1_000, early_stopping=True, random_state=0
+        )
         return {"linear": LinearRegression(), "mlp": network}
-    network = MLPClassifier(hidden_layer_sizes=(16,), max_iter=300, early_stopping=True, random_state=0)
+    network = MLPClassifier(
+        hidden_layer_sizes=(16,), max_iter=300, early_stopping=True, random_state=0
+    )
     return {"linear": LogisticRegression(max_iter=2_000), "mlp": network}
 
 
@@ -42,12 +48,16 @@ def report(name: str, options: dict[str, str], seeds: range) -> None:
     splits = [data.split(seed) for seed in (seeds if name != "adult" else range(1))]
     for model, peer in peers(data.task).items():
         pipeline = make_pipeline(StandardScaler(), peer)
-        theirs = mean(pipeline.fit(X[train], y[train]).score(X[test], y[test]) for train, test in splits)
+        theirs = mean(
+            pipeline.fit(X[train], y[train]).score(X[test], y[test]) for train, test in splits
+        )
         figures = []
         for strength in STRENGTHS:
             accuracy, gap = [], []
             for train, test in splits:
-                fair = ours(strength, model=model, random_state=0).fit(X[train], y[train], sensitive_features=a[train])
+                fair = ours(strength, model=model, random_state=0).fit(
+                    X[train], y[train], sensitive_features=a[train]
+                )
                 score = fair.predict(X[test]) if regression else fair.predict_proba(X[test])[:, 1]
                 accuracy.append(fair.score(X[test], y[test]))
                 gap.append(unfairness(y[test], score, sensitive_features=a[test]))
@@ -58,8 +68,14 @@ def report(name: str, options: dict[str, str], seeds: range) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    print("\nDefaults on test data: accuracy (or R2) / Kolmogorov distance of the scores, mean over splits 100 to 103")
-    print(f"| data, model | scikit-learn | {' | '.join(f'strength {value:g}' for value in STRENGTHS)} |")
+    print(
+        "\nDefaults on test data: accuracy (or R2) / Kolmogorov distance of the scores, mean over "
+        "splits 100 to 103"
+    )
+    print(
+        "| data, model | scikit-learn | "
+        f"{' | '.join(f'strength {value:g}' for value in STRENGTHS)} |"
+    )
     print(f"|---|---|{'---|' * len(STRENGTHS)}")
     for name, options in SETS:
         try:

@@ -1,7 +1,9 @@
-"""How often intervals of differences of two audits hold the truth: `python -m benchmarks.differences [--pairs 2000]`.
+"""How often intervals of differences of two audits hold the truth: `python -m
+benchmarks.differences [--pairs 2000]`.
 
-Pairs of models are drawn whose figures are known, each is audited, and both are compared: on the same rows (paired),
-and on different ones. The table that it prints is the one of docs/results/differences.md.
+Pairs of models are drawn whose figures are known, each is audited, and both are compared: on the
+same rows (paired), and on different ones. The table that it prints is the one of
+docs/results/differences.md.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ from metrifair.support.parallel import run_parallel
 Floats = NDArray[np.float64]
 Figures = dict[tuple[str, ...], float]
 
-FIGURES = ("kolmogorov", "wasserstein", "energy", "selection_ratio", "auc", "accuracy", "log_loss", "calibration_error")
+FIGURES = (
+    "kolmogorov",
+    "wasserstein",
+    "energy",
+    "selection_ratio",
+    "auc",
+    "accuracy",
+    "log_loss",
+    "calibration_error",
+)
 PIECE = 50  # pairs that are drawn at a time
 _NOISE = 0.7  # of labels, beyond what they have in common with scores
 _GRID = np.linspace(-8.5, 8.5, 200_001)
@@ -30,7 +41,9 @@ _SMALLEST = float(np.finfo(np.float64).eps)
 
 
 class Setting(NamedTuple):
-    """Scores of two models (0 and 1) in groups a and b, as functions of a standard normal that both have in common."""
+    """Scores of two models (0 and 1) in groups a and b, as functions of a standard normal that
+    both have in common.
+    """
 
     score: Callable[[Floats, str, int], Floats]
     rows: tuple[int, int] = (400, 300)
@@ -38,9 +51,13 @@ class Setting(NamedTuple):
     threshold: float = 0.5
 
 
-def shifted(before: float, after: float, form: Callable[[Floats], Floats] = expit, **others: Any) -> Setting:
+def shifted(
+    before: float, after: float, form: Callable[[Floats], Floats] = expit, **others: Any
+) -> Setting:
     """Group a is ahead of b by so many standard deviations."""
-    return Setting(lambda z, group, model: form(z + (before, after)[model] * (group == "a")), **others)
+    return Setting(
+        lambda z, group, model: form(z + (before, after)[model] * (group == "a")), **others
+    )
 
 
 def _beta(z: Floats, group: str, model: int) -> Floats:
@@ -61,7 +78,9 @@ SETTINGS = {
     "beta": Setting(_beta),
     "lognormal": shifted(0.8, 0.4, np.exp, threshold=1.5),
     "half of the scores 0": shifted(0.8, 0.4, lambda z: np.where(z < 0.2, 0.0, expit(z))),
-    "ten different scores": shifted(0.8, 0.4, lambda z: np.floor(10 * np.clip(ndtr(z / 1.2), 0, 0.9999)) / 10 + 0.05),
+    "ten different scores": shifted(
+        0.8, 0.4, lambda z: np.floor(10 * np.clip(ndtr(z / 1.2), 0, 0.9999)) / 10 + 0.05
+    ),
     "two humps": shifted(0.8, 0.4, lambda z: expit(2 * z + 3 * np.tanh(4 * z))),
     "only the spread differs": Setting(_spread),
     "decisions (0 and 1)": shifted(0.8, 0.4, lambda z: (z > 0).astype(np.float64)),
@@ -98,31 +117,45 @@ def truth(setting: Setting, model: int) -> Figures:
         figures["auc", group] = positive @ below / positive.sum() / negative.sum()
         figures["accuracy", group] = np.where(score >= setting.threshold, yes, no).sum()
         figures["log_loss", group] = -(yes @ np.log(inside) + no @ np.log1p(-inside))
-        figures["calibration_error", group] = np.abs(np.bincount(bin_of, mass * score) - np.bincount(bin_of, yes)).sum()
+        figures["calibration_error", group] = np.abs(
+            np.bincount(bin_of, mass * score) - np.bincount(bin_of, yes)
+        ).sum()
     return figures
 
 
-def draw_rows(setting: Setting, generator: np.random.Generator) -> tuple[list[str], NDArray[np.int64], list[Floats]]:
+def draw_rows(
+    setting: Setting, generator: np.random.Generator
+) -> tuple[list[str], NDArray[np.int64], list[Floats]]:
     """Groups and labels of rows, and the scores of both models."""
     first, total = setting.rows[0], sum(setting.rows)
     shared = generator.normal(size=total)
     label = (shared + _NOISE * generator.normal(size=total) > 0).astype(np.int64)
     scores = []
     for model in range(2):
-        z = np.sqrt(setting.common) * shared + np.sqrt(1 - setting.common) * generator.normal(size=total)
-        parts = [setting.score(values, group, model) for values, group in ((z[:first], "a"), (z[first:], "b"))]
+        z = np.sqrt(setting.common) * shared + np.sqrt(1 - setting.common) * generator.normal(
+            size=total
+        )
+        parts = [
+            setting.score(values, group, model)
+            for values, group in ((z[:first], "a"), (z[first:], "b"))
+        ]
         scores.append(np.concatenate(parts))
     return ["a"] * first + ["b"] * setting.rows[1], label, scores
 
 
 def count_coverage(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]:
-    """How often intervals held the truth, by figure and whether rows are the same; and of how many, under "of"."""
+    """How often intervals held the truth, by figure and whether rows are the same; and of how
+    many, under "of".
+    """
     torch.set_num_threads(1)
     setting, counts = SETTINGS[name], Counter[tuple[str, ...]]()
     before, after = (truth(setting, model) for model in range(2))
     for number in range(pairs):
         generator = np.random.default_rng([seed, number, 11])
-        (group, label, scores), (_, later, then) = draw_rows(setting, generator), draw_rows(setting, generator)
+        (group, label, scores), (_, later, then) = (
+            draw_rows(setting, generator),
+            draw_rows(setting, generator),
+        )
         options: dict[str, Any] = {
             "sensitive_features": group,
             "threshold": setting.threshold,
@@ -136,7 +169,9 @@ def count_coverage(name: str, seed: int, pairs: int) -> Counter[tuple[str, ...]]
                 key = (row.metric,) if (row.metric,) in before else (row.metric, *row.groups)
                 if row.interval is not None and key in before:
                     inside = row.interval.low <= after[key] - before[key] <= row.interval.high
-                    counts.update({(name, row.metric, kind): int(inside), (name, row.metric, kind, "of"): 1})
+                    counts.update(
+                        {(name, row.metric, kind): int(inside), (name, row.metric, kind, "of"): 1}
+                    )
     return counts
 
 
@@ -153,11 +188,19 @@ def main(pairs: int = 2000) -> None:
         for metric in FIGURES:
             keys = [(name, metric, kind) for kind in ("same", "different")]
             known = all(found[*key, "of"] for key in keys)
-            cells.append(" / ".join(f"{100 * found[key] / found[*key, 'of']:.1f}" for key in keys) if known else "–")
+            cells.append(
+                " / ".join(f"{100 * found[key] / found[*key, 'of']:.1f}" for key in keys)
+                if known
+                else "–"
+            )
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.differences", description=__doc__.split(":")[0])
-    parser.add_argument("--pairs", type=int, default=2000, help="of each setting; 2,000 take an hour of one core")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.differences", description=__doc__.split(":")[0]
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=2000, help="of each setting; 2,000 take an hour of one core"
+    )
     main(parser.parse_args().pairs)

@@ -1,8 +1,9 @@
-"""How often the intervals of an audit hold the distance of the populations: `python -m benchmarks.intervals`.
+"""How often the intervals of an audit hold the distance of the populations: `python -m
+benchmarks.intervals`.
 
-Data sets are drawn from populations whose distances are known, and each is given its intervals by what an audit calls.
-The table goes to docs/intervals.md. Finished pieces of work are kept in build/intervals.jsonl and are not done
-again: the page is made from that record.
+Data sets are drawn from populations whose distances are known, and each is given its intervals by
+what an audit calls. The table goes to docs/intervals.md. Finished pieces of work are kept in
+build/intervals.jsonl and are not done again: the page is made from that record.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import torch
 from scipy import stats
 
 from metrifair import __version__
-from metrifair.auditing.distribution import RESOLUTION, TwoSamples, plug_in_distances
-from metrifair.auditing.resampling import Rows, bootstrap, merge_scores
+from metrifair.auditing.measure.plug_in import plug_in_distances
+from metrifair.auditing.measure.resampling import Rows, bootstrap, merge_scores
+from metrifair.auditing.measure.two_samples import RESOLUTION, TwoSamples
 from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.support.arrays import Floats
 from metrifair.support.files import replace_file
@@ -31,10 +33,12 @@ OTHERS = ("cramer", "lp", "mmd", "total_variation")
 SIZES = ((10, 1000), (50, 50), (100, 100), (500, 50), (200, 200), (2000, 2000))
 SIZES_OF_OTHERS = ((10, 100), (50, 50), (100, 100))  # kernels compare all pairs of scores
 WEIGHTS = ("none", "mild", "heavy")
-CONFIDENCE, RESAMPLES, AT_LEAST = 0.95, 250, 0.93  # resamples: half of what an audit draws, to end in hours
+# resamples: half of what an audit draws, to end in hours
+CONFIDENCE, RESAMPLES, AT_LEAST = 0.95, 250, 0.93
 STORE = Path("build/intervals.jsonl")
 PIECE = 100  # data sets that are drawn, and kept, at a time
-_CELLS = 6000  # of a continuous population, to compute its distances; kernels compare all pairs of cells
+# of a continuous population, to compute its distances; kernels compare all pairs of cells
+_CELLS = 6000
 _CELLS_OF_KERNELS = 600
 
 
@@ -52,7 +56,9 @@ class Law(NamedTuple):
         return np.where(generator.random(size) < self.at_zero, 0.0, values)
 
     def cells(self, ends: Floats) -> Floats:
-        """The probability of each cell between ascending ends, of which 0 is a cell of its own in the middle of one."""
+        """The probability of each cell between ascending ends, of which 0 is a cell of its own
+        in the middle of one.
+        """
         return (1 - self.at_zero) * np.diff(self.continuous.cdf(ends))
 
 
@@ -73,7 +79,9 @@ POPULATIONS: dict[str, tuple[Law, Law]] = {
 
 @cache
 def true_distances(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str, float]:
-    """The distances of the populations: exact where scores are few, of many narrow cells where they are continuous."""
+    """The distances of the populations: exact where scores are few, of many narrow cells where
+    they are continuous.
+    """
     left, right = population
     if left.decimals is not None:
         values = np.arange(0, 10**left.decimals + 1) / 10**left.decimals
@@ -89,16 +97,23 @@ def true_distances(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dic
     if left.at_zero or right.at_zero:
         values, masses = (
             np.insert(values, 0, 0.0),
-            [np.insert(mass, 0, side.at_zero) for mass, side in zip(masses, population, strict=True)],
+            [
+                np.insert(mass, 0, side.at_zero)
+                for mass, side in zip(masses, population, strict=True)
+            ],
         )
-    return {name: float(value) for name, value in plug_in_distances(values, *masses, metrics).items()}
+    return {
+        name: float(value) for name, value in plug_in_distances(values, *masses, metrics).items()
+    }
 
 
 def draw_weights(kind: str, size: int, generator: np.random.Generator) -> Floats | None:
     """Weights that say nothing of the score; heavy ones leave about 37 in 100 samples."""
     if kind == "none":
         return None
-    return generator.uniform(0.5, 1.5, size) if kind == "mild" else generator.lognormal(0.0, 1.0, size)
+    return (
+        generator.uniform(0.5, 1.5, size) if kind == "mild" else generator.lognormal(0.0, 1.0, size)
+    )
 
 
 class Scenario(NamedTuple):
@@ -111,7 +126,9 @@ class Scenario(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Total variation is looked at where scores repeat; elsewhere it is 1 between any two samples."""
+        """Total variation is looked at where scores repeat; elsewhere it is 1 between any two
+        samples.
+        """
         repeats = POPULATIONS[self.population][0].decimals is not None
         return tuple(metric for metric in self.metrics if repeats or metric != "total_variation")
 
@@ -136,11 +153,21 @@ class Tally(NamedTuple):
 
 
 def tally(ends: Sequence[Interval | None], truth: float) -> Tally:
-    """How often the truth lies between the ends; the last digits of a truth that is itself computed are let pass."""
-    bounds = np.array([(interval.low, interval.high) for interval in ends if interval is not None]).reshape(-1, 2)
+    """How often the truth lies between the ends; the last digits of a truth that is itself
+    computed are let pass.
+    """
+    bounds = np.array(
+        [(interval.low, interval.high) for interval in ends if interval is not None]
+    ).reshape(-1, 2)
     above = int((bounds[:, 0] > truth * (1 + 1e-6) + 1e-12).sum())
     below = int((bounds[:, 1] < truth * (1 - 1e-6) - 1e-12).sum())
-    return Tally(len(ends), len(bounds), above, below, float(np.diff(bounds).sum()) / (truth if truth > 1e-9 else 1.0))
+    return Tally(
+        len(ends),
+        len(bounds),
+        above,
+        below,
+        float(np.diff(bounds).sum()) / (truth if truth > 1e-9 else 1.0),
+    )
 
 
 def added(tallies: Iterable[Tally]) -> Tally:
@@ -151,7 +178,12 @@ def added(tallies: Iterable[Tally]) -> Tally:
 def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
     """The intervals of ``PIECE`` data sets, by metric."""
     torch.set_num_threads(1)
-    seed = [piece, *scenario.sizes, list(POPULATIONS).index(scenario.population), WEIGHTS.index(scenario.weights)]
+    seed = [
+        piece,
+        *scenario.sizes,
+        list(POPULATIONS).index(scenario.population),
+        WEIGHTS.index(scenario.weights),
+    ]
     generator = np.random.default_rng(seed)
     intervals: dict[str, list[Interval | None]] = {metric: [] for metric in scenario.shown}
     on_left = np.arange(sum(scenario.sizes)) < scenario.sizes[0]
@@ -162,11 +194,18 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
         )
         weight = draw_weights(scenario.weights, len(place), generator)
         amount = np.ones(len(place)) if weight is None else weight
-        sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
+        sides = [
+            np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)
+        ]
         rows = None if weight is None else Rows.single(place, weight * on_left, weight * ~on_left)
         few, few_rows = merge_scores(TwoSamples(values, *sides), rows, RESOLUTION)
         resampled = bootstrap(
-            few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
+            few,
+            scenario.shown,
+            confidence=CONFIDENCE,
+            resamples=RESAMPLES,
+            generator=generator,
+            rows=few_rows,
         )
         for metric, ends in intervals.items():
             ends.append(resampled.alone.get(metric))
@@ -186,8 +225,15 @@ def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, 
     """What the store holds, and what is missing from it computed and added to it."""
     store.parent.mkdir(exist_ok=True)
     done = _finished(store)
-    pieces = {case: -(-(data_sets if case.metrics == USUAL else others) // PIECE) for case in scenarios()}
-    tasks = [(case, piece) for piece in range(max(pieces.values())) for case in pieces if piece < pieces[case]]
+    pieces = {
+        case: -(-(data_sets if case.metrics == USUAL else others) // PIECE) for case in scenarios()
+    }
+    tasks = [
+        (case, piece)
+        for piece in range(max(pieces.values()))
+        for case in pieces
+        if piece < pieces[case]
+    ]
     missing = [pair for pair in tasks if pair[0].key(pair[1]) not in done]
     with store.open("a") as file:
         results = run_parallel(lambda pair: piece_of_work(*pair), missing, jobs)
@@ -196,7 +242,10 @@ def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, 
             file.write(json.dumps([case.key(piece), tallies]) + "\n")
             file.flush()
     return {
-        case: {metric: added(done[case.key(piece)][metric] for piece in range(count)) for metric in case.shown}
+        case: {
+            metric: added(done[case.key(piece)][metric] for piece in range(count))
+            for metric in case.shown
+        }
         for case, count in pieces.items()
         if count
     }
@@ -208,7 +257,8 @@ def _finished(store: Path) -> dict[str, dict[str, Tally]]:
     lines = store.read_text().split("\n")[:-1]  # a killed process leaves a last one that has no end
     store.write_text("".join(f"{line}\n" for line in lines))
     return {
-        key: {metric: Tally(*numbers) for metric, numbers in tallies.items()} for key, tallies in map(json.loads, lines)
+        key: {metric: Tally(*numbers) for metric, numbers in tallies.items()}
+        for key, tallies in map(json.loads, lines)
     }
 
 
@@ -233,20 +283,31 @@ def page(result: dict[Scenario, dict[str, Tally]]) -> str:
     """The tables in Markdown."""
     lines = [_ABOUT]
     for metrics, title in ((USUAL, "The usual metrics"), (OTHERS, "The other metrics")):
-        rows = {case: tallies for case, tallies in result.items() if case.metrics == metrics and tallies}
+        rows = {
+            case: tallies for case, tallies in result.items() if case.metrics == metrics and tallies
+        }
         if not rows:
             continue
         count = {cell.data_sets for tallies in rows.values() for cell in tallies.values()}
         error = 100 * (CONFIDENCE * (1 - CONFIDENCE) / min(count)) ** 0.5
         lines += ["", f"## {title}", ""]
-        lines += [f"{min(count):,} data sets each: the standard error of a share is {error:.1f} points."]
-        lines += ["", f"| sizes | weights | population | {' | '.join(metrics)} |", "|---" * (3 + len(metrics)) + "|"]
+        lines += [
+            f"{min(count):,} data sets each: the standard error of a share is {error:.1f} points."
+        ]
+        lines += [
+            "",
+            f"| sizes | weights | population | {' | '.join(metrics)} |",
+            "|---" * (3 + len(metrics)) + "|",
+        ]
         for case, tallies in rows.items():
             cells = [_cell(tallies.get(metric)) for metric in metrics]
             lines.append(
-                f"| {case.sizes[0]}/{case.sizes[1]} | {case.weights} | {case.population} | {' | '.join(cells)} |"
+                f"| {case.sizes[0]}/{case.sizes[1]} | {case.weights} | {case.population} | "
+                f"{' | '.join(cells)} |"
             )
-        covered = [cell.covered for tallies in rows.values() for cell in tallies.values() if cell.given]
+        covered = [
+            cell.covered for tallies in rows.values() for cell in tallies.values() if cell.given
+        ]
         below = f"Cells below {100 * AT_LEAST:.0f} %: {sum(share < AT_LEAST for share in covered)} of {len(covered)}."
         lines += ["", f"Lowest: {100 * min(covered, default=1.0):.1f} %. {below}"]
     return "\n".join(lines) + "\n"
@@ -256,15 +317,21 @@ def _cell(tally: Tally | None) -> str:
     if tally is None or not tally.given:
         return "-" if tally is None else "no interval"
     share = f"{100 * tally.covered:.1f} %"
-    share_given = "" if tally.given == tally.data_sets else f" [{100 * tally.given / tally.data_sets:.0f} %]"
+    share_given = (
+        "" if tally.given == tally.data_sets else f" [{100 * tally.given / tally.data_sets:.0f} %]"
+    )
     return f"{share if tally.covered >= AT_LEAST else f'**{share}**'}, {tally.width / tally.given:.2f}{share_given}"
 
 
 def main() -> None:
     """Compute what is missing and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.intervals", description=__doc__)
-    parser.add_argument("--data-sets", type=int, default=2000, help="for each of the usual metrics' cells (2,000)")
-    parser.add_argument("--others", type=int, default=2000, help="for each of the other metrics' cells (2,000)")
+    parser.add_argument(
+        "--data-sets", type=int, default=2000, help="for each of the usual metrics' cells (2,000)"
+    )
+    parser.add_argument(
+        "--others", type=int, default=2000, help="for each of the other metrics' cells (2,000)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--store", type=Path, default=STORE, help="finished pieces of work")
     parser.add_argument("--out", type=Path, default=Path("docs/intervals.md"), help="the page")

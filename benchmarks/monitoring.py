@@ -1,7 +1,9 @@
-"""How soon ``monitor`` raises an alarm, and how often a false one: `python -m benchmarks.monitoring [--streams 60]`.
+"""How soon ``monitor`` raises an alarm, and how often a false one: `python -m benchmarks.monitoring
+[--streams 60]`.
 
-Two groups of equal size have normal scores, one of them ahead. The table is the one of docs/results/differences.md:
-alarms with the exact test of unchanged scores, and with the approximate test of distances alone.
+Two groups of equal size have normal scores, one of them ahead. The table is the one of
+docs/results/differences.md: alarms with the exact test of unchanged scores, and with the
+approximate test of distances alone.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from metrifair import AuditOptions, AuditState
-from metrifair.auditing.change_test import NO_TEST, ChangeTest
-from metrifair.auditing.monitor import series_record
+from metrifair.auditing.changes.change_test import NO_TEST, ChangeTest
+from metrifair.auditing.changes.series import series_record
 
 BEFORE, AFTER = 4, 8  # looks before and after a change
 UNCHANGED = 20  # looks of a stream without a change
 
 
 class Setting(NamedTuple):
-    """Rows of a look, and by how much the Kolmogorov distance grows: by a shift of one group, or of both."""
+    """Rows of a look, and by how much the Kolmogorov distance grows: by a shift of one group,
+    or of both.
+    """
 
     rows: int
     rise: float = 0.0
@@ -54,28 +58,39 @@ def look(setting: Setting, *, changed: bool, generator: np.random.Generator) -> 
 
 
 def delays(setting: Setting, seed: int) -> dict[str, int | None]:
-    """The looks from the change to the first alarm; in a stream without a change, those to a false alarm."""
+    """The looks from the change to the first alarm; in a stream without a change, those to a
+    false alarm.
+    """
     generator = np.random.default_rng([seed, setting.rows, int(100 * setting.rise)])
     start, looks = (BEFORE, BEFORE + AFTER) if setting.rise else (0, UNCHANGED)
     options = AuditOptions(resamples=100, permutations=0)
     audits = {
-        f"{number}": look(setting, changed=setting.rise > 0 and number >= start, generator=generator).audit(
-            random_state=number, options=options
-        )
+        f"{number}": look(
+            setting, changed=setting.rise > 0 and number >= start, generator=generator
+        ).audit(random_state=number, options=options)
         for number in range(looks)
     }
-    tests = {"exact": ChangeTest.of([audit.rows for audit in audits.values()], seed), "approximate": NO_TEST}
+    tests = {
+        "exact": ChangeTest.of([audit.rows for audit in audits.values()], seed),
+        "approximate": NO_TEST,
+    }
     records = {name: audit.record for name, audit in audits.items()}
     delay: dict[str, int | None] = {}
     for name, test in tests.items():
         series = series_record(records, confidence=0.95, min_group_size=30, change_test=test).series
-        alarms = [int(row.look) for row in series if row.alarm in ("worse", "better") and int(row.look) >= start]
+        alarms = [
+            int(row.look)
+            for row in series
+            if row.alarm in ("worse", "better") and int(row.look) >= start
+        ]
         delay[name] = min(alarms) - start if alarms else None
     return delay
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.monitoring", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.monitoring", description=__doc__.split(":")[0]
+    )
     parser.add_argument("--streams", type=int, default=60)
     streams = parser.parse_args().streams
     print("| rows of a look | rise | shifted | before | test | at once | by the last look |")
@@ -88,7 +103,8 @@ def main() -> None:
             shifted = "both groups" if setting.both else "one group" if setting.rise else "none"
             rise, before = f"{setting.rise:.1f}", f"{2 * norm.cdf(setting.ahead / 2) - 1:.2f}"
             print(
-                f"| {setting.rows:,} | {rise} | {shifted} | {before} | {test} | {at_once:.0%} | {ever:.0%} |",
+                f"| {setting.rows:,} | {rise} | {shifted} | {before} | {test} | {at_once:.0%} | "
+                f"{ever:.0%} |",
                 flush=True,
             )
 

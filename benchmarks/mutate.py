@@ -1,8 +1,10 @@
-"""Mutation testing: how many small faults the fast tests of a room catch. `python -m benchmarks.mutate auditing`.
+"""Mutation testing: how many small faults the fast tests of a room catch. `python -m
+benchmarks.mutate auditing`.
 
-Each mutant changes one expression of one file, in a copy of the package. A mutant that the tests pass has survived: it
-is equivalent to the original, or a test is missing. Only tests that run the changed line see the mutant, the quickest
-first, until they have taken 20 seconds; longer tests than --longest are left out. Processes are forked, after imports.
+Each mutant changes one expression of one file, in a copy of the package. A mutant that the tests
+pass has survived: it is equivalent to the original, or a test is missing. Only tests that run the
+changed line see the mutant, the quickest first, until they have taken 20 seconds; longer tests than
+--longest are left out. Processes are forked, after imports.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = "src/metrifair"
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "auditing": (["auditing"], ["tests/auditing", "tests/laws/test_records.py", "tests/laws/test_toy_metric.py"]),
+    "auditing": (
+        ["auditing"],
+        ["tests/auditing", "tests/laws/test_records.py", "tests/laws/test_toy_metric.py"],
+    ),
     "selection_rates": (
         ["figures/selection_rates.py"],
         [
@@ -54,7 +59,10 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ],
     ),
     "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
-    "postprocessing": (["postprocessing"], ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"]),
+    "postprocessing": (
+        ["postprocessing"],
+        ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"],
+    ),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 
@@ -76,11 +84,30 @@ _SWAPPED = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-_SLOW_IMPORTS = ("hypothesis", "numpy", "pandas", "polars", "scipy.stats", "sklearn.linear_model", "torch")
+_SLOW_IMPORTS = (
+    "hypothesis",
+    "numpy",
+    "pandas",
+    "polars",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "torch",
+)
 _FIRST = 12  # quickest tests, which run before the others are imported
 _TOGETHER = 20.0  # seconds that the tests of a mutant may take
-_SYMMETRIC = {"allclose", "array_equal", "gcd", "hypot", "isclose", "max", "maximum", "min", "minimum"}
-_NO_VALUES = {"annotation", "returns", "decorator_list", "bases", "exc"}  # parts of a statement that compute nothing
+_SYMMETRIC = {
+    "allclose",
+    "array_equal",
+    "gcd",
+    "hypot",
+    "isclose",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+}
+# parts of a statement that compute nothing
+_NO_VALUES = {"annotation", "returns", "decorator_list", "bases", "exc"}
 
 
 class Mutant(NamedTuple):
@@ -100,7 +127,9 @@ class Mutant(NamedTuple):
 
 def _has_weight(node: ast.AST) -> bool:
     return any(
-        "weight" in name for part in ast.walk(node) for name in (getattr(part, "id", ""), getattr(part, "attr", ""))
+        "weight" in name
+        for part in ast.walk(node)
+        for name in (getattr(part, "id", ""), getattr(part, "attr", ""))
     )
 
 
@@ -117,9 +146,16 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     plain = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
     if len(plain) == len(node.args) >= 2 and name not in _SYMMETRIC:
-        yield "arguments", ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords)
+        yield (
+            "arguments",
+            ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords),
+        )
     for place, keyword in enumerate(node.keywords):
-        if keyword.arg is not None and "weight" in keyword.arg and not isinstance(keyword.value, ast.Constant):
+        if (
+            keyword.arg is not None
+            and "weight" in keyword.arg
+            and not isinstance(keyword.value, ast.Constant)
+        ):
             others = [other for at, other in enumerate(node.keywords) if at != place]
             yield "weights", ast.Call(node.func, node.args, others)
     if len(plain) == len(node.args) >= 2 and _has_weight(node.args[-1]):
@@ -133,7 +169,10 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     elif isinstance(node, ast.Call):
         yield from _calls(node)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SWAPPED:
-        yield "comparison", ast.Compare(node.left, [_SWAPPED[type(node.ops[0])]()], node.comparators)
+        yield (
+            "comparison",
+            ast.Compare(node.left, [_SWAPPED[type(node.ops[0])]()], node.comparators),
+        )
     elif isinstance(node, ast.BoolOp):
         yield "and, or", ast.BoolOp(_SWAPPED[type(node.op)](), node.values)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -146,8 +185,12 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                     yield "weights", other
 
 
-def _expressions(node: ast.AST, parents: tuple[tuple[str, int | None], ...] = ()) -> Iterator[tuple]:
-    """All expressions that compute something, each with the way to it; no annotations, messages or docstrings."""
+def _expressions(
+    node: ast.AST, parents: tuple[tuple[str, int | None], ...] = ()
+) -> Iterator[tuple]:
+    """All expressions that compute something, each with the way to it; no annotations, messages
+    or docstrings.
+    """
     for name, value in ast.iter_fields(node):
         if name in _NO_VALUES:
             continue
@@ -186,13 +229,23 @@ class _Change(NamedTuple):
     def mutant(self) -> Mutant:
         before, after = ast.unparse(self.node), ast.unparse(self.new)
         source = _replaced(self.tree, self.way, self.new)
-        return Mutant(self.file, self.node.lineno, self.node.end_lineno, self.kind, before, after, source)
+        return Mutant(
+            self.file, self.node.lineno, self.node.end_lineno, self.kind, before, after, source
+        )
 
 
 def _list_changes(file: Path, root: Path, most: int | None, seed: int) -> list[_Change]:
     tree = ast.parse((root / file).read_text())
-    every = [_Change(file, tree, way, node, *change) for way, node in _expressions(tree) for change in changes(node)]
-    return every if most is None or len(every) <= most else random.Random(f"{seed} {file}").sample(every, most)
+    every = [
+        _Change(file, tree, way, node, *change)
+        for way, node in _expressions(tree)
+        for change in changes(node)
+    ]
+    return (
+        every
+        if most is None or len(every) <= most
+        else random.Random(f"{seed} {file}").sample(every, most)
+    )
 
 
 def mutants(file: Path, root: Path, most: int | None = None, seed: int = 0) -> list[Mutant]:
@@ -203,7 +256,10 @@ def mutants(file: Path, root: Path, most: int | None = None, seed: int = 0) -> l
 def sampled(files: Sequence[Path], root: Path, most: int, seed: int) -> list[Mutant]:
     """A seeded sample of the mutants of several files."""
     every = [change for file in files for change in _list_changes(file, root, most, seed)]
-    return [one.mutant() for one in (every if len(every) <= most else random.Random(seed).sample(every, most))]
+    return [
+        one.mutant()
+        for one in (every if len(every) <= most else random.Random(seed).sample(every, most))
+    ]
 
 
 class Reached:
@@ -259,36 +315,62 @@ class Reached:
 
     def add(self, other: Reached) -> None:
         """What other tests have reached."""
-        for mine, theirs in ((self.lines, other.lines), (self.setup, other.setup), (self.seconds, other.seconds)):
+        for mine, theirs in (
+            (self.lines, other.lines),
+            (self.setup, other.setup),
+            (self.seconds, other.seconds),
+        ):
             mine.update(theirs)  # type: ignore[arg-type]
         self.too_long |= other.too_long
 
     def tests(self, file: str, first: int, last: int) -> list[str]:
-        """Tests that run one of the lines, the quickest first; for lines outside functions, those that run the file."""
+        """Tests that run one of the lines, the quickest first; for lines outside functions,
+        those that run the file.
+        """
         places = {(file, line) for line in range(first, last + 1)}
         modules = {name for name, lines in self.setup.items() if lines & places}
-        tests = [test for test, lines in self.lines.items() if lines & places or test.split("::")[0] in modules]
+        tests = [
+            test
+            for test, lines in self.lines.items()
+            if lines & places or test.split("::")[0] in modules
+        ]
         if not tests:
-            tests = [test for test, lines in self.lines.items() if any(name == file for name, _ in lines)]
-        quickest = sorted(set(tests) & set(self.seconds) - self.too_long, key=lambda test: (self.seconds[test], test))
+            tests = [
+                test for test, lines in self.lines.items() if any(name == file for name, _ in lines)
+            ]
+        quickest = sorted(
+            set(tests) & set(self.seconds) - self.too_long,
+            key=lambda test: (self.seconds[test], test),
+        )
         spent = itertools.accumulate(self.seconds[test] for test in quickest)
         return [test for test, seconds in zip(quickest, spent, strict=True) if seconds <= _TOGETHER]
 
 
 class Chosen:
-    """A pytest plugin that runs these tests, in their order. A mutant may change which tests there are."""
+    """A pytest plugin that runs these tests, in their order.
+
+    A mutant may change which tests there are.
+    """
 
     def __init__(self, tests: Sequence[str]) -> None:
         self.order = {test: place for place, test in enumerate(tests)}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda i: self.order[i.nodeid])
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.order),
+            key=lambda i: self.order[i.nodeid],
+        )
 
 
 def _child(
-    copied: Path, root: Path, tests: Sequence[Sequence[str]], answer: Connection, reached: Reached | None
+    copied: Path,
+    root: Path,
+    tests: Sequence[Sequence[str]],
+    answer: Connection,
+    reached: Reached | None,
 ) -> None:
-    """Run groups of tests with the copied sources until one of them fails, and send the exit status.
+    """Run groups of tests with the copied sources until one of them fails, and send the exit
+    status.
 
     A group without any test left passes.
     """
@@ -303,8 +385,18 @@ def _child(
     status = 0
     for group in tests:
         files = dict.fromkeys(test.split("::")[0] for test in group)
-        options = ["-x", "-p", "no:cacheprovider", "-m", "not slow and not extended", "--rootdir", str(root), *files]
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what was imported before the fork
+        options = [
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow and not extended",
+            "--rootdir",
+            str(root),
+            *files,
+        ]
+        # for what was imported before the fork
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         status = int(pytest.main(options, plugins=[reached or Chosen(group)]))
         if status == pytest.ExitCode.NO_TESTS_COLLECTED:
             status = 0
@@ -313,7 +405,9 @@ def _child(
     answer.send((status, reached))
 
 
-def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **options: Any) -> tuple[int, Any]:
+def _run(
+    root: Path, tests: Sequence[Sequence[str]], limit: float | None, **options: Any
+) -> tuple[int, Any]:
     """Exit status of tests in a forked process; 1 where it took too long or was killed."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder)
@@ -336,12 +430,19 @@ def _run(root: Path, tests: Sequence[Sequence[str]], limit: float | None, **opti
         return answer
 
 
-def reached_lines(root: Path, tests: Sequence[str], pool: ThreadPoolExecutor, longest: float) -> Reached:
-    """The lines that each test runs. Files whose tests fail, as where a package is missing, are named and left out."""
+def reached_lines(
+    root: Path, tests: Sequence[str], pool: ThreadPoolExecutor, longest: float
+) -> Reached:
+    """The lines that each test runs.
+
+    Files whose tests fail, as where a package is missing, are named and left out.
+    """
     files = [
         str(file.relative_to(root))
         for part in tests
-        for file in ([root / part] if part.endswith(".py") else sorted((root / part).rglob("test_*.py")))
+        for file in (
+            [root / part] if part.endswith(".py") else sorted((root / part).rglob("test_*.py"))
+        )
     ]
     every = Reached(root, longest)
     runs = pool.map(lambda file: _run(root, [[file]], None, longest=longest), files)
@@ -357,9 +458,16 @@ def reached_lines(root: Path, tests: Sequence[str], pool: ThreadPoolExecutor, lo
 
 
 def survivors(
-    mutants: Sequence[Mutant], root: Path, tests: Sequence[str], *, jobs: int = 1, longest: float = 5.0
+    mutants: Sequence[Mutant],
+    root: Path,
+    tests: Sequence[str],
+    *,
+    jobs: int = 1,
+    longest: float = 5.0,
 ) -> list[Mutant]:
-    """The mutants that the tests do not catch; ``longest`` is the processor time that a test may take."""
+    """The mutants that the tests do not catch; ``longest`` is the processor time that a test
+    may take.
+    """
     for name in _SLOW_IMPORTS:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -374,31 +482,52 @@ def survivors(
             if status not in (0, 1, 2):
                 raise SystemExit(f"pytest ended with status {status} for {mutant}")
             ending = "caught" if status else "SURVIVED"
-            print(f"{time.strftime('%H:%M:%S')} {ending} by {len(those)} tests: {mutant}", flush=True)
+            print(
+                f"{time.strftime('%H:%M:%S')} {ending} by {len(those)} tests: {mutant}", flush=True
+            )
             return status == 0
 
-        return [mutant for mutant, alive in zip(mutants, pool.map(survives, mutants), strict=True) if alive]
+        return [
+            mutant
+            for mutant, alive in zip(mutants, pool.map(survives, mutants), strict=True)
+            if alive
+        ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutate", description=__doc__.split("\n", 1)[0])
-    parser.add_argument("room", help=f"a folder of the package, one of its files, or {', '.join(ROOMS)}")
-    parser.add_argument("--mutants", type=int, default=200, help="how many are sampled (default: 200)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mutate", description=__doc__.split("\n", 1)[0]
+    )
+    parser.add_argument(
+        "room", help=f"a folder of the package, one of its files, or {', '.join(ROOMS)}"
+    )
+    parser.add_argument(
+        "--mutants", type=int, default=200, help="how many are sampled (default: 200)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", help="tests to run; by default those of the room")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
-    parser.add_argument("--longest", type=float, default=5.0, help="seconds that a test may take (default: 5)")
+    parser.add_argument(
+        "--longest", type=float, default=5.0, help="seconds that a test may take (default: 5)"
+    )
     args = parser.parse_args()
     parts, tests = ROOMS.get(args.room, ([args.room], [f"tests/{args.room.split('/')[0]}"]))
     files = [
         file.relative_to(ROOT)
         for part in parts
-        for file in ([ROOT / PACKAGE / part] if part.endswith(".py") else sorted((ROOT / PACKAGE / part).rglob("*.py")))
+        for file in (
+            [ROOT / PACKAGE / part]
+            if part.endswith(".py")
+            else sorted((ROOT / PACKAGE / part).rglob("*.py"))
+        )
     ]
     mutants = sampled(files, ROOT, args.mutants, args.seed)
     alive = survivors(mutants, ROOT, args.tests or tests, jobs=args.jobs, longest=args.longest)
     caught = len(mutants) - len(alive)
-    print(f"{args.room}: {caught} of {len(mutants)} mutants caught ({caught / len(mutants):.0%}); survivors:")
+    print(
+        f"{args.room}: {caught} of {len(mutants)} mutants caught ({caught / len(mutants):.0%}); "
+        "survivors:"
+    )
     print("\n".join(f"- {mutant}" for mutant in alive))
 
 

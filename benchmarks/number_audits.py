@@ -1,8 +1,9 @@
-"""What an audit says of a number, held against the truth: `python -m benchmarks.number_audits [--jobs 4] [RECORD]`.
+"""What an audit says of a number, held against the truth: `python -m benchmarks.number_audits
+[--jobs 4] [RECORD]`.
 
-How often intervals of the dependence hold that of the population, and how often the p-values of the worst cut and of
-the dependence are at most 0.05 where scores know nothing of the number. Pieces of work are kept in a record and are not
-done again; the table goes to docs/results/numeric-audits.md.
+How often intervals of the dependence hold that of the population, and how often the p-values of the
+worst cut and of the dependence are at most 0.05 where scores know nothing of the number. Pieces of
+work are kept in a record and are not done again; the table goes to docs/results/numeric-audits.md.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def normal_dependence(r: float) -> float:
 
 
 class Tally(NamedTuple):
-    """Of so many data sets: who had an interval, whose held the truth, and whose p-values were at most 0.05."""
+    """Of so many data sets: who had an interval, whose held the truth, and whose p-values were
+    at most 0.05.
+    """
 
     intervals: int
     held: int
@@ -122,11 +125,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.number_audits")
     parser.add_argument("record", type=Path, nargs="?", default=Path("build/number_audits.jsonl"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=600.0, help="begin nothing new after so long")
+    parser.add_argument(
+        "--minutes", type=float, default=600.0, help="begin nothing new after so long"
+    )
     args = parser.parse_args()
     args.record.parent.mkdir(parents=True, exist_ok=True)
     lines = args.record.read_text().splitlines() if args.record.exists() else []
-    done = {(entry["population"], entry["size"], entry["piece"]) for entry in map(json.loads, lines)}
+    done = {
+        (entry["population"], entry["size"], entry["piece"]) for entry in map(json.loads, lines)
+    }
     work = [
         (name, size, piece)
         for piece in range(PIECES)
@@ -141,7 +148,9 @@ def main() -> None:
         return place, None if late else tally(*work[place])
 
     with args.record.open("a") as record:
-        for place, counts in run_parallel(some, range(len(work)), args.jobs, in_order=False, threads=1):
+        for place, counts in run_parallel(
+            some, range(len(work)), args.jobs, in_order=False, threads=1
+        ):
             if counts is not None:
                 key = dict(zip(("population", "size", "piece"), work[place], strict=True))
                 record.write(json.dumps({**key, "sets": PIECE, **counts._asdict()}) + "\n")
@@ -156,12 +165,19 @@ def table(record: Path) -> Iterator[str]:
     entries = [json.loads(line) for line in record.read_text().splitlines()]
     for name in POPULATIONS:
         for size in SIZES:
-            matching = [entry for entry in entries if (entry["population"], entry["size"]) == (name, size)]
+            matching = [
+                entry for entry in entries if (entry["population"], entry["size"]) == (name, size)
+            ]
             if matching:
-                sums = {what: sum(entry[what] for entry in matching) for what in ("sets", *Tally._fields)}
+                sums = {
+                    what: sum(entry[what] for entry in matching)
+                    for what in ("sets", *Tally._fields)
+                }
                 sets, intervals = sums["sets"], sums["intervals"]
                 coverage = f"{100 * sums['held'] / intervals:.1f} %" if intervals else "no interval"
-                shares = " | ".join(f"{100 * sums[what] / sets:.1f} %" for what in ("cut", "dependence"))
+                shares = " | ".join(
+                    f"{100 * sums[what] / sets:.1f} %" for what in ("cut", "dependence")
+                )
                 yield f"| {name} | {size:,} | {sets:,} | {coverage} | {shares} |"
 
 

@@ -18,7 +18,9 @@ def pairwise(z: Tensor, a: Tensor) -> Tensor:
     rows, attribute_sums = distances.sum(1), attribute_distances.sum(1)
     first = (distances * attribute_distances).sum() / (n * (n - 3))
     second = (rows * attribute_sums).sum() / (n * (n - 2) * (n - 3))
-    return first - 2 * second + rows.sum() * attribute_sums.sum() / (n * (n - 1) * (n - 2) * (n - 3))
+    return (
+        first - 2 * second + rows.sum() * attribute_sums.sum() / (n * (n - 1) * (n - 2) * (n - 3))
+    )
 
 
 def sample(n: int) -> tuple[Tensor, Tensor]:
@@ -48,7 +50,9 @@ def main() -> None:
         seconds(lambda: distance_covariance(*values), repeat=3),
         seconds(lambda: dcor.distance_covariance_sqr(*values), repeat=3),
     )
-    used = peak_memory_above(lambda: sample(shrunk(1_000_000)), lambda: step(shrunk(1_000_000))) / 1e6
+    used = (
+        peak_memory_above(lambda: sample(shrunk(1_000_000)), lambda: step(shrunk(1_000_000))) / 1e6
+    )
     claim = "distance covariance of scores and a number"
     print_table(
         "Attributes that are numbers",
@@ -60,9 +64,19 @@ def main() -> None:
                 slow / fast >= 50,
             ),
             Claim(
-                f"{claim}, value and gradient, 1,000,000 rows", f"{many:.1f} s of processor time", "<= 5 s", many <= 5
+                f"{claim}, value and gradient, 1,000,000 rows",
+                f"{many:.1f} s of processor time",
+                "<= 5 s",
+                many <= 5,
             ),
-            Claim(f"{claim}, 65,536 rows: against dcor", f"{theirs / ours:.1f}x", ">= 1x", theirs / ours >= 1),
-            Claim(f"{claim}, 1,000,000 rows: peak memory", f"{used:.0f} MB", "< 1,000 MB", used < 1000),
+            Claim(
+                f"{claim}, 65,536 rows: against dcor",
+                f"{theirs / ours:.1f}x",
+                ">= 1x",
+                theirs / ours >= 1,
+            ),
+            Claim(
+                f"{claim}, 1,000,000 rows: peak memory", f"{used:.0f} MB", "< 1,000 MB", used < 1000
+            ),
         ],
     )

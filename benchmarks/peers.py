@@ -1,4 +1,6 @@
-"""Linear models on one 45,000 x 100 table: against fairlearn's reductions approach, and the solver against steps."""
+"""Linear models on one 45,000 x 100 table: against fairlearn's reductions approach, and the
+solver against steps.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,18 @@ def against_reductions() -> list[Claim]:
     claims = []
     for strength, least in ((1.0, 8), (10.0, 4), (30.0, 1)):
         fair = FairClassifier(strength, model="linear")
-        ours = median(timed(lambda fair=fair: fair.fit(*rows, sensitive_features=a[train]))[1] for _ in range(3))
+        ours = median(
+            timed(lambda fair=fair: fair.fit(*rows, sensitive_features=a[train]))[1]
+            for _ in range(3)
+        )
         claim = f"linear fit on 45,000 x 100, strength {strength:g}: fairlearn's ExponentiatedGradient against ours"
         claims.append(
-            Claim(claim, f"{theirs / ours:.1f}x ({theirs:.2f} s, {ours:.2f} s)", f">= {least}x", theirs >= least * ours)
+            Claim(
+                claim,
+                f"{theirs / ours:.1f}x ({theirs:.2f} s, {ours:.2f} s)",
+                f">= {least}x",
+                theirs >= least * ours,
+            )
         )
     # The score of a randomized classifier is the probability with which it says yes.
     probability = reduction._pmf_predict(X[test])[:, 1]
@@ -66,7 +76,12 @@ def against_reductions() -> list[Claim]:
             "ours <= theirs",
             gaps[1] <= gaps[0],
         ),
-        Claim("accuracy: theirs, ours at strength 30", f"{accuracies[0]:.3f}, {accuracies[1]:.3f}", "", True),
+        Claim(
+            "accuracy: theirs, ours at strength 30",
+            f"{accuracies[0]:.3f}, {accuracies[1]:.3f}",
+            "",
+            True,
+        ),
     ]
 
 

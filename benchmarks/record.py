@@ -1,4 +1,6 @@
-"""Measured ratios by machine, and the tables of their ranges on pages: `python -m benchmarks.record`."""
+"""Measured ratios by machine, and the tables of their ranges on pages: `python -m
+benchmarks.record`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("25 linear models of a frontier",),
     ),
     (
-        "Kolmogorov, Wasserstein and energy distance of 2 million scores, against three SciPy calls",
+        (
+            "Kolmogorov, Wasserstein and energy distance of 2 million scores, against three SciPy "
+            "calls"
+        ),
         "{} faster",
         ("Kolmogorov, W1 and energy of 2,000,000 scores",),
     ),
@@ -39,7 +44,11 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("energy, value and gradient, 8,192 scores",),
     ),
     (
-        "Dependence on a numeric attribute: gradient, 8,192 rows, against all pairs; value, 65,536 rows, against dcor",
+        (
+            "Dependence on a numeric attribute: gradient, 8,192 rows, against all pairs; value, "
+            "65,536 "
+            "rows, against dcor"
+        ),
         "{} faster; {} faster",
         (
             "distance covariance of scores and a number, value and gradient, 8,192 rows",
@@ -47,9 +56,16 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "Rates by group, a million rows: 4 groups, against fairlearn's `MetricFrame`; 2 groups, against AIF360",
+        (
+            "Rates by group, a million rows: 4 groups, against fairlearn's `MetricFrame`; 2 "
+            "groups, "
+            "against AIF360"
+        ),
         "{} faster; {} faster",
-        ("2 metrics x 4 groups x 1,000,000 rows, rates:", "rates and accuracy of 2 groups x 1,000,000 rows"),
+        (
+            "2 metrics x 4 groups x 1,000,000 rows, rates:",
+            "rates and accuracy of 2 groups x 1,000,000 rows",
+        ),
     ),
     (
         "Confidence intervals from 50 resamples of 100,000 rows, against fairlearn's `MetricFrame`",
@@ -77,12 +93,17 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (f"{_FRONTIER} Drug", f"{_FRONTIER} Adult"),
     ),
     (
-        "Training step with the penalty, batch of 512: estimators; `UnfairnessPenalty` in a PyTorch loop",
+        (
+            "Training step with the penalty, batch of 512: estimators; `UnfairnessPenalty` in a "
+            "PyTorch loop"
+        ),
         "{}; {} the time without it",
         (f"{_STEP} our loop", f"{_STEP} UnfairnessPenalty"),
     ),
 )
-"""Rows of the table: the task, its ratios, and the beginnings of the recorded claims behind them."""
+"""Rows of the table: the task, its ratios, and the beginnings of the recorded claims behind
+them.
+"""
 
 ROOT = KEPT.parents[1]
 PAGES: dict[Path, tuple[int, ...]] = {
@@ -109,7 +130,8 @@ def add(path: Path) -> None:
     with path.open("a") as file:
         for claim, ratio in ratios:
             if ratio is not None:
-                plain = re.sub(r" \([\d,.]+ m?u?s\)", "", claim)  # times differ from run to run, names must not
+                # times differ from run to run, names must not
+                plain = re.sub(r" \([\d,.]+ m?u?s\)", "", claim)
                 file.write(json.dumps({**where, "claim": plain, "ratio": ratio}) + "\n")
     timing.printed.clear()
 
@@ -130,10 +152,18 @@ def table(path: Path = KEPT, rows: Sequence[int] | None = None) -> str:
     records = [record for record in lines if "superseded" not in record]  # by another algorithm
     shown, days = [], set[str]()
     for task, figures, claims in ROWS if rows is None else [ROWS[row] for row in rows]:
-        matches = [[record for record in records if record["claim"].startswith(claim)] for claim in claims]
+        matches = [
+            [record for record in records if record["claim"].startswith(claim)] for claim in claims
+        ]
         ratios = [span([record["ratio"] for record in match]) for match in matches]
         days |= {record["day"] for match in matches for record in match}
-        machines = sorted({_CALLED.get(record["machine"], record["machine"]) for match in matches for record in match})
+        machines = sorted(
+            {
+                _CALLED.get(record["machine"], record["machine"])
+                for match in matches
+                for record in match
+            }
+        )
         shown.append(f"| {task} | {figures.format(*ratios)} | {', '.join(machines)} |")
     when = " to ".join(dict.fromkeys((min(days), max(days))))
     heading = f"Lowest and highest ratio of all runs of `make bench` ({when}, one thread, shared machines):"

@@ -1,4 +1,6 @@
-"""One cell of the paper's tables, 10 seeds x 25 strengths, against 250 runs of the plain loop with all pairs."""
+"""One cell of the paper's tables, 10 seeds x 25 strengths, against 250 runs of the plain loop
+with all pairs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def unbiased_energy(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """As one writes it down: three matrices of distances."""
     n, m = len(u), len(v)
     across = (u[:, None] - v).abs().sum() / (n * m)
-    within = (u[:, None] - u).abs().sum() / (n * (n - 1)) + (v[:, None] - v).abs().sum() / (m * (m - 1))
+    within = (u[:, None] - u).abs().sum() / (n * (n - 1)) + (v[:, None] - v).abs().sum() / (
+        m * (m - 1)
+    )
     return 2 * across - within
 
 
@@ -30,12 +34,17 @@ def plain_seconds(samples: Samples, *, batch: int, steps: int) -> float:
     """Time of one step of one model in an eager loop."""
     torch.manual_seed(0)
     features = samples.x.shape[1]
-    network = torch.nn.Sequential(torch.nn.Linear(features, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(features, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+    )
     optimizer = torch.optim.Adam(network.parameters(), lr=5e-4)
     loss = torch.nn.BCEWithLogitsLoss()
     rows = rows_by_cell(samples.cell, 2)
     plan = layout([len(part) for part in rows], GROUPS, size=batch)
-    generator, passes = torch.Generator().manual_seed(0), StratifiedPasses([rows], plan, len(samples) // batch)
+    generator, passes = (
+        torch.Generator().manual_seed(0),
+        StratifiedPasses([rows], plan, len(samples) // batch),
+    )
 
     def run(count: int) -> float:
         start = time.perf_counter()
@@ -44,7 +53,9 @@ def plain_seconds(samples: Samples, *, batch: int, steps: int) -> float:
             for rows_of_batch in passes([generator])[0]:
                 output = network(samples.x[rows_of_batch]).squeeze(1)
                 objective = loss(output, samples.y[rows_of_batch])
-                objective = objective + unbiased_energy(output[: plan.counts[0]], output[plan.counts[0] :])
+                objective = objective + unbiased_energy(
+                    output[: plan.counts[0]], output[plan.counts[0] :]
+                )
                 optimizer.zero_grad()
                 objective.backward()
                 optimizer.step()
@@ -61,7 +72,15 @@ def stack_seconds(samples: Samples, *, batch: int, epochs: int) -> float:
     schedule = Schedule(batch, epochs, 5e-4)
     objective = Objective(BINARY, GROUPS, estimate="population", combine="sum", penalize="output")
     network = Network(samples.x.shape[1], (16,))
-    train(samples, network, objective, strengths=STRENGTHS, seeds=SEEDS, schedule=schedule, standardize=False)
+    train(
+        samples,
+        network,
+        objective,
+        strengths=STRENGTHS,
+        seeds=SEEDS,
+        schedule=schedule,
+        standardize=False,
+    )
     steps = epochs * (len(samples) // batch)
     return (time.perf_counter() - start) / (steps * len(STRENGTHS) * len(SEEDS))
 
@@ -85,7 +104,10 @@ def rows() -> list[Claim]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    print_table(f"The paper's cells (one thread, {platform.machine()}; both scaled from a few steps)", rows())
+    print_table(
+        f"The paper's cells (one thread, {platform.machine()}; both scaled from a few steps)",
+        rows(),
+    )
 
 
 if __name__ == "__main__":

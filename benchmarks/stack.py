@@ -1,4 +1,6 @@
-"""Many models trained at once: time per model and step, against one model alone; absolute figures on a GPU."""
+"""Many models trained at once: time per model and step, against one model alone; absolute
+figures on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +68,13 @@ def against_one_by_one() -> list[Claim]:
     ):
         samples = data(shrunk(shape[0]), shape[1])
         settings = {"batch": min(batch, len(samples) // 2)}
-        alone = seconds_per_step(samples, **settings, seeds=1, strengths=1, steps=shrunk(20 * steps, 2))
-        together = seconds_per_step(samples, **settings, seeds=10, strengths=25, steps=shrunk(steps, 2)) / 250
+        alone = seconds_per_step(
+            samples, **settings, seeds=1, strengths=1, steps=shrunk(20 * steps, 2)
+        )
+        together = (
+            seconds_per_step(samples, **settings, seeds=10, strengths=25, steps=shrunk(steps, 2))
+            / 250
+        )
         claim = f"250 models at once, {name} shape: time per model and step against one alone"
         measured = f"{alone / together:.1f}x ({alone * 1e6:.0f} -> {together * 1e6:.1f} us)"
         rows.append(Claim(claim, measured, f">= {target:g}x", alone / together >= target))
@@ -80,10 +87,15 @@ def by_probabilities() -> list[Claim]:
     for strengths in (1, 25):
         hard = data(shrunk(32_561), 12)
         share = torch.sigmoid(2 * hard.x[:, 0] - 1).double()
-        soft = replace(hard, shares=torch.stack([1 - share, share], 1))
+        row = torch.arange(len(hard)).repeat_interleave(2)  # an entry for each group
+        by_group = torch.stack([1 - share, share], 1).flatten()
+        soft = replace(hard.take(row), cell=torch.arange(len(row)) % 2, weight=by_group)
         settings = {"batch": min(2_048, len(hard) // 2), "seeds": 1, "strengths": strengths}
         # Other work on the machine changes from second to second: steps of both kinds take turns.
-        times = [[seconds_per_step(part, **settings, steps=shrunk(75, 2)) for part in (hard, soft)] for _ in range(5)]
+        times = [
+            [seconds_per_step(part, **settings, steps=shrunk(75, 2)) for part in (hard, soft)]
+            for _ in range(5)
+        ]
         ratio = median(of_soft / of_hard for of_hard, of_soft in times)
         claim = f"a training step with group probabilities, {strengths} strength(s): against known groups"
         rows.append(Claim(claim, f"{ratio:.2f}x", "<= 1.3x", ratio <= 1.3))
@@ -93,7 +105,10 @@ def by_probabilities() -> list[Claim]:
 def train_plainly(samples: Samples, *, batch: int, epochs: int, hidden: int) -> None:
     """The usual PyTorch loop of one network, without a penalty."""
     net = torch.nn.Sequential(
-        torch.nn.Linear(samples.x.shape[1], hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1), torch.nn.Flatten(0)
+        torch.nn.Linear(samples.x.shape[1], hidden),
+        torch.nn.ReLU(),
+        torch.nn.Linear(hidden, 1),
+        torch.nn.Flatten(0),
     )
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for _ in range(epochs):
@@ -127,7 +142,12 @@ def on_gpu() -> list[Claim]:
     rows = []
     for batch, features, limit in ((2_048, 100, 0.30), (512, 100, 0.15), (128, 12, 0.06)):
         samples = data(16 * batch, features)
-        step = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=2_000, device="cuda") * 1e3
+        step = (
+            seconds_per_step(
+                samples, batch=batch, seeds=10, strengths=25, steps=2_000, device="cuda"
+            )
+            * 1e3
+        )
         claim = f"250 models, batch {batch:,} x {features} features, one step"
         rows.append(Claim(claim, f"{step:.3f} ms", f"<= {limit} ms", step <= limit))
     return rows

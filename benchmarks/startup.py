@@ -1,4 +1,6 @@
-"""What a command takes in a fresh process: processor time, of which most is spent on imports, and modules imported."""
+"""What a command takes in a fresh process: processor time, of which most is spent on imports,
+and modules imported.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,15 @@ def prepare(folder: Path) -> None:
     (folder / "scores.csv").write_text("\n".join(["p,sex,y", *rows]) + "\n")
     for name in ("one", "two"):
         for made in (("audit", "--json", f"{name}.json"), ("count", "--output", f"{name}.state")):
-            command = [sys.executable, "-m", "metrifair", made[0], "scores.csv", *COLUMNS, *made[1:]]
+            command = [
+                sys.executable,
+                "-m",
+                "metrifair",
+                made[0],
+                "scores.csv",
+                *COLUMNS,
+                *made[1:],
+            ]
             subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
 
@@ -72,7 +82,9 @@ def main() -> None:
         for arguments, most in CALLS:
             seconds = processor_seconds(arguments, folder)
             measured = f"{seconds:.2f} s, {modules(arguments, folder)}"
-            rows.append(Claim(f"metrifair {arguments[0]}", measured, f"<= {most} s", seconds <= most))
+            rows.append(
+                Claim(f"metrifair {arguments[0]}", measured, f"<= {most} s", seconds <= most)
+            )
     print_table("Commands on 1,000 rows, processor time of a fresh process", rows)
 
 

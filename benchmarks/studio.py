@@ -1,4 +1,6 @@
-"""The studio with a file of a million rows: how long a person waits for the preview and for the page of the audit."""
+"""The studio with a file of a million rows: how long a person waits for the preview and for the
+page of the audit.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from metrifair.studio.session import Session
 
 ROWS = 1_000_000
 ROLES = {"score": "score", "label": "repaid", "positive": "yes", "group": ["sex"]}
-AUDIT = {"group": ["sex"], "threshold": "", "criterion": "", "standard": "", "intersectional": False}
+AUDIT = {
+    "group": ["sex"],
+    "threshold": "",
+    "criterion": "",
+    "standard": "",
+    "intersectional": False,
+}
 
 
 def write_loans(path: Path, rows: int) -> None:
@@ -69,7 +77,9 @@ def main() -> None:
         write_loans(file, rows)
         for step, most, (waited, used) in asyncio.run(measured(Path(made), file)):
             shown = f"{waited:.1f} s, {used:.1f} s of processor time"
-            claims.append(Claim(f"{step}, {rows:,} rows of csv", shown, f"<= {most:g} s", waited <= most))
+            claims.append(
+                Claim(f"{step}, {rows:,} rows of csv", shown, f"<= {most:g} s", waited <= most)
+            )
     print_table("The studio, from a click to the result", claims)
 
 

@@ -23,7 +23,9 @@ class Claim(NamedTuple):
 
 
 QUICK = "METRIFAIR_BENCH_QUICK"
-"""Set in the environment, benchmarks run on tiny data: a test sees whether they run, and figures mean nothing."""
+"""Set in the environment, benchmarks run on tiny data: a test sees whether they run, and
+figures mean nothing.
+"""
 
 
 def shrunk(size: int, least: int = 200) -> int:
@@ -32,7 +34,9 @@ def shrunk(size: int, least: int = 200) -> int:
 
 
 def seconds(work: Callable[[], Any], *, repeat: int = 7, at_least: float = 0.2) -> float:
-    """Median time of one call, after one call to warm up; many calls are made where one is short."""
+    """Median time of one call, after one call to warm up; many calls are made where one is
+    short.
+    """
     work()
     repeat, at_least = (1, 0.0) if os.environ.get(QUICK) else (repeat, at_least)
     times: list[float] = []
@@ -43,9 +47,14 @@ def seconds(work: Callable[[], Any], *, repeat: int = 7, at_least: float = 0.2) 
     return median(times)
 
 
-def alternating(first: Callable[[], Any], second: Callable[[], Any], *, rounds: int = 5) -> tuple[float, float]:
+def alternating(
+    first: Callable[[], Any], second: Callable[[], Any], *, rounds: int = 5
+) -> tuple[float, float]:
     """Median times of two pieces of work measured in turns, so that a busy moment hits both."""
-    pairs = [(seconds(first, repeat=5, at_least=0.05), seconds(second, repeat=5, at_least=0.05)) for _ in range(rounds)]
+    pairs = [
+        (seconds(first, repeat=5, at_least=0.05), seconds(second, repeat=5, at_least=0.05))
+        for _ in range(rounds)
+    ]
     return median(a for a, _ in pairs), median(b for _, b in pairs)
 
 

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.versions OLD`: this code against an earlier one, whose sources are in the folder OLD.
+"""`python -m benchmarks.versions OLD`: this code against an earlier one, whose sources are in the
+folder OLD.
 
-One process of either version does each piece of work in turns, so that a busy moment hits both. Processor time, the
-least of all rounds: other processes only add to it.
+One process of either version does each piece of work in turns, so that a busy moment hits both.
+Processor time, the least of all rounds: other processes only add to it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def write_rows(path: Path, size: int) -> None:
 
     generator = np.random.default_rng(0)
     sex, p = generator.choice(["f", "m"], size), generator.random(size)
-    pl.DataFrame({"p": p, "sex": sex, "y": (generator.random(size) < p).astype(int)}).write_parquet(path)
+    pl.DataFrame({"p": p, "sex": sex, "y": (generator.random(size) < p).astype(int)}).write_parquet(
+        path
+    )
 
 
 def environment(source: Path) -> dict[str, str]:
@@ -99,7 +102,9 @@ def ask(process: subprocess.Popen[str], name: str) -> float:
 def command_seconds(source: Path, arguments: tuple[str, ...], folder: Path) -> float:
     """Processor time of one fresh process."""
     command = [sys.executable, "-m", "metrifair", *arguments]
-    process = subprocess.Popen(command, env=environment(source), cwd=folder, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environment(source), cwd=folder, stdout=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     assert status == 0, arguments
     return used.ru_utime + used.ru_stime
@@ -126,16 +131,29 @@ def main(old: Path, rounds: int, size: int) -> None:
             claims.append(make_claim(name, times))
         for process in workers:
             process.communicate()
-        for arguments in (("audit", "scores.csv", *COLUMNS), ("count", "scores.csv", *COLUMNS, "--output", "c.state")):
-            times = [[command_seconds(source, arguments, folder) for source in (old, HERE)] for _ in range(rounds)]
+        for arguments in (
+            ("audit", "scores.csv", *COLUMNS),
+            ("count", "scores.csv", *COLUMNS, "--output", "c.state"),
+        ):
+            times = [
+                [command_seconds(source, arguments, folder) for source in (old, HERE)]
+                for _ in range(rounds)
+            ]
             claims.append(make_claim(f"metrifair {arguments[0]}, 1,000 rows", times))
     print_table("This code against an earlier one, processor time", claims)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versions", description=__doc__)
-    parser.add_argument("old", type=Path, help="folder that holds the earlier package, such as base/src")
-    parser.add_argument("--rounds", type=int, default=7, help="how often each piece of work is done by either version")
+    parser.add_argument(
+        "old", type=Path, help="folder that holds the earlier package, such as base/src"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=7,
+        help="how often each piece of work is done by either version",
+    )
     parser.add_argument("--rows", type=float, default=1e7, help="rows of the audited file")
     given = parser.parse_args()
     if not (given.old / "metrifair").is_dir():

@@ -1,4 +1,6 @@
-"""How the site is made of the pages in this folder, the docstrings and the examples: ``make docs``."""
+"""How the site is made of the pages in this folder, the docstrings and the examples: ``make
+docs``.
+"""
 
 import os
 import sys
@@ -11,8 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 def repository() -> str:
-    """Address of the repository: from pyproject.toml, or from the GitHub workflow that builds the site; else empty."""
-    written = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    """Address of the repository: from pyproject.toml, or from the GitHub workflow that builds
+    the site; else empty.
+    """
+    written = tomllib.loads(
+        (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    )
     address: str = written["project"].get("urls", {}).get("Repository", "")
     here = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}"
     return address or (here.format_map(os.environ) if "GITHUB_REPOSITORY" in os.environ else "")
@@ -102,7 +108,11 @@ html_sidebars = {"index": [], "**": ["sidebar-nav-bs"]}
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_context = {"default_mode": "auto", "repository": repository()}
 html_theme_options = {
-    "logo": {"image_light": "_static/logo-light.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "metrifair"},
+    "logo": {
+        "image_light": "_static/logo-light.svg",
+        "image_dark": "_static/logo-dark.svg",
+        "alt_text": "metrifair",
+    },
     "navbar_align": "left",
     "navbar_start": ["navbar-logo", "version"],
     "navbar_end": ["repository", "theme-switcher"],

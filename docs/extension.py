@@ -1,4 +1,6 @@
-"""What the site needs beyond other people's extensions: formulas without scripts, one look for all pictures."""
+"""What the site needs beyond other people's extensions: formulas without scripts, one look for
+all pictures.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
-INK, SOFT, GRID = "#1b1b1f", "#5a5a63", "#e3e3e0"  # as in report/page.css; dark pages invert pictures (site.css)
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700")  # Okabe and Ito's: distinct with any color vision
+# as in report/page.css; dark pages invert pictures (site.css)
+INK, SOFT, GRID = "#1b1b1f", "#5a5a63", "#e3e3e0"
+# Okabe and Ito's: distinct with any color vision
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700")
 
 
 def drawing_style(_gallery: dict[str, Any], _name: str) -> None:
@@ -55,17 +59,29 @@ def _block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def _of_others(_app: Sphinx, _what: str, _name: str, member: Any, skip: bool, _options: Any) -> bool | None:
-    """Leave out members that a base class of another library defines: its own reference explains them."""
+def _of_others(
+    _app: Sphinx, _what: str, _name: str, member: Any, skip: bool, _options: Any
+) -> bool | None:
+    """Leave out members that a base class of another library defines: its own reference
+    explains them.
+    """
     function = getattr(member, "fget", member)
     module = getattr(getattr(function, "__func__", function), "__module__", None) or ""
     return True if not skip and not module.startswith("metrifair") else None
 
 
 def _parameters(
-    _app: Sphinx, what: str, _name: str, value: Any, _options: Any, signature: str | None, returned: str | None
+    _app: Sphinx,
+    what: str,
+    _name: str,
+    value: Any,
+    _options: Any,
+    signature: str | None,
+    returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Show the parameters of ``__init__`` where a class has a ``__new__`` that only watches for words of old."""
+    """Show the parameters of ``__init__`` where a class has a ``__new__`` that only watches for
+    words of old.
+    """
     if what == "class" and signature and "**given" in signature:
         parameters = list(inspect.signature(value.__init__).parameters.values())[1:]
         bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
@@ -78,15 +94,23 @@ def _without_last_blank(_app: Sphinx, _name: str, source: list[str]) -> None:
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
-def _links_to_pages(_app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
-    """Link listings of source to pages of names; viewcode guesses the place on the page, and sometimes wrongly."""
+def _links_to_pages(
+    _app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: Any
+) -> None:
+    """Link listings of source to pages of names; viewcode guesses the place on the page, and
+    sometimes wrongly.
+    """
     if page.startswith("_modules/"):
-        context["body"] = re.sub(r'(class="viewcode-back" href="[^"#]*)#[^"]*"', r'\1"', context["body"])
+        context["body"] = re.sub(
+            r'(class="viewcode-back" href="[^"#]*)#[^"]*"', r'\1"', context["body"]
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx about all of this."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )
     app.connect("autodoc-process-signature", _parameters)
     app.connect("source-read", _without_last_blank)
     app.connect("autodoc-skip-member", _of_others)

@@ -1,4 +1,6 @@
-"""The directive ``picture``: a chart, a figure or a report made of a page's own examples while the site is built."""
+"""The directive ``picture``: a chart, a figure or a report made of a page's own examples while
+the site is built.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ FOLD = '<details class="mf-code"><summary>Show the code of this picture</summary
 class Picture(SphinxDirective):
     """Run the examples of the page up to here and then the content, whose last expression is shown.
 
-    The expression is an altair chart, a matplotlib figure, or an audit or frontier, whose page is shown in a frame.
+    The expression is an altair chart, a matplotlib figure, or an audit or frontier, whose page is
+    shown in a frame.
     """
 
     has_content = True
@@ -45,11 +48,19 @@ class Picture(SphinxDirective):
         if value.__class__.__module__.startswith("metrifair"):
             return [listing, self._framed(value, name, alt)]
         path = self._drawn(value, name)
-        width = int.from_bytes((Path(self.env.srcdir) / path).read_bytes()[16:20], "big")  # of a PNG
-        image = nodes.image(uri=f"/{path}", alt=alt, width=f"{width / DENSITY:.0f}px", classes=["mf-drawn"])
+        # of a PNG
+        width = int.from_bytes((Path(self.env.srcdir) / path).read_bytes()[16:20], "big")
+        image = nodes.image(
+            uri=f"/{path}", alt=alt, width=f"{width / DENSITY:.0f}px", classes=["mf-drawn"]
+        )
         if len(self.content) <= SHOWN_LINES:
             return [listing, image]
-        return [image, nodes.raw("", FOLD, format="html"), listing, nodes.raw("", "</details>", format="html")]
+        return [
+            image,
+            nodes.raw("", FOLD, format="html"),
+            listing,
+            nodes.raw("", "</details>", format="html"),
+        ]
 
     def _value(self, code: str, alt: str) -> Any:
         """Run what the page has shown so far, once for all its pictures, then the code."""

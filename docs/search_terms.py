@@ -1,4 +1,6 @@
-"""What readers search for, and the page that should come first; an index of keywords on top of the words of pages."""
+"""What readers search for, and the page that should come first; an index of keywords on top of
+the words of pages.
+"""
 
 from __future__ import annotations
 

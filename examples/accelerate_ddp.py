@@ -1,7 +1,8 @@
-"""A fair model with Accelerate: accelerate launch examples/accelerate_ddp.py, or torchrun --nproc-per-node 2 ...ddp.py
+"""A fair model with Accelerate: accelerate launch examples/accelerate_ddp.py, or torchrun
+--nproc-per-node 2 ...ddp.py
 
-Accelerate prepares the model and the optimizer. The loader stays as it is: its sampler knows the processes already, and
-would be dealt out twice.
+Accelerate prepares the model and the optimizer. The loader stays as it is: its sampler knows the
+processes already, and would be dealt out twice.
 """
 
 import torch
@@ -18,7 +19,9 @@ X = torch.randn(4_000, 5) + 0.5 * groups[:, None]
 y = (X.sum(1) + torch.randn(4_000) > 1.5).float()
 rank, world_size = accelerator.process_index, accelerator.num_processes
 
-sampler = StratifiedBatchSampler(groups, batch_size=250, rank=rank, world_size=world_size, random_state=0)
+sampler = StratifiedBatchSampler(
+    groups, batch_size=250, rank=rank, world_size=world_size, random_state=0
+)
 loader = DataLoader(TensorDataset(X, y, groups, sampler.weights), batch_sampler=sampler)
 penalty = UnfairnessPenalty(sampler=sampler)
 network = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))

@@ -1,4 +1,5 @@
-"""The paper's experiments, each with one call: tables with the printed values beside ours, figures, raw points.
+"""The paper's experiments, each with one call: tables with the printed values beside ours, figures,
+raw points.
 
 >>> NAMES[:3]
 ('online-regression', 'online-classification', 'regression')
@@ -24,8 +25,10 @@ NAMES = (
     "boosting",
     "continuous",
 )
-ALONE = ("choice", "hidden-groups", "hindsight", "duel")
-"""Not part of ``"all"``: three have splits of their own, one compares us with other libraries, from wheels."""
+ALONE = ("hidden-groups", "hindsight", "duel")
+"""Not part of ``"all"``: two have splits of their own, one compares us with other libraries,
+from wheels.
+"""
 
 
 def reproduce(
@@ -38,13 +41,14 @@ def reproduce(
     n_jobs: int = 1,
     parts: tuple[str, str, float, Path | None] = ("", "", inf, None),
 ) -> None:
-    """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder ``out``.
+    """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder
+    ``out``.
 
-    ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text means). ``quick``
-    runs two seeds, few strengths and few epochs. Finished work is noted in ``out`` and never done again,
-    unless the sources of the library or of the experiment have changed.
-    Tables of several methods are filled by ``n_jobs`` processes at once. ``parts`` are the sets, splits, minutes and
-    wheels of the duel, as the command line writes them.
+    ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text
+    means). ``quick`` runs two seeds, few strengths and few epochs. Finished work is noted in
+    ``out`` and never done again, unless the sources of the library or of the experiment have
+    changed. Tables of several methods are filled by ``n_jobs`` processes at once. ``parts`` are the
+    sets, splits, minutes and wheels of the duel, as the command line writes them.
 
     >>> reproduce("clasification", out=Path("results"))
     Traceback (most recent call last):
@@ -53,7 +57,6 @@ def reproduce(
     # Imported here: listing the names must not import torch.
     from experiments import (  # noqa: PLC0415
         boosting,
-        choice,
         comparisons,
         continuous,
         convergence,
@@ -79,7 +82,6 @@ def reproduce(
         "theory": theory.run,
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
-        "choice": partial(choice.run, n_jobs=n_jobs),
         "hidden-groups": partial(hidden_groups.run, n_jobs=n_jobs),
         "hindsight": partial(hindsight.run, n_jobs=n_jobs),
         "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(*parts)),

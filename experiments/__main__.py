@@ -1,4 +1,6 @@
-"""`python -m experiments NAME`: an experiment of the paper, or all of them, our figures beside the printed ones."""
+"""`python -m experiments NAME`: an experiment of the paper, or all of them, our figures beside
+the printed ones.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,14 @@ from metrifair.errors import DataError, MissingExtra
 
 def main(arguments: Sequence[str]) -> None:
     """Run what the arguments ask for, and print which pages there are to open."""
-    parser = argparse.ArgumentParser(prog="python -m experiments", description="Run the paper's experiments.")
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="Run the paper's experiments."
+    )
     parser.add_argument(
-        "name", metavar="NAME", choices=[*NAMES, *ALONE, "all"], help=f"{', '.join((*NAMES, *ALONE))} or all"
+        "name",
+        metavar="NAME",
+        choices=[*NAMES, *ALONE, "all"],
+        help=f"{', '.join((*NAMES, *ALONE))} or all",
     )
     parser.add_argument(
         "--protocol",
@@ -26,19 +33,28 @@ def main(arguments: Sequence[str]) -> None:
         help="what the authors' code did, or (default) what the paper's text means",
     )
     parser.add_argument("--seeds", type=int, default=10, help="repetitions (default: 10)")
-    parser.add_argument("--quick", action="store_true", help="two seeds, few strengths, few epochs: a sketch")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that work at once (default: 1)")
+    parser.add_argument(
+        "--quick", action="store_true", help="two seeds, few strengths, few epochs: a sketch"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes that work at once (default: 1)"
+    )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("results"),
-        help="folder for points, tables, figures and pages (default: results); finished work in it is not done again, "
+        help="folder for points, tables, figures and pages (default: results); finished work in it "
+        "is not done again, "
         "unless the library's sources have changed",
     )
-    duel = parser.add_argument_group("duel", "parts of the duel, which goes on where it was stopped")
+    duel = parser.add_argument_group(
+        "duel", "parts of the duel, which goes on where it was stopped"
+    )
     duel.add_argument("--sets", default="", help="data sets, such as drug,compas (default: all)")
     duel.add_argument("--splits", default="", help="splits, such as 0-4 or 0,3 (default: all)")
-    duel.add_argument("--minutes", type=float, default=inf, help="begin no task after so many minutes")
+    duel.add_argument(
+        "--minutes", type=float, default=inf, help="begin no task after so many minutes"
+    )
     duel.add_argument("--wheels", type=Path, help="folder with the wheels of the other libraries")
     asked = parser.parse_args(arguments)
     begun = time.time()

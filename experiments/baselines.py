@@ -1,4 +1,6 @@
-"""The methods that the paper compares with, each over its own grid of strengths, on the paper's cases."""
+"""The methods that the paper compares with, each over its own grid of strengths, on the paper's
+cases.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +54,23 @@ class Baseline(NamedTuple):
     seedless: bool = False  # nothing is drawn: where all seeds have one split, one will do
     either: bool = False  # both protocols run the same on raw inputs
     unscaled: bool = False  # standardizing changes nothing: only another encoding does
-    dear: bool = False  # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
+    # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
+    dear: bool = False
 
 
 def baseline_runs(
-    case: Case, methods: Sequence[Baseline], source: Source, effort: Effort, *, code: str | None = None
+    case: Case,
+    methods: Sequence[Baseline],
+    source: Source,
+    effort: Effort,
+    *,
+    code: str | None = None,
 ) -> list[Run]:
-    """All methods that apply to a case, each under the case whose results are also those of this one.
+    """All methods that apply to a case, each under the case whose results are also those of this
+    one.
 
-    ``code`` is the text of what sets the methods up, of all those in this module by default: work is done anew when it
-    changes.
+    ``code`` is the text of what sets the methods up, of all those in this module by default: work
+    is done anew when it changes.
     """
     code = code or inspect.getsource(sys.modules[__name__])
     jobs = []
@@ -90,15 +99,23 @@ def baseline_runs(
 
 
 def _noting_solvers(work: Work, case: Case, effort: Effort, splits: Splits) -> list[ModelResult]:
-    """The results, which say whether a solver stopped short; methods that train a stack do so for all of it."""
+    """The results, which say whether a solver stopped short; methods that train a stack do so
+    for all of it.
+    """
     results, short = _watched(work, case, splits, effort)
-    return [replace(result, unconverged=float(short)) if isnan(result.unconverged) else result for result in results]
+    return [
+        replace(result, unconverged=float(short)) if isnan(result.unconverged) else result
+        for result in results
+    ]
 
 
-def _watched(work: Callable[..., _Returned], *arguments: Any, **named: Any) -> tuple[_Returned, bool]:
+def _watched(
+    work: Callable[..., _Returned], *arguments: Any, **named: Any
+) -> tuple[_Returned, bool]:
     """What some work returns, and whether a solver stopped short on the way.
 
-    Only strengths above 1 pass in silence: the published settings ask for them. All other warnings go on.
+    Only strengths above 1 pass in silence: the published settings ask for them. All other warnings
+    go on.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -107,7 +124,9 @@ def _watched(work: Callable[..., _Returned], *arguments: Any, **named: Any) -> t
     short = [warning for warning in caught if issubclass(warning.category, ConvergenceWarning)]
     for warning in caught:
         if warning not in short:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
     return result, bool(short)
 
 
@@ -124,13 +143,17 @@ def _by_seed(
     strengths: Sequence[float],
     scores: Callable[[Index, Index], Sequence[ArrayLike]],
 ) -> list[ModelResult]:
-    """Results of a method that makes ``scores(train, test)`` of all strengths for the rows of one seed."""
+    """Results of a method that makes ``scores(train, test)`` of all strengths for the rows of
+    one seed.
+    """
     results = []
     for seed in effort.seeds:
         start = time.perf_counter()
         seed_scores = scores(splits.train[seed], splits.test[seed])
         seconds = (time.perf_counter() - start) / len(strengths)
-        results += results_of(case, splits, method, seed, strengths=strengths, scores=seed_scores, seconds=seconds)
+        results += results_of(
+            case, splits, method, seed, strengths=strengths, scores=seed_scores, seconds=seconds
+        )
     return results
 
 
@@ -139,32 +162,47 @@ def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> li
     model = BerkRegressor(penalty=penalty, variant=_variant(case))
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
-        models = fit_stack(model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths)
+        models = fit_stack(
+            model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths
+        )
         return [fitted.predict(splits.x[test]) for fitted in models]
 
-    return _by_seed(case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores)
+    return _by_seed(
+        case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores
+    )
 
 
-# Rare one-hot columns hold one label only: without a ridge their few rows meet any bound, at scores beyond 40,000 and
-# no loss. This is the least power of ten at which no score of the whole grid is beyond 200, where the fit would warn.
+# Rare one-hot columns hold one label only: without a ridge their few rows meet any bound, at scores
+# beyond 40,000 and no loss. This is the least power of ten at which no score of the whole grid is
+# beyond 200, where the fit would warn.
 _ONE_HOT_RIDGE = 10.0
 
 
 def _zafar(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
-    """The covariance of group and score, also where equal opportunity is measured: so the published runs."""
+    """The covariance of group and score, also where equal opportunity is measured: so the
+    published runs.
+    """
     strengths = effort.strengths(1e-5, 1e1, 25)
     ridge = _ONE_HOT_RIDGE if case.name == "adult" and case.standardize else 0.0
     x = splits.without_group
     short: list[bool] = []  # of every fit
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
-        models = [ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(case)) for gamma in strengths]
+        models = [
+            ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(case)) for gamma in strengths
+        ]
         training = (x[train], splits.y[train])
-        short.extend(_watched(model.fit, *training, sensitive_features=splits.a[train])[1] for model in models)
+        short.extend(
+            _watched(model.fit, *training, sensitive_features=splits.a[train])[1]
+            for model in models
+        )
         return [model.predict_proba(x[test])[:, 1] for model in models]
 
     results = _by_seed(case, splits, effort, method="zafar", strengths=strengths, scores=scores)
-    return [replace(result, unconverged=float(stopped)) for result, stopped in zip(results, short, strict=True)]
+    return [
+        replace(result, unconverged=float(stopped))
+        for result, stopped in zip(results, short, strict=True)
+    ]
 
 
 def _network(case: Case, splits: Splits) -> dict[str, Any]:
@@ -200,9 +238,12 @@ def _stack(
     for at, seed in enumerate(effort.seeds):
         x = splits.x[splits.test[seed]]
         scores = [
-            None if fitted is None else fitted.predict_proba(x)[:, 1] for fitted in models[at * each : (at + 1) * each]
+            None if fitted is None else fitted.predict_proba(x)[:, 1]
+            for fitted in models[at * each : (at + 1) * each]
         ]
-        results += results_of(case, splits, method, seed, strengths=strengths or [0.0], scores=scores, seconds=seconds)
+        results += results_of(
+            case, splits, method, seed, strengths=strengths or [0.0], scores=scores, seconds=seconds
+        )
     return results
 
 
@@ -214,7 +255,8 @@ class _Descent(NamedTuple):
 
 
 _CHO = {"compas": _Descent(2048, 500, 5e-4), "adult": _Descent(2048, 500, 1e-1)}
-_CHO_OTHERS = _Descent(128, 500, 2e-4)  # the text has batches of 2,048, more than these data sets hold
+# the text has batches of 2,048, more than these data sets hold
+_CHO_OTHERS = _Descent(128, 500, 2e-4)
 _CHO_ADULT_TEXT = _Descent(512, 200, 1e-1, 0.98)
 
 
@@ -225,15 +267,20 @@ def _fair_kde(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         descent = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else descent
         settings |= descent._replace(epochs=effort.epochs(descent.epochs))._asdict()
     model = FairKDEClassifier(
-        criterion=case.criterion.name, variant=_variant(case), warm_start_path=case.published, **settings
+        criterion=case.criterion.name,
+        variant=_variant(case),
+        warm_start_path=case.published,
+        **settings,
     )
     strengths = effort.strengths(1e-5, 1e2, 25)
-    if not case.published:  # the share of the penalty, whose odds against the risk are then those of our strengths
+    # the share of the penalty, whose odds against the risk are then those of our strengths
+    if not case.published:
         strengths = [strength / (1 + strength) for strength in strengths]
     return _stack(case, splits, effort, method="fair-kde", model=model, strengths=strengths)
 
 
-_SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which starts from the last step's solution
+# of each transport problem, which starts from the last step's solution
+_SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5
 
 
 def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
@@ -250,10 +297,18 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         precision="single",
         memory_limit=memory,
     )
-    large = case.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
+    # whose split is the same for all seeds; its costs are 18,686 x 18,686
+    large = case.name == "adult"
     strengths = effort.strengths(1e-5, 1e2, 9 if large else 25)
-    # Minutes for each seed on unscaled inputs and under parity; on the positives of standardized ones less than one.
-    seeds = 1 if not case.standardize else 2 if case.experiment == "classification" else len(effort.seeds)
+    # Minutes for each seed on unscaled inputs and under parity; on the positives of standardized
+    # ones less than one.
+    seeds = (
+        1
+        if not case.standardize
+        else 2
+        if case.experiment == "classification"
+        else len(effort.seeds)
+    )
     effort = replace(effort, seeds=effort.seeds[:seeds]) if large else effort
     return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)
 
@@ -268,13 +323,18 @@ def _without_a_strength(method: str, model: Callable[..., Any]) -> Baseline:
 
 
 def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
-    """The base network's labels changed afterwards, by the scores of its training rows; it returns labels only.
+    """The base network's labels changed afterwards, by the scores of its training rows; it returns
+    labels only.
 
     The strength is the tolerated gap as a share of the network's own on its training rows.
     """
     plain = LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
     rows = [splits.train[seed] for seed in effort.seeds]
-    networks = iter(fit_stack(plain, splits.x, splits.y.astype(np.int64), splits.a, seeds=effort.seeds, rows=rows))
+    networks = iter(
+        fit_stack(
+            plain, splits.x, splits.y.astype(np.int64), splits.a, seeds=effort.seeds, rows=rows
+        )
+    )
     shares = [0.0, *effort.strengths(1e-3, 1.0, 24)]
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
@@ -283,7 +343,9 @@ def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         gap = abs(accepted[a == 0].mean() - accepted[a == 1].mean())
         models = [XianPostprocessor(network, alpha=share * gap, prefit=True) for share in shares]
         fitted = [model.fit(x, sensitive_features=a) for model in models]
-        return [model.predict(splits.x[test], sensitive_features=splits.a[test]) for model in fitted]
+        return [
+            model.predict(splits.x[test], sensitive_features=splits.a[test]) for model in fitted
+        ]
 
     return _by_seed(case, splits, effort, method="xian", strengths=shares, scores=scores)
 
@@ -301,10 +363,16 @@ BASELINES: dict[str, tuple[Baseline, ...]] = {
     "classification": _AGAINST_CLASSIFIERS,
     "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
-        _without_a_strength("label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))),
+        _without_a_strength(
+            "label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))
+        ),
         _without_a_strength("fairbatch", FairBatchClassifier),
-        _without_a_strength("massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))),
-        _without_a_strength("reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))),
+        _without_a_strength(
+            "massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))
+        ),
+        _without_a_strength(
+            "reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))
+        ),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),
 }

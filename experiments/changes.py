@@ -1,7 +1,9 @@
-"""What changed in the corrected tables since our method is trained otherwise: areas before, now, and the best other.
+"""What changed in the corrected tables since our method is trained otherwise: areas before, now,
+and the best other.
 
-``python -m experiments.changes docs/results NEW.csv ...`` puts new points of our method in the place of the kept ones
-of the corrected protocol, which go to ``raw/before``, and writes ``changes.md``; without new points, only the page.
+``python -m experiments.changes docs/results NEW.csv ...`` puts new points of our method in the
+place of the kept ones of the corrected protocol, which go to ``raw/before``, and writes
+``changes.md``; without new points, only the page.
 """
 
 from __future__ import annotations
@@ -20,14 +22,19 @@ from experiments.tables import Curve, curves
 
 _NOTES = [
     (
-        "Before: strengths 1e-5 to 100, estimate='population', the whole strength from the first step, linear models "
-        "by steps. Now: the default strengths of frontier(), estimate='rows', and networks trained as docs/defaults.md "
-        "says (input raw: with the paper's batches, epochs and learning rates); linear models on standardized inputs "
+        "Before: strengths 1e-5 to 100, estimate='population', the whole strength from the first "
+        "step, linear models "
+        "by steps. Now: the default strengths of frontier(), estimate='rows', and networks trained "
+        "as docs/defaults.md "
+        "says (input raw: with the paper's batches, epochs and learning rates); linear models on "
+        "standardized inputs "
         "by the solver. Points of the other methods are the same."
     ),
     (
-        "Exact dominated areas, mean over ten seeds ± standard error. Plain: the constant counts for methods that "
-        "reach it; constant: it is granted to all. Other: the best of the other methods that ran all seeds."
+        "Exact dominated areas, mean over ten seeds ± standard error. Plain: the constant counts "
+        "for methods that "
+        "reach it; constant: it is granted to all. Other: the best of the other methods that ran "
+        "all seeds."
     ),
 ]
 
@@ -40,28 +47,58 @@ def replace_results(folder: Path, new: Sequence[Path]) -> None:
         folder / "raw" / "before" / "mfl-corrected.csv.gz",
         [result for result in results if result.protocol == "corrected"],
     )
-    write_csv(file, [result for result in results if result.protocol != "corrected"] + read_csv(new))
+    write_csv(
+        file, [result for result in results if result.protocol != "corrected"] + read_csv(new)
+    )
 
 
 def changes_page(folder: Path) -> Page:
     """One line for every case and model of ours."""
     now = _corrected(completed(read_csv(sorted((folder / "raw").glob("*.csv.gz")))))
     before = _corrected(read_csv([folder / "raw" / "before" / "mfl-corrected.csv.gz"]))
-    kinds = ["plain, before", "plain, now", "plain, other", "constant, before", "constant, now", "constant, other"]
+    kinds = [
+        "plain, before",
+        "plain, now",
+        "plain, other",
+        "constant, before",
+        "constant, now",
+        "constant, other",
+    ]
     lines = [["table", "data", "input", "model", "area of", *kinds]]
     for key, curve in now.items():
         if key not in before:
             continue
-        rivals = [other for place, other in now.items() if place[:3] == key[:3] and _compares(other, curve)]
+        rivals = [
+            other
+            for place, other in now.items()
+            if place[:3] == key[:3] and _compares(other, curve)
+        ]
         for on in ("scores",) if curve.experiment == "regression" else ("scores", "labels"):
             texts = []
             for constant in (False,) if curve.experiment == "regression" else (False, True):
                 areas = [version.exact(on, constant=constant) for version in (before[key], curve)]
                 others = [other.exact(on, constant=constant) for other in rivals]
-                texts += [*map(str, areas), str(max(others, key=lambda area: area.value)) if others else ""]
+                texts += [
+                    *map(str, areas),
+                    str(max(others, key=lambda area: area.value)) if others else "",
+                ]
             texts += [""] * (len(kinds) - len(texts))
-            lines.append([curve.experiment, DATA[curve.data].title, curve.input, METHODS[curve.method], on, *texts])
-    return Page(title="What changed in the corrected tables", notes=_NOTES, tables={"Areas": lines}, charts={})
+            lines.append(
+                [
+                    curve.experiment,
+                    DATA[curve.data].title,
+                    curve.input,
+                    METHODS[curve.method],
+                    on,
+                    *texts,
+                ]
+            )
+    return Page(
+        title="What changed in the corrected tables",
+        notes=_NOTES,
+        tables={"Areas": lines},
+        charts={},
+    )
 
 
 def _compares(other: Curve, ours: Curve) -> bool:
@@ -71,7 +108,10 @@ def _compares(other: Curve, ours: Curve) -> bool:
 
 def _corrected(results: Sequence[ModelResult]) -> dict[tuple[str, str, str, str], Curve]:
     corrected = curves(result for result in results if result.protocol == "corrected")
-    return {(result.experiment, result.input, result.data, result.method): result for result in corrected}
+    return {
+        (result.experiment, result.input, result.data, result.method): result
+        for result in corrected
+    }
 
 
 if __name__ == "__main__":

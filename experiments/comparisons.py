@@ -1,4 +1,6 @@
-"""The experiments that compare methods on the paper's data: what they run, and what is made of the results."""
+"""The experiments that compare methods on the paper's data: what they run, and what is made of
+the results.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from experiments.runs import Run, all_results, finished
 from experiments.settings import CLASSIFICATION, DATA, Effort, Protocol, cases
 from experiments.tables import Curve, close, corrected_table, curves, published_table
 
-EXPERIMENTS = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
+EXPERIMENTS = (
+    "regression",
+    "classification",
+    "equal-opportunity",
+    "preprocessing",
+    "postprocessing",
+)
 
 _TITLES = {
     "regression": "Regression under statistical parity",
@@ -28,30 +36,43 @@ _TITLES = {
 }
 _SETTINGS = {
     "published": (
-        "Protocol: published. Penalty on the outputs (logits) of classifiers; batches of floor(share x size) rows of "
-        "each group, equally weighted, leftovers dropped; unscaled inputs; labels at 0.5; trapezoid through all points "
-        "with its anchors; mean over seeds ± standard error. Regression: the published sort may place the anchor "
+        "Protocol: published. Penalty on the outputs (logits) of classifiers; batches of "
+        "floor(share x size) rows of "
+        "each group, equally weighted, leftovers dropped; unscaled inputs; labels at 0.5; "
+        "trapezoid through all points "
+        "with its anchors; mean over seeds ± standard error. Regression: the published sort may "
+        "place the anchor "
         "behind points that tie with it, both cases are shown."
     ),
     "corrected": (
-        "Protocol: corrected. Penalty on predictions; stratified batches with exact weights; exact dominated area of "
-        "the unfairness of scores (Kolmogorov distance) and of labels; mean over seeds ± standard error. Input raw: "
-        "unscaled, the paper's batches, epochs and learning rates. Input standard: standardized, Adult one-hot, "
-        "trained as our estimators train by default (docs/defaults.md). Constant allowed: every method is given the "
+        "Protocol: corrected. Penalty on predictions; stratified batches with exact weights; exact "
+        "dominated area of "
+        "the unfairness of scores (Kolmogorov distance) and of labels; mean over seeds ± standard "
+        "error. Input raw: "
+        "unscaled, the paper's batches, epochs and learning rates. Input standard: standardized, "
+        "Adult one-hot, "
+        "trained as our estimators train by default (docs/defaults.md). Constant allowed: every "
+        "method is given the "
         "constant model, which is fair and which a large strength may or may not reach."
     ),
 }
 _WORDS = (
-    "MFL: the paper's method (ours), as a linear model or as a network (NN). CC: Communities and Crime. s per fit: "
-    "seconds that one model took. Dashed line in a figure: the sampling floor, the mean distance of two samples, as "
-    "large as the test groups, of one distribution; to its left only models near a constant can be expected."
+    "MFL: the paper's method (ours), as a linear model or as a network (NN). CC: Communities and "
+    "Crime. s per fit: "
+    "seconds that one model took. Dashed line in a figure: the sampling floor, the mean distance "
+    "of two samples, as "
+    "large as the test groups, of one distribution; to its left only models near a constant can be "
+    "expected."
 )
 _RIDGE = (
-    "Zafar has no ridge, as published, but for one of 10 (scaled columns, sum of losses) on one-hot Adult: there rare "
-    "columns hold one label only, and without it their few rows meet any bound, at no loss and no gain in fairness."
+    "Zafar has no ridge, as published, but for one of 10 (scaled columns, sum of losses) on "
+    "one-hot Adult: there rare "
+    "columns hold one label only, and without it their few rows meet any bound, at no loss and no "
+    "gain in fairness."
 )
 _BY_LABEL = (
-    "Here batches hold floor(share x size) rows of each group and label, where the published ones were drawn by "
+    "Here batches hold floor(share x size) rows of each group and label, where the published ones "
+    "were drawn by "
     "group only: the number of positives in a batch must not change from step to step."
 )
 _DEPARTURES = {
@@ -80,12 +101,21 @@ def runs(experiment: str, protocol: Protocol, arrays: Source, effort: Effort) ->
 
 
 def completed(results: Iterable[ModelResult]) -> list[ModelResult]:
-    """The results, and copies of those that serve another protocol or input as well and were not run for it."""
+    """The results, and copies of those that serve another protocol or input as well and were
+    not run for it.
+    """
     originals = list(results)
     flags = {result.method: result for methods in BASELINES.values() for result in methods}
 
     def place(result: ModelResult) -> tuple[object, ...]:
-        return result.experiment, result.protocol, result.input, result.data, result.method, result.seed
+        return (
+            result.experiment,
+            result.protocol,
+            result.input,
+            result.data,
+            result.method,
+            result.seed,
+        )
 
     present = {place(result) for result in originals}
     extended = list(originals)
@@ -93,7 +123,11 @@ def completed(results: Iterable[ModelResult]) -> list[ModelResult]:
         method = flags.get(result.method)
         if method is None or result.input != "raw":
             continue
-        copies = [replace(result, protocol="corrected")] if method.either and result.protocol == "published" else []
+        copies = (
+            [replace(result, protocol="corrected")]
+            if method.either and result.protocol == "published"
+            else []
+        )
         if method.unscaled and result.protocol == "corrected" and result.data != "adult":
             copies.append(replace(result, input="standard"))
         extended += [copy for copy in copies if place(copy) not in present]
@@ -107,19 +141,37 @@ def comparison_page(
     wanted = (experiment, SHOWN_IN.get(experiment))
     all_curves = [
         curve
-        for curve in curves(result for result in results if result.protocol == protocol and result.experiment in wanted)
-        if curve.experiment == experiment or (curve.method == "mfl-nn" and curve.data in CLASSIFICATION)
+        for curve in curves(
+            result
+            for result in results
+            if result.protocol == protocol and result.experiment in wanted
+        )
+        if curve.experiment == experiment
+        or (curve.method == "mfl-nn" and curve.data in CLASSIFICATION)
     ]
     charts = {}
     for inputs in dict.fromkeys(curve.input for curve in all_curves):
         for on in ("scores",) if experiment == "regression" else ("labels", "scores"):
             hidden = ("-decay", *LABELS_ONLY) if on == "scores" else ("-decay",)
-            shown = [curve for curve in all_curves if curve.input == inputs and not curve.method.endswith(hidden)]
+            shown = [
+                curve
+                for curve in all_curves
+                if curve.input == inputs and not curve.method.endswith(hidden)
+            ]
             caption = f"Mean over seeds, input {inputs}, unfairness of {on}"
-            points, floors = [result for curve in shown for result in curve.results], _floors(experiment)
-            charts[caption] = tradeoff_chart(points, on=on, floors=floors if on == "scores" else None, title=caption)
+            points, floors = (
+                [result for curve in shown for result in curve.results],
+                _floors(experiment),
+            )
+            charts[caption] = tradeoff_chart(
+                points, on=on, floors=floors if on == "scores" else None, title=caption
+            )
     sketch = SKETCH in notes  # which has no winners
-    table = published_table(all_curves) if protocol == "published" else corrected_table(all_curves, marked=not sketch)
+    table = (
+        published_table(all_curves)
+        if protocol == "published"
+        else corrected_table(all_curves, marked=not sketch)
+    )
     return Page(
         title=f"{_TITLES[experiment]} ({protocol})",
         notes=[
@@ -139,24 +191,39 @@ def comparison_page(
 def _seeds(all_curves: Sequence[Curve]) -> str:
     """How many seeds each method ran; fewer than others where a fit is deterministic or dear."""
     counts = {
-        METHODS[curve.method]: len(curve.seeds) for curve in sorted(all_curves, key=lambda curve: len(curve.seeds))
+        METHODS[curve.method]: len(curve.seeds)
+        for curve in sorted(all_curves, key=lambda curve: len(curve.seeds))
     }
     most = max(counts.values())
-    fewer = [f"{name} {min(len(c.seeds) for c in all_curves if METHODS[c.method] == name)}" for name in counts]
+    fewer = [
+        f"{name} {min(len(c.seeds) for c in all_curves if METHODS[c.method] == name)}"
+        for name in counts
+    ]
     fewer = [text for text in fewer if not text.endswith(f" {most}")]
     return f"Seeds: {most}" + (f"; at least once fewer: {', '.join(fewer)}." if fewer else ".")
 
 
 def _solvers(all_curves: Sequence[Curve]) -> list[str]:
-    """For how many models of each method a solver stopped short of its tolerance, where that was noted."""
+    """For how many models of each method a solver stopped short of its tolerance, where that
+    was noted.
+    """
     short: dict[str, list[float]] = {}
     for curve in all_curves:
         noted = [result.unconverged for result in curve.results if not isnan(result.unconverged)]
         short.setdefault(METHODS[curve.method], []).extend(noted)
-    texts = [f"{name}: {sum(flags):.0f} of {len(flags)} models" for name, flags in short.items() if any(flags)]
+    texts = [
+        f"{name}: {sum(flags):.0f} of {len(flags)} models"
+        for name, flags in short.items()
+        if any(flags)
+    ]
     if not texts:
         return []
-    return [f"A solver stopped short of its tolerance, in the fit or in one of its stack. {'; '.join(texts)}."]
+    return [
+        (
+            "A solver stopped short of its tolerance, in the fit or in one of its stack. "
+            f"{'; '.join(texts)}."
+        )
+    ]
 
 
 def _floors(experiment: str) -> dict[str, float]:
@@ -170,17 +237,27 @@ def _floors(experiment: str) -> dict[str, float]:
 
 def _summary(all_curves: Sequence[Curve]) -> list[str]:
     """How many cells of our method are close to the printed ones."""
-    ours = [curve for curve in all_curves if curve.protocol == "published" and curve.method in ("mfl-linear", "mfl-nn")]
+    ours = [
+        curve
+        for curve in all_curves
+        if curve.protocol == "published" and curve.method in ("mfl-linear", "mfl-nn")
+    ]
     pairs = [(curve, printed(curve.experiment, curve.data, curve.method)) for curve in ours]
     with_target = [(curve, target) for curve, target in pairs if target is not None]
     if not with_target:
         return []
     near = sum(close(curve.as_printed().value, target) for curve, target in with_target)
-    return [f"Our method is close (two printed standard errors, at least 0.01) in {near} of {len(with_target)} cells."]
+    return [
+        (
+            f"Our method is close (two printed standard errors, at least 0.01) in {near} of "
+            f"{len(with_target)} cells."
+        )
+    ]
 
 
 def sampling_floor(left: int, right: int) -> float:
-    """Mean Kolmogorov distance of two samples of one distribution, by the limit law of Kolmogorov and Smirnov.
+    """Mean Kolmogorov distance of two samples of one distribution, by the limit law of Kolmogorov
+    and Smirnov.
 
     Below it a test set cannot tell groups apart, whatever the model.
 

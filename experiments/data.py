@@ -49,12 +49,16 @@ Source = Callable[[str, Input], Splits]
 
 
 def source(effort: Effort, arrays: Path | None = None) -> Source:
-    """The data sets from a file of arrays or, without one, from their raw files; first rows only for a sketch."""
+    """The data sets from a file of arrays or, without one, from their raw files; first rows
+    only for a sketch.
+    """
     known = {} if arrays is None else read_arrays(arrays)
 
     @cache
     def splits(name: str, inputs: Input) -> Splits:
-        found = load(name, inputs, seeds=len(effort.seeds)) if arrays is None else known[name, inputs]
+        found = (
+            load(name, inputs, seeds=len(effort.seeds)) if arrays is None else known[name, inputs]
+        )
         if not effort.quick:
             return found
         return replace(found, train=found.train[:, :_QUICK_ROWS], test=found.test[:, :_QUICK_ROWS])

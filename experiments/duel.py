@@ -5,7 +5,8 @@ so that a command that was stopped goes on where it was, and parts of the duel c
 
     python -m experiments duel --sets drug,compas --splits 0-4 --jobs 16 --minutes 9 --wheels WHEELS
 
-Data files are read from METRIFAIR_DATA, and the other libraries are installed from wheels: no network is needed.
+Data files are read from METRIFAIR_DATA, and the other libraries are installed from wheels: no
+network is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +33,16 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from experiments import peers
 from experiments.data import load
-from experiments.duel_tables import CONSTANT, OURS, OURS_BLIND, PROTOCOL_FILE, Entry, duel_page, entries_of
+from experiments.duel_tables import (
+    CONSTANT,
+    OURS,
+    OURS_BLIND,
+    PROTOCOL_FILE,
+    Entry,
+    duel_page,
+    entries_of,
+)
+from experiments.hindsight import front_of_family
 from experiments.page import circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
@@ -44,7 +54,9 @@ ALL_ROWS = -1  # the part of a task that trains on all training rows and predict
 
 
 class Parts(NamedTuple):
-    """Which parts of the duel are run, for how long tasks are begun, and where the other libraries' wheels are."""
+    """Which parts of the duel are run, for how long tasks are begun, and where the other
+    libraries' wheels are.
+    """
 
     sets: tuple[str, ...] = ()  # none: all
     splits: tuple[int, ...] = ()  # none: all
@@ -59,7 +71,9 @@ class Parts(NamedTuple):
         (('drug', 'compas'), (0, 1, 2, 7))
         """
         ends = [[int(end) for end in part.split("-")] for part in splits.split(",") if part]
-        listed = tuple(split for first, *last in ends for split in range(first, (last or [first])[0] + 1))
+        listed = tuple(
+            split for first, *last in ends for split in range(first, (last or [first])[0] + 1)
+        )
         return cls(tuple(filter(None, sets.split(","))), listed, minutes, wheels)
 
 
@@ -76,7 +90,9 @@ class Plan:
         values: dict[str, Any] = tomllib.loads(self.text)
         if self.quick:
             values["data"] |= {name: values["quick"][name] for name in ("sets", "splits", "folds")}
-            values["methods"] = {name: values["methods"][name] for name in values["quick"]["methods"]}
+            values["methods"] = {
+                name: values["methods"][name] for name in values["quick"]["methods"]
+            }
             values["strengths"]["grid"] = 5
             values["strengths"] |= {
                 name: own[::4] for name, own in values["strengths"].items() if isinstance(own, list)
@@ -92,7 +108,8 @@ class Plan:
             Case(name, split)
             for split in range(data["splits"])
             for name in data["sets"]
-            if name in (parts.sets or data["sets"]) and split in (parts.splits or range(data["splits"]))
+            if name in (parts.sets or data["sets"])
+            and split in (parts.splits or range(data["splits"]))
             if name not in data["prescribed"] or split < data["drawings"]
         ]
 
@@ -101,7 +118,10 @@ class Plan:
         protocol = self.protocol
         folds = [*range(protocol["data"]["folds"]), ALL_ROWS]
         ours = [Task(case, OURS, contest) for contest in range(len(protocol["contests"]))]
-        return [*ours, *(Task(case, method, part) for method in protocol["methods"] for part in folds)]
+        return [
+            *ours,
+            *(Task(case, method, part) for method in protocol["methods"] for part in folds),
+        ]
 
 
 class Case(NamedTuple):
@@ -146,7 +166,9 @@ def install(plan: Plan, wheels: Path, packages: Path) -> None:
     """Unpack the other libraries beside ours, without what they depend on and without a network."""
     pinned = [f"{name}=={version}" for name, version in plan.protocol["packages"].items()]
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--upgrade"]
-    subprocess.run([*pip, "--find-links", str(wheels), "--target", str(packages), *pinned], check=True)
+    subprocess.run(
+        [*pip, "--find-links", str(wheels), "--target", str(packages), *pinned], check=True
+    )
 
 
 def requirements(parts: Parts) -> list[str]:
@@ -157,16 +179,22 @@ def requirements(parts: Parts) -> list[str]:
         for name, folder in folders.items()
         if folder is not None
     }
-    return [f"{', '.join(f'{name}: {size:.1f} MB' for name, size in sizes.items())}."] if sizes else []
+    return (
+        [f"{', '.join(f'{name}: {size:.1f} MB' for name, size in sizes.items())}."] if sizes else []
+    )
 
 
-# --- tasks ----------------------------------------------------------------------------------------------------------
+# --- tasks
+# ----------------------------------------------------------------------------------------------------------
 
 
 def done(
     tasks: Sequence[Task], plan: Plan, folder: Path, packages: Path, *, n_jobs: int, minutes: float
 ) -> dict[str, str]:
-    """Run the tasks, the slowest first; no task is begun after so many minutes. What failed, and why."""
+    """Run the tasks, the slowest first; no task is begun after so many minutes.
+
+    What failed, and why.
+    """
     begun = time.monotonic()
     order = sorted(tasks, key=lambda task: (task.case.name != "adult", task.method != OURS))
     work = partial(run_task, plan=plan, folder=folder, packages=packages)
@@ -175,7 +203,9 @@ def done(
         return {name: fault for name, fault in faults if fault}
     context = multiprocessing.get_context("spawn")
     found: dict[str, str] = {}
-    with ProcessPoolExecutor(n_jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(
+        n_jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
         waiting = [pool.submit(work, task) for task in order]
         for future in as_completed(waiting):
             if not future.cancelled():
@@ -188,7 +218,9 @@ def done(
 
 
 def run_task(task: Task, plan: Plan, folder: Path, packages: Path) -> tuple[str, str]:
-    """Run a task unless its file is there; its method and data set, and why it failed (empty: it did not)."""
+    """Run a task unless its file is there; its method and data set, and why it failed (empty:
+    it did not).
+    """
     name = f"{task.method} on {task.case.name}"
     rows, fold = case_rows(task.case, plan)
     file = task_file(task, plan, folder, rows)
@@ -200,9 +232,16 @@ def run_task(task: Task, plan: Plan, folder: Path, packages: Path) -> tuple[str,
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            arrays = our_models(task, plan, rows) if task.method == OURS else peer_models(task, plan, rows, fold)
+            arrays = (
+                our_models(task, plan, rows)
+                if task.method == OURS
+                else peer_models(task, plan, rows, fold)
+            )
     except Exception as error:  # what one library cannot do does not stop the others
-        return name, f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+        return (
+            name,
+            f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}",
+        )
     file.parent.mkdir(exist_ok=True)
     unfinished = file.with_name(f".{file.stem}.{os.getpid()}.npz")
     np.savez_compressed(unfinished, seconds=np.array(time.perf_counter() - start), **arrays)
@@ -225,17 +264,23 @@ def _data(name: str, splits: int) -> Any:
 
 
 def case_rows(case: Case, plan: Plan) -> tuple[peers.Rows, Any]:
-    """Training rows, then test rows, of a split, with features in units of the training rows; their folds."""
+    """Training rows, then test rows, of a split, with features in units of the training rows;
+    their folds.
+    """
     data = plan.protocol["data"]
     splits = _data(case.name, data["splits"])
     train, test = splits.train[case.split], splits.test[case.split]
     if case.name in data["prescribed"]:
-        drawn = np.random.default_rng(case.split).choice(len(train), round(data["drawn_share"] * len(train)), False)
+        drawn = np.random.default_rng(case.split).choice(
+            len(train), round(data["drawn_share"] * len(train)), False
+        )
         train = train[np.sort(drawn)]
     if plan.quick:
         most = plan.protocol["quick"]["rows"]
         train, test = (
-            train_test_split(own, train_size=min(most, len(own) - 4), stratify=splits.a[own], random_state=0)[0]
+            train_test_split(
+                own, train_size=min(most, len(own) - 4), stratify=splits.a[own], random_state=0
+            )[0]
             for own in (train, test)
         )
     own = np.concatenate([train, test])
@@ -267,7 +312,9 @@ def peer_models(task: Task, plan: Plan, rows: peers.Rows, fold: Any) -> dict[str
 
 
 def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
-    """What the models that one call chooses say of the test rows: with and without the group, and family by family."""
+    """What the models that one call chooses say of the test rows: with and without the group,
+    and family by family.
+    """
     protocol = plan.protocol
     contest, ours, train = protocol["contests"][task.part], protocol["ours"], rows.train
     front = frontier(
@@ -283,27 +330,33 @@ def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
     wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
     for family in front.parameters:
-        own = [outcome for outcome in front.outcomes if outcome.job.family == family]
-        fronts[f"{OURS}: {family}"] = (replace(front, outcomes=own), None)
+        fronts[f"{OURS}: {family}"] = (front_of_family(front, family), None)
     found = {name: _said(own, needs, wish, rows) for name, (own, needs) in fronts.items()}
     return {"names": np.array(list(found)), "said": np.array(list(found.values()))}
 
 
-def _said(front: Frontier, needs_group: bool | None, wish: Mapping[str, Any], rows: peers.Rows) -> Any:
-    """Scores and decisions of the chosen model for the test rows; where none is within the limit, the constant's."""
+def _said(
+    front: Frontier, needs_group: bool | None, wish: Mapping[str, Any], rows: peers.Rows
+) -> Any:
+    """Scores and decisions of the chosen model for the test rows; where none is within the
+    limit, the constant's.
+    """
     x, groups = rows.x[~rows.train], rows.a[~rows.train]
     try:
         model = front.select(**wish, needs_group=needs_group)
     except DataError:
         return np.full((2, len(x)), float(rows.y[rows.train].mean() >= 0.5))
-    decision = np.asarray(model.predict(x, **groups_if_accepted(model.predict, groups)), dtype=float)
+    decision = np.asarray(
+        model.predict(x, **groups_if_accepted(model.predict, groups)), dtype=float
+    )
     if not hasattr(model, "predict_proba"):
         return np.stack([decision, decision])
     score = model.predict_proba(x, **groups_if_accepted(model.predict_proba, groups))
     return np.stack([score[:, 1], decision])
 
 
-# --- what was found -------------------------------------------------------------------------------------------------
+# --- what was found
+# -------------------------------------------------------------------------------------------------
 
 
 def gathered(plan: Plan, folder: Path) -> tuple[list[Entry], int]:
@@ -319,7 +372,9 @@ def gathered(plan: Plan, folder: Path) -> tuple[list[Entry], int]:
                 missing += 1
                 continue
             with np.load(file) as arrays:
-                kept.setdefault(task.method, {})[task.part] = {name: arrays[name] for name in arrays.files}
+                kept.setdefault(task.method, {})[task.part] = {
+                    name: arrays[name] for name in arrays.files
+                }
         found += _entries(case, plan, rows, fold, kept)
     return found, missing
 
@@ -332,7 +387,10 @@ def _entries(
     for method, parts in kept.items():
         if method == OURS:
             for place, arrays in parts.items():
-                models = {str(name): said[None] for name, said in zip(arrays["names"], arrays["said"], strict=True)}
+                models = {
+                    str(name): said[None]
+                    for name, said in zip(arrays["names"], arrays["said"], strict=True)
+                }
                 for name, said in models.items():
                     yield from entries_of((*case, name), rows, [(place, contests[place])], said)
         elif len(parts) == folds + 1:

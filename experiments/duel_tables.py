@@ -1,4 +1,6 @@
-"""The duel's rule of choice, its verdicts and its page, made of what models predict for held-out rows."""
+"""The duel's rule of choice, its verdicts and its page, made of what models predict for
+held-out rows.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,11 @@ def without_chance(gap: float, kind: str, a: Any) -> float:
     (0.0, 0.497)
     """
     left, right = (int((a == group).sum()) for group in (0, 1))
-    chance = sampling_floor(left, right) if kind == "kolmogorov" else sqrt(2 / pi * 0.25 * (1 / left + 1 / right))
+    chance = (
+        sampling_floor(left, right)
+        if kind == "kolmogorov"
+        else sqrt(2 / pi * 0.25 * (1 / left + 1 / right))
+    )
     return sqrt(max(gap**2 - chance**2, 0.0))
 
 
@@ -78,13 +84,17 @@ def entries_of(
 ) -> Iterator[Entry]:
     """The entry of a method in each of the contests; ``place`` is data set, split and method.
 
-    ``said`` (models, 2, test rows) are scores and decisions, ``pooled`` those for training rows by models of the other
-    folds, which choose among the models; None: there is one.
+    ``said`` (models, 2, test rows) are scores and decisions, ``pooled`` those for training rows by
+    models of the other folds, which choose among the models; None: there is one.
     """
     known, unseen = rows.train, ~rows.train
     constant = np.full((1, 2, int(unseen.sum())), float(rows.y[known].mean() >= 0.5))
     for number, contest in contests:
-        model = said[0] if pooled is None else np.concatenate([said, constant])[chosen(pooled, contest, rows)]
+        model = (
+            said[0]
+            if pooled is None
+            else np.concatenate([said, constant])[chosen(pooled, contest, rows)]
+        )
         figures = judged(model[0], model[1], rows.y[unseen], rows.a[unseen])
         utility, gap = (float(getattr(figures, contest[name])) for name in ("utility", "gap"))
         excess = without_chance(gap, contest["gap"], rows.a[unseen])
@@ -92,38 +102,48 @@ def entries_of(
 
 
 def chosen(pooled: Any, contest: Mapping[str, Any], rows: peers.Rows) -> int:
-    """The place of the best model within the limit, by the pooled folds; -1: none, so that the constant is chosen."""
+    """The place of the best model within the limit, by the pooled folds; -1: none, so that the
+    constant is chosen.
+    """
     y, a = rows.y[rows.train], rows.a[rows.train]
     best, utility = -1, -np.inf
     for place, (score, decision) in enumerate(pooled):
         figures = judged(score, decision, y, a)
-        within = without_chance(getattr(figures, contest["gap"]), contest["gap"], a) <= contest["limit"]
+        within = (
+            without_chance(getattr(figures, contest["gap"]), contest["gap"], a) <= contest["limit"]
+        )
         if within and getattr(figures, contest["utility"]) > utility:
             best, utility = place, getattr(figures, contest["utility"])
     return best
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
+# --- the page
+# -------------------------------------------------------------------------------------------------------
 
 
 def duel_page(path: Path, protocol: Mapping[str, Any], *, notes: Sequence[str] = ()) -> Page:
     """Verdicts, and tables of all methods and of our families, made of the entries in a file."""
     content = json.loads(path.read_bytes())
     found = [Entry(*one) for one in content["entries"]]
-    faults = [f"{method} has missing entries: {fault}." for method, fault in content["faults"].items()]
+    faults = [
+        f"{method} has missing entries: {fault}." for method, fault in content["faults"].items()
+    ]
     families = f"{OURS}: "
     verdicts = verdict_table(found, protocol)
     tables = {"Verdicts: our one model against the best other method": verdicts}
     for place, contest in enumerate(protocol["contests"]):
         own = [one for one in found if one.contest == place]
-        tables[contest["title"]] = contest_table([one for one in own if not one.method.startswith(families)], protocol)
+        tables[contest["title"]] = contest_table(
+            [one for one in own if not one.method.startswith(families)], protocol
+        )
         apart = [one for one in own if one.method.startswith(families)]
         if apart:
             tables[f"Our families apart. {contest['title']}"] = contest_table(apart, protocol)
     words = [line[-1] for line in verdicts[1:]]
     counts = ", ".join(f"{word} in {words.count(word)}" for word in ("ahead", "even", "behind"))
     summary = (
-        f'In {len(words)} comparisons, the one model of `frontier("auto")` and the best other method are compared on '
+        f'In {len(words)} comparisons, the one model of `frontier("auto")` and the best other '
+        "method are compared on "
         f"test rows. Ours is {counts}. [The protocol](protocol.md) was fixed before the run."
     )
     notes = [summary, *protocol["text"][-2:], *faults, *notes]
@@ -131,14 +151,20 @@ def duel_page(path: Path, protocol: Mapping[str, Any], *, notes: Sequence[str] =
 
 
 def verdict_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTable:
-    """For each contest and set, without and with the group: our one model, the best other one, and the differences."""
+    """For each contest and set, without and with the group: our one model, the best other one,
+    and the differences.
+    """
     lines = []
     for place, contest in enumerate(protocol["contests"]):
         for name in dict.fromkeys(one.data for one in found):
             own = [one for one in found if (one.data, one.contest) == (name, place)]
             for ours, needs in ((OURS_BLIND, False), (OURS, True)):
-                theirs = [method for method, about in protocol["methods"].items() if about[2] == needs]
-                others = {method: entries for method in theirs if (entries := _by_split(own, method))}
+                theirs = [
+                    method for method, about in protocol["methods"].items() if about[2] == needs
+                ]
+                others = {
+                    method: entries for method in theirs if (entries := _by_split(own, method))
+                }
                 line = _verdict(_by_split(own, ours), others, contest, protocol)
                 if line is not None:
                     lines.append([contest["gap"], name, "known" if needs else "", *line])
@@ -152,7 +178,9 @@ def _verdict(
     contest: Mapping[str, Any],
     protocol: Mapping[str, Any],
 ) -> list[str] | None:
-    """The best other method, the differences in utility and gap, and who is ahead; None where there is no entry."""
+    """The best other method, the differences in utility and gap, and who is ahead; None where
+    there is no entry.
+    """
     if not own or not others:
         return None
     errors = float(protocol["verdict"]["standard_errors"])
@@ -161,12 +189,21 @@ def _verdict(
         mean, error = _mean([one.excess for one in entries.values()])
         return mean - errors * error <= float(contest["limit"])
 
-    able = {method: entries for method, entries in others.items() if keeps(entries) and own.keys() <= entries.keys()}
+    able = {
+        method: entries
+        for method, entries in others.items()
+        if keeps(entries) and own.keys() <= entries.keys()
+    }
     if not able:
         return ["none keeps the limit", "", "", "ahead" if keeps(own) else "even"]
     best = max(able, key=lambda method: fmean(one.utility for one in able[method].values()))
-    apart = [(one.utility - able[best][split].utility, one.gap - able[best][split].gap) for split, one in own.items()]
-    (lead, error), (gap, gap_error) = (_mean([100 * value for value in values]) for values in zip(*apart, strict=True))
+    apart = [
+        (one.utility - able[best][split].utility, one.gap - able[best][split].gap)
+        for split, one in own.items()
+    ]
+    (lead, error), (gap, gap_error) = (
+        _mean([100 * value for value in values]) for values in zip(*apart, strict=True)
+    )
     word = "ahead" if lead > errors * error else "behind" if lead < -errors * error else "even"
     if not keeps(own):
         word = "behind"
@@ -184,9 +221,15 @@ def contest_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTa
         texts = []
         for name in sets:
             own = list(_by_split([one for one in found if one.data == name], method).values())
-            texts.append(" / ".join(_text([getattr(one, key) for one in own]) for key in ("utility", "gap")))
+            texts.append(
+                " / ".join(_text([getattr(one, key) for one in own]) for key in ("utility", "gap"))
+            )
         lines.append(
-            [method, "known" if needs.get(method) else "", *(text if text != "– / –" else "–" for text in texts)]
+            [
+                method,
+                "known" if needs.get(method) else "",
+                *(text if text != "– / –" else "–" for text in texts),
+            ]
         )
     return [["method", "group", *sets], *lines]
 
@@ -212,4 +255,6 @@ def protocol_page(text: str) -> str:
     """The protocol as a page in Markdown: its words, and its file."""
     words = tomllib.loads(text)["text"]
     data = text.partition("[data]")[2]
-    return "\n\n".join(["# Protocol of the comparison with other libraries", *words, f"```toml\n[data]{data}```\n"])
+    return "\n\n".join(
+        ["# Protocol of the comparison with other libraries", *words, f"```toml\n[data]{data}```\n"]
+    )

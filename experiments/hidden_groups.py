@@ -1,6 +1,8 @@
-"""What is lost when groups are hidden: training and audits with predicted probabilities, beside the true groups.
+"""What is lost when groups are hidden: training and audits with predicted probabilities, beside the
+true groups.
 
-Half of the rows are test rows. The splits are drawn from seeds that nothing else in this repository uses.
+Half of the rows are test rows. The splits are drawn from seeds that nothing else in this repository
+uses.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from experiments.boosting import mean_text
-from experiments.choice import FOLDS, draw_rows
 from experiments.comparisons import sampling_floor
 from experiments.data import Splits, dataset, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
@@ -37,37 +38,56 @@ FEW = {"adult": ("workclass", "occupation", "hours-per-week"), "compas": ("age_c
 """Data set to the features of the second proxy."""
 STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 FIRST_SEED = 480
+FOLDS = 5
+ROWS = 6_000  # of a data set, at most
 KNOWN = 0.1  # share of the test rows whose group corrects an audit
 
 TRUE = "true groups"
 FEATURES = ("all features", "few features")
-WEIGHTED, THRESHOLDED = ({own: f"{how} ({own})" for own in FEATURES} for how in ("probabilities", "thresholded"))
+WEIGHTED, THRESHOLDED = (
+    {own: f"{how} ({own})" for own in FEATURES} for how in ("probabilities", "thresholded")
+)
 GROUPINGS = (TRUE, *(how[own] for own in FEATURES for how in (WEIGHTED, THRESHOLDED)))
 SHOWN, AUDITED = (0.3, 3.0, 30.0), 3.0  # strengths of tables
 _CASES = tuple((name, own) for name in FEW for own in FEATURES)
 _TRUE_DISTANCE = f"kolmogorov, {TRUE}"
 
 _PROTOCOL = (
-    "Protocol: the group (sex on Adult, race on COMPAS) is hidden, and no model has it as a feature. A proxy predicts "
-    "it: boosted trees (60 rounds of 8 leaves). Probabilities of training rows are out of fold (5 folds). Those of "
-    "test rows are from a proxy of all training rows. One proxy uses all features of the model. The other uses few: "
-    "work class, occupation and hours on Adult, age and sex on COMPAS. Half of the rows (of at most 6,000 that are "
-    "drawn) are test rows. Linear models are fitted at strengths from 0 to 30 with true groups, with probabilities, "
-    "and with the more probable group (thresholded). Splits 460 to 467 served to choose the proxy (trees instead of "
-    "logistic regression, by the mean log loss for the group) and the tables. The figures are of splits 480 to 489."
+    "Protocol: the group (sex on Adult, race on COMPAS) is hidden, and no model has it as a "
+    "feature. A proxy predicts "
+    "it: boosted trees (60 rounds of 8 leaves). Probabilities of training rows are out of fold (5 "
+    "folds). Those of "
+    "test rows are from a proxy of all training rows. One proxy uses all features of the model. "
+    "The other uses few: "
+    "work class, occupation and hours on Adult, age and sex on COMPAS. Half of the rows (of at "
+    "most 6,000 that are "
+    "drawn) are test rows. Linear models are fitted at strengths from 0 to 30 with true groups, "
+    "with probabilities, "
+    "and with the more probable group (thresholded). Splits 460 to 467 served to choose the proxy "
+    "(trees instead of "
+    "logistic regression, by the mean log loss for the group) and the tables. The figures are of "
+    "splits 480 to 489."
 )
 _COLUMNS = (
-    "Columns: means over splits, on test rows; in brackets the standard error in units of the last digit. Differences "
-    "are paired by split. Distances are between the true groups, unless a column names another grouping. *AUC at half "
-    "the distance* is read off the line through the means of all strengths, where the Kolmogorov distance first falls "
-    "to half of that without penalty (–: no strength reaches it). *Lost* is the AUC with true groups less this AUC. "
-    "*Error* is the audited distance less the one between the true groups. *Corrected* uses the known groups of a "
-    "random tenth of the test rows. The correlation is between score and group minus probability, for the model "
+    "Columns: means over splits, on test rows; in brackets the standard error in units of the last "
+    "digit. Differences "
+    "are paired by split. Distances are between the true groups, unless a column names another "
+    "grouping. *AUC at half "
+    "the distance* is read off the line through the means of all strengths, where the Kolmogorov "
+    "distance first falls "
+    "to half of that without penalty (–: no strength reaches it). *Lost* is the AUC with true "
+    "groups less this AUC. "
+    "*Error* is the audited distance less the one between the true groups. *Corrected* uses the "
+    "known groups of a "
+    "random tenth of the test rows. The correlation is between score and group minus probability, "
+    "for the model "
     "without penalty."
 )
 _NOISE = (
-    "Sampling noise: two samples of 1,000 and 2,000 rows from one distribution have a mean Kolmogorov distance of "
-    f"{sampling_floor(1_000, 2_000):.3f}. The test rows of either data set are about as many. Splits of a data set "
+    "Sampling noise: two samples of 1,000 and 2,000 rows from one distribution have a mean "
+    "Kolmogorov distance of "
+    f"{sampling_floor(1_000, 2_000):.3f}. The test rows of either data set are about as many. "
+    "Splits of a data set "
     "share rows, so standard errors are those of splits, not of new data sets."
 )
 
@@ -87,8 +107,15 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     work = partial(trial, sets=hidden_groups, strengths=effort.some(STRENGTHS))
     done = list(run_parallel(work, jobs, n_jobs, threads=1))
     for part, name in enumerate(("proxies", "models")):
-        write_csv(folder / f"{name}.csv", [record for trial_records in done for record in trial_records[part]])
-    write_page(hidden_groups_page(folder, notes=circumstances(effort, processes=n_jobs)), folder, "hidden-groups")
+        write_csv(
+            folder / f"{name}.csv",
+            [record for trial_records in done for record in trial_records[part]],
+        )
+    write_page(
+        hidden_groups_page(folder, notes=circumstances(effort, processes=n_jobs)),
+        folder,
+        "hidden-groups",
+    )
 
 
 def hidden_groups(name: str) -> HiddenGroups:
@@ -98,7 +125,24 @@ def hidden_groups(name: str) -> HiddenGroups:
     return HiddenGroups(**vars(splits), few=few[~(splits.x == splits.a[:, None]).all(0)])
 
 
-# --- training and audits --------------------------------------------------------------------------------------------
+# --- training and audits
+# --------------------------------------------------------------------------------------------
+
+
+def draw_rows(splits: Splits, seed: int) -> tuple[Any, Any, Any]:
+    """Training rows, test rows, and the fold of each training row, stratified by group and
+    label.
+    """
+    generator = np.random.default_rng(seed)
+    rows = generator.permutation(len(splits.y))[:ROWS]
+    half = len(rows) // 2
+    train = rows[:half]
+    fold = np.empty(half, dtype=np.int64)
+    cell = 2 * splits.a[train] + (splits.y[train] > 0)
+    for value in np.unique(cell):
+        places = np.flatnonzero(cell == value)
+        fold[generator.permutation(places)] = np.arange(len(places)) % FOLDS
+    return train, rows[half:], fold
 
 
 def trial(
@@ -111,7 +155,9 @@ def trial(
     features, label = splits.without_group, (splits.y > 0).astype(int)
     proxies = {
         inputs: probabilities(features[:, columns], splits.a, (train, test, fold))
-        for inputs, columns in zip(FEATURES, (np.ones(len(splits.few), dtype=bool), splits.few), strict=True)
+        for inputs, columns in zip(
+            FEATURES, (np.ones(len(splits.few), dtype=bool), splits.few), strict=True
+        )
     }
     training, testing = (
         groupings(splits.a[rows], {inputs: chances[part] for inputs, chances in proxies.items()})
@@ -119,7 +165,9 @@ def trial(
     )
     models = []
     for trained_with, groups in training.items():
-        for strength, score in _scores(features, label, (train, test), groups=groups, strengths=strengths):
+        for strength, score in _scores(
+            features, label, (train, test), groups=groups, strengths=strengths
+        ):
             models.append(
                 {"data": name, "split": split, "trained_with": trained_with, "strength": strength}
                 | _figures(score, label[test], testing)
@@ -132,7 +180,9 @@ def trial(
     ], models
 
 
-def probabilities(features: Floats, group: NDArray[np.int64], rows: tuple[Any, Any, Any]) -> tuple[Floats, Floats]:
+def probabilities(
+    features: Floats, group: NDArray[np.int64], rows: tuple[Any, Any, Any]
+) -> tuple[Floats, Floats]:
     """P(group 1 | features) of training rows, out of fold, and of test rows."""
     train, test, fold = rows
 
@@ -148,16 +198,25 @@ def probabilities(features: Floats, group: NDArray[np.int64], rows: tuple[Any, A
 
 
 def groupings(group: NDArray[np.int64], proxies: Mapping[str, Floats]) -> dict[str, Any]:
-    """The groups of some rows in every way: true, by probabilities, and as the more probable group."""
+    """The groups of some rows in every way: true, by probabilities, and as the more probable
+    group.
+    """
     ways: dict[str, Any] = {TRUE: group}
     for inputs, chance in proxies.items():
-        ways[WEIGHTED[inputs]] = GroupProbabilities({"0": 1 - chance, "1": chance}, attribute="group")
+        ways[WEIGHTED[inputs]] = GroupProbabilities(
+            {"0": 1 - chance, "1": chance}, attribute="group"
+        )
         ways[THRESHOLDED[inputs]] = (chance >= 0.5).astype(np.int64)
     return ways
 
 
 def _scores(
-    features: Floats, label: NDArray[Any], rows: tuple[Any, Any], *, groups: Any, strengths: Sequence[float]
+    features: Floats,
+    label: NDArray[Any],
+    rows: tuple[Any, Any],
+    *,
+    groups: Any,
+    strengths: Sequence[float],
 ) -> list[tuple[float, Floats]]:
     """Strengths, and the scores of test rows by linear models that are fitted on training rows."""
     train, test = rows
@@ -165,7 +224,12 @@ def _scores(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model that comes out constant is one of the results
         models = fit_stack(
-            model, features[train], label[train], strengths=strengths, seeds=[0], sensitive_features=groups
+            model,
+            features[train],
+            label[train],
+            strengths=strengths,
+            seeds=[0],
+            sensitive_features=groups,
         )
     return [
         (strength, fitted.predict_proba(features[test])[:, 1])
@@ -188,12 +252,22 @@ def _figures(score: Floats, label: NDArray[Any], groups: Mapping[str, Any]) -> d
 def _proxy_figures(
     chance: Floats, group: NDArray[np.int64], score: Floats, proxy: GroupProbabilities, seed: int
 ) -> dict[str, float]:
-    """How well the group is predicted, whether the assumption holds for a score, and its corrected energy distance."""
+    """How well the group is predicted, whether the assumption holds for a score, and its
+    corrected energy distance.
+    """
     sampled = np.random.default_rng(seed).uniform(size=len(group)) < KNOWN
-    known: Any = [str(code) if is_sampled else None for code, is_sampled in zip(group, sampled, strict=True)]
+    known: Any = [
+        str(code) if is_sampled else None for code, is_sampled in zip(group, sampled, strict=True)
+    ]
     checked = GroupProbabilities(proxy.table, attribute="group", known_groups=known)
-    record: Any = audit(None, score, sensitive_features=checked, metrics=["energy"], random_state=seed).record
-    [corrected] = (estimate.corrected.value for estimate in record.proxy.estimates if estimate.figure == "energy")
+    record: Any = audit(
+        None, score, sensitive_features=checked, metrics=["energy"], random_state=seed
+    ).record
+    [corrected] = (
+        estimate.corrected.value
+        for estimate in record.proxy.estimates
+        if estimate.figure == "energy"
+    )
     figures = {
         "auc": roc_auc_score(group, chance),
         "correlation": np.corrcoef(group - chance, score)[0, 1],
@@ -202,7 +276,8 @@ def _proxy_figures(
     return {name: round(float(value), 6) for name, value in figures.items()}
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
+# --- the page
+# -------------------------------------------------------------------------------------------------------
 
 
 def hidden_groups_page(folder: Path, *, notes: Sequence[str] = ()) -> Page:
@@ -212,9 +287,14 @@ def hidden_groups_page(folder: Path, *, notes: Sequence[str] = ()) -> Page:
         "What training loses": loss_table(models),
         "Audits of the model without penalty": audit_table(models, strength=0.0),
         "The same, by energy distance": energy_table(models, proxies),
-        f"Audits of models trained with probabilities, strength {AUDITED:g}": audit_table(models, strength=AUDITED),
+        f"Audits of models trained with probabilities, strength {AUDITED:g}": audit_table(
+            models, strength=AUDITED
+        ),
         "Whether the assumption holds": proxy_table(proxies),
-    } | {f"{DATA[name].title}: models of the same strength": strength_table(models, name) for name in FEW}
+    } | {
+        f"{DATA[name].title}: models of the same strength": strength_table(models, name)
+        for name in FEW
+    }
     return Page(
         title="Hidden groups: what is lost with probabilities",
         notes=[
@@ -242,9 +322,12 @@ def training_answer(models: Records) -> str:
         return _text(_lowest(line)[0])
 
     return (
-        "Training: models are compared at half of the Kolmogorov distance without penalty. Probabilities from all "
-        f"features lose an AUC of {lost(WEIGHTED['all features'])}, compared with the true groups (negative: a gain). "
-        f"The more probable group loses {lost(THRESHOLDED['all features'])}. With probabilities from few features, "
+        "Training: models are compared at half of the Kolmogorov distance without penalty. "
+        "Probabilities from all "
+        f"features lose an AUC of {lost(WEIGHTED['all features'])}, compared with the true groups "
+        "(negative: a gain). "
+        f"The more probable group loses {lost(THRESHOLDED['all features'])}. With probabilities "
+        "from few features, "
         f"the lowest distance at any strength is {_by_data(lowest)}."
     )
 
@@ -254,13 +337,19 @@ def audit_answer(models: Records) -> str:
 
     def distance(grouping: str) -> str:
         where = {"trained_with": TRUE, "strength": 0.0}
-        return _by_data(lambda name: _text(figures(models, f"kolmogorov, {grouping}", data=name, **where)))
+        return _by_data(
+            lambda name: _text(figures(models, f"kolmogorov, {grouping}", data=name, **where))
+        )
 
     return (
-        f"Audits: without penalty, the Kolmogorov distance between the true groups is {distance(TRUE)}. An audit with "
-        f"probabilities from all features reports {distance(WEIGHTED['all features'])}. With the more probable group, "
-        f"it reports {distance(THRESHOLDED['all features'])}. From few features, probabilities report "
-        f"{distance(WEIGHTED['few features'])}, and the more probable group {distance(THRESHOLDED['few features'])}."
+        "Audits: without penalty, the Kolmogorov distance between the true groups is "
+        f"{distance(TRUE)}. An audit with "
+        f"probabilities from all features reports {distance(WEIGHTED['all features'])}. With the "
+        "more probable group, "
+        f"it reports {distance(THRESHOLDED['all features'])}. From few features, probabilities "
+        "report "
+        f"{distance(WEIGHTED['few features'])}, and the more probable group "
+        f"{distance(THRESHOLDED['few features'])}."
     )
 
 
@@ -268,7 +357,9 @@ def assumption_answer(models: Records, proxies: Records) -> str:
     """When the assumption of the probabilities holds here."""
 
     def correlation(inputs: str) -> str:
-        return _by_data(lambda name: _text(figures(proxies, "correlation", data=name, features=inputs)))
+        return _by_data(
+            lambda name: _text(figures(proxies, "correlation", data=name, features=inputs))
+        )
 
     def energy(name: str) -> str:
         corrected = figures(proxies, "corrected_energy", data=name, features="few features")
@@ -276,15 +367,23 @@ def assumption_answer(models: Records, proxies: Records) -> str:
         return f"{_text(corrected)} (true: {_text(true)})"
 
     return (
-        "The assumption: figures with probabilities assume that score and group are independent given the inputs of "
-        "the probabilities. A score is a function of its features. If the proxy uses all of them, the assumption holds "
-        "by construction, and only errors of the estimated probabilities remain. The correlation of score and group "
-        f"minus probability is then {correlation('all features')}. If the proxy uses few features, the score also "
+        "The assumption: figures with probabilities assume that score and group are independent "
+        "given the inputs of "
+        "the probabilities. A score is a function of its features. If the proxy uses all of them, "
+        "the assumption holds "
+        "by construction, and only errors of the estimated probabilities remain. The correlation "
+        "of score and group "
+        f"minus probability is then {correlation('all features')}. If the proxy uses few features, "
+        "the score also "
         "depends on the group through the others. The assumption is wrong: the correlation is "
-        f"{correlation('few features')}, audits report too small a distance, and training removes too little of it. "
-        "This is the case of surname and place, unless the other features of the score tell nothing more about the "
-        "group. Known groups reveal it: corrected by those of a tenth of the rows, the energy distance from few "
-        f"features is {_by_data(energy)}. Both proxies were trained on true groups of the same population. In "
+        f"{correlation('few features')}, audits report too small a distance, and training removes "
+        "too little of it. "
+        "This is the case of surname and place, unless the other features of the score tell "
+        "nothing more about the "
+        "group. Known groups reveal it: corrected by those of a tenth of the rows, the energy "
+        "distance from few "
+        f"features is {_by_data(energy)}. Both proxies were trained on true groups of the same "
+        "population. In "
         "practice, such rows are rare, and probabilities from another population can be worse."
     )
 
@@ -310,11 +409,19 @@ def read_records(path: Path) -> Records:
 
 def figures(records: Records, name: str, **where: Any) -> Floats:
     """One figure of every split, in the order of the file."""
-    return np.array([record[name] for record in records if all(record[key] == value for key, value in where.items())])
+    return np.array(
+        [
+            record[name]
+            for record in records
+            if all(record[key] == value for key, value in where.items())
+        ]
+    )
 
 
 def strength_line(models: Records, **where: Any) -> list[tuple[Floats, Floats]]:
-    """Kolmogorov distances between the true groups and AUC of every split, one pair for each strength."""
+    """Kolmogorov distances between the true groups and AUC of every split, one pair for each
+    strength.
+    """
     return [
         (figures(part, _TRUE_DISTANCE, **where), figures(part, "auc", **where))
         for strength in sorted({record["strength"] for record in models})
@@ -323,7 +430,8 @@ def strength_line(models: Records, **where: Any) -> list[tuple[Floats, Floats]]:
 
 
 def at_distance(line: Sequence[tuple[Floats, Floats]], limit: float) -> Floats | None:
-    """AUC of every split where the line through the means first falls to a distance; None if it does not.
+    """AUC of every split where the line through the means first falls to a distance; None if it
+    does not.
 
     >>> line = [(np.array([0.4]), np.array([0.9])), (np.array([0.2]), np.array([0.8]))]
     >>> at_distance(line, 0.25).round(3).tolist(), at_distance(line, 0.1)
@@ -338,18 +446,33 @@ def at_distance(line: Sequence[tuple[Floats, Floats]], limit: float) -> Floats |
 
 
 def loss_table(models: Records) -> TextTable:
-    """AUC at half of the distance without penalty, what is lost, and the lowest distance of all strengths."""
-    lines = [["data", "trained with", "AUC at half the distance", "lost", "lowest distance", "at AUC"]]
+    """AUC at half of the distance without penalty, what is lost, and the lowest distance of all
+    strengths.
+    """
+    lines = [
+        ["data", "trained with", "AUC at half the distance", "lost", "lowest distance", "at AUC"]
+    ]
     for name in FEW:
         for grouping in GROUPINGS:
             line = strength_line(models, data=name, trained_with=grouping)
-            lines.append([DATA[name].title, grouping, *_loss(models, name, grouping), *map(_text, _lowest(line))])
+            lines.append(
+                [
+                    DATA[name].title,
+                    grouping,
+                    *_loss(models, name, grouping),
+                    *map(_text, _lowest(line)),
+                ]
+            )
     return lines
 
 
 def _loss(models: Records, name: str, grouping: str) -> tuple[str, str]:
-    """AUC at half of the distance without penalty, and how much less it is than with true groups."""
-    best, line = (strength_line(models, data=name, trained_with=groups) for groups in (TRUE, grouping))
+    """AUC at half of the distance without penalty, and how much less it is than with true
+    groups.
+    """
+    best, line = (
+        strength_line(models, data=name, trained_with=groups) for groups in (TRUE, grouping)
+    )
     half = best[0][0].mean() / 2
     best_auc, auc = at_distance(best, half), at_distance(line, half)
     return ("–", "–") if best_auc is None or auc is None else (_text(auc), _text(best_auc - auc))
@@ -361,18 +484,39 @@ def _lowest(line: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 def strength_table(models: Records, name: str) -> TextTable:
-    """Figures by true groups at a few strengths, and paired differences from training with true groups."""
+    """Figures by true groups at a few strengths, and paired differences from training with true
+    groups.
+    """
     columns = ("auc", "accuracy", _TRUE_DISTANCE, "energy, true groups")
-    plain = [figures(models, column, data=name, trained_with=TRUE, strength=0.0) for column in columns]
+    plain = [
+        figures(models, column, data=name, trained_with=TRUE, strength=0.0) for column in columns
+    ]
     lines = [
-        ["strength", "trained with", "AUC", "accuracy", "Kolmogorov", "energy", "AUC lost", "Kolmogorov added"],
+        [
+            "strength",
+            "trained with",
+            "AUC",
+            "accuracy",
+            "Kolmogorov",
+            "energy",
+            "AUC lost",
+            "Kolmogorov added",
+        ],
         ["0", "no penalty", *_row_texts(plain), "", ""],
     ]
     for strength in SHOWN:
-        best = [figures(models, column, data=name, trained_with=TRUE, strength=strength) for column in columns]
+        best = [
+            figures(models, column, data=name, trained_with=TRUE, strength=strength)
+            for column in columns
+        ]
         for grouping in GROUPINGS:
-            row = [figures(models, column, data=name, trained_with=grouping, strength=strength) for column in columns]
-            change = ["", ""] if grouping == TRUE else [_text(best[0] - row[0]), _text(row[2] - best[2])]
+            row = [
+                figures(models, column, data=name, trained_with=grouping, strength=strength)
+                for column in columns
+            ]
+            change = (
+                ["", ""] if grouping == TRUE else [_text(best[0] - row[0]), _text(row[2] - best[2])]
+            )
             lines.append([f"{strength:g}", grouping, *_row_texts(row), *change])
     return lines
 
@@ -383,7 +527,9 @@ def _row_texts(values: Sequence[Floats]) -> list[str]:
 
 
 def audit_table(models: Records, *, strength: float) -> TextTable:
-    """Kolmogorov distances by true groups, probabilities and the more probable group; errors are paired."""
+    """Kolmogorov distances by true groups, probabilities and the more probable group; errors
+    are paired.
+    """
     lines = [["data", "proxy", TRUE, "probabilities", "error", "thresholded", "error"]]
     for name, inputs in _CASES:
         where = {"data": name, "trained_with": WEIGHTED[inputs], "strength": strength}
@@ -406,7 +552,9 @@ def energy_table(models: Records, proxies: Records) -> TextTable:
             for grouping in (TRUE, WEIGHTED[inputs], THRESHOLDED[inputs])
         )
         corrected = figures(proxies, "corrected_energy", data=name, features=inputs)
-        lines.append([DATA[name].title, inputs, *map(_text, (true, weighted, corrected, thresholded))])
+        lines.append(
+            [DATA[name].title, inputs, *map(_text, (true, weighted, corrected, thresholded))]
+        )
     return lines
 
 
@@ -414,7 +562,10 @@ def proxy_table(proxies: Records) -> TextTable:
     """How well the group is predicted, and how its errors depend on the score."""
     lines = [["data", "proxy", "AUC of the group", "correlation of error and score"]]
     for name, inputs in _CASES:
-        columns = (figures(proxies, column, data=name, features=inputs) for column in ("auc", "correlation"))
+        columns = (
+            figures(proxies, column, data=name, features=inputs)
+            for column in ("auc", "correlation")
+        )
         lines.append([DATA[name].title, inputs, *map(_text, columns)])
     return lines
 
@@ -428,5 +579,7 @@ def _tradeoff(models: Records) -> Any:
             for grouping in GROUPINGS
             for distance, auc in strength_line(models, data=name, trained_with=grouping)
         ]
-        panels.append(line_chart(records, x="distance", y="AUC", color="trained with", title=DATA[name].title))
+        panels.append(
+            line_chart(records, x="distance", y="AUC", color="trained with", title=DATA[name].title)
+        )
     return side_by_side(panels)

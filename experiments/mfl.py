@@ -43,22 +43,37 @@ class Variant(NamedTuple):
 
 LINEAR, NETWORK = Variant("mfl-linear", network=False), Variant("mfl-nn", network=True)
 # The learning rate falls by one percent per epoch: so the text; the code never did it.
-DECAYING = (Variant("mfl-linear-decay", network=False, decay=0.99), Variant("mfl-nn-decay", network=True, decay=0.99))
+DECAYING = (
+    Variant("mfl-linear-decay", network=False, decay=0.99),
+    Variant("mfl-nn-decay", network=True, decay=0.99),
+)
 
 
-def mfl_runs(experiment: str, protocol: Protocol, source: Source, effort: Effort, *, device: str = "auto") -> list[Run]:
-    """Our method on all cases of a table: all seeds and strengths of a case and a variant are one run."""
+def mfl_runs(
+    experiment: str, protocol: Protocol, source: Source, effort: Effort, *, device: str = "auto"
+) -> list[Run]:
+    """Our method on all cases of a table: all seeds and strengths of a case and a variant are
+    one run.
+    """
     code, jobs = inspect.getsource(sys.modules[__name__]), []
     for case in cases(SHOWN_IN.get(experiment, experiment), protocol, effort):
-        strengths = effort.strengths(*case.data.strengths) if case.published else effort.some(DEFAULT_STRENGTHS)
+        strengths = (
+            effort.strengths(*case.data.strengths)
+            if case.published
+            else effort.some(DEFAULT_STRENGTHS)
+        )
         for variant in (NETWORK,) if experiment in SHOWN_IN else variants(case):
-            work = partial(sweep, case, variant=variant, strengths=strengths, seeds=effort.seeds, device=device)
+            work = partial(
+                sweep, case, variant=variant, strengths=strengths, seeds=effort.seeds, device=device
+            )
             jobs.append(run_of(case, variant.method, work, source, effort, code=code))
     return jobs
 
 
 def variants(case: Case) -> Sequence[Variant]:
-    """What is trained of our method: both models; once also with the learning rate decaying as the text has it."""
+    """What is trained of our method: both models; once also with the learning rate decaying as
+    the text has it.
+    """
     decaying = DECAYING if case.experiment == "classification" and case.published else ()
     return (LINEAR, NETWORK, *decaying)
 
@@ -73,9 +88,12 @@ def sweep(
     device: str = "auto",
 ) -> list[ModelResult]:
     """Results of all seeds and strengths."""
-    cells = compile_cells(case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ())
+    cells = compile_cells(
+        case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ()
+    )
     center, unit = 0.0, 1.0
-    if case.standardize and not case.classify:  # of all rows, so that seeds share them; R2 and distances do not see it
+    # of all rows, so that seeds share them; R2 and distances do not see it
+    if case.standardize and not case.classify:
         center, unit = float(splits.y.mean()), float(splits.y.std())
     samples = Samples(
         torch.as_tensor(splits.x),
@@ -99,7 +117,9 @@ def sweep(
         rows = [torch.as_tensor(splits.train[seed]) for seed in stack_seeds]
         start = time.perf_counter()
         if not variant.network and not case.published and case.standardize:
-            stacks = _solve(samples, network, objective, strengths=strengths, rows=rows, same=splits.prescribed)
+            stacks = _solve(
+                samples, network, objective, strengths=strengths, rows=rows, same=splits.prescribed
+            )
         else:
             trained_stack = train(
                 samples,
@@ -107,21 +127,31 @@ def sweep(
                 objective,
                 strengths=strengths,
                 seeds=stack_seeds,
-                schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
+                schedule=schedule(
+                    case, splits.train.shape[1], network=variant.network, decay=variant.decay
+                ),
                 rows=rows,
-                source=plan and floored_epochs(samples, rows, plan, cells.comparisons, as_device(device)),
+                source=plan
+                and floored_epochs(samples, rows, plan, cells.comparisons, as_device(device)),
                 standardize=case.standardize,
                 device=as_device(device),
             )
             stacks = [(trained_stack, place) for place in range(len(stack_seeds))]
-        failed = [stack.failed[place].cpu().numpy() for stack, place in stacks]  # waits for the device
+        # waits for the device
+        failed = [stack.failed[place].cpu().numpy() for stack, place in stacks]
         seconds = (time.perf_counter() - start) / (len(stack_seeds) * len(strengths))
         for (stack, place), seed, lost in zip(stacks, stack_seeds, failed, strict=True):
             output = outputs(stack, samples.x[torch.as_tensor(splits.test[seed])], place)
             predicted = (center + unit * task.prediction(output)).numpy()
             scores = [None if bad else score for bad, score in zip(lost, predicted, strict=True)]
             results += results_of(
-                case, splits, variant.method, seed, strengths=strengths, scores=scores, seconds=seconds
+                case,
+                splits,
+                variant.method,
+                seed,
+                strengths=strengths,
+                scores=scores,
+                seconds=seconds,
             )
     return results
 
@@ -135,7 +165,9 @@ def _solve(
     rows: Sequence[Tensor],
     same: bool,
 ) -> list[tuple[TrainedStack, int]]:
-    """Linear models by the solver for the rows of every seed; once for all where all have the same rows."""
+    """Linear models by the solver for the rows of every seed; once for all where all have the
+    same rows.
+    """
     solutions = [
         solve_linear(samples.take(part), model, objective, strengths=strengths).stack
         for part in rows[: 1 if same else None]
@@ -154,14 +186,18 @@ def outputs(stack: TrainedStack, x: Tensor, seed: int) -> Tensor:
 
 
 def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0) -> Schedule:
-    """The paper's; corrected, with the start and the end of our estimators, and standardized inputs with all of it."""
+    """The paper's; corrected, with the start and the end of our estimators, and standardized
+    inputs with all of it.
+    """
     paper = Schedule(case.data.batch_size, case.data.epochs, case.data.learning_rate, decay)
     if case.published:
         return paper
     kind = FairClassifier if case.classify else FairRegressor
     ours = schedule_for(kind(model="mlp" if network else "linear"), rows)
     if not case.standardize:
-        return replace(paper, growth=ours.growth, cooldown=ours.cooldown, from_constant=ours.from_constant)
+        return replace(
+            paper, growth=ours.growth, cooldown=ours.cooldown, from_constant=ours.from_constant
+        )
     return replace(ours, epochs=min(ours.epochs, case.data.epochs))
 
 
@@ -172,10 +208,15 @@ def floored_epochs(
     comparisons: Sequence[Comparison],
     device: torch.device | str = "cpu",
 ) -> EpochSource:
-    """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
+    """The published batches: fixed counts of each group, whose samples all weigh the same;
+    leftovers are dropped.
+    """
     seed_cells = rows_by_seed(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    shares, passes = torch.tensor(plan.counts) / plan.size, make_passes(seed_cells, plan, steps, device=device)
+    shares, passes = (
+        torch.tensor(plan.counts) / plan.size,
+        make_passes(seed_cells, plan, steps, device=device),
+    )
     weight = torch.ones(len(seed_cells), 1, plan.size, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
@@ -187,7 +228,9 @@ def floored_epochs(
 def _stacks(
     case: Case, splits: Splits, samples: Samples, seeds: Sequence[int]
 ) -> list[tuple[Layout | None, list[int]]]:
-    """Seeds that may share a stack: all of them, or those whose batches are floored to the same counts."""
+    """Seeds that may share a stack: all of them, or those whose batches are floored to the same
+    counts.
+    """
     if not case.protocol.floored:
         return [(None, list(seeds))]
     groups: dict[Layout, list[int]] = {}

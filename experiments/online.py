@@ -1,4 +1,6 @@
-"""Learning online, biased and unbiased: regression along a stream whose law changes, classification on Drug."""
+"""Learning online, biased and unbiased: regression along a stream whose law changes,
+classification on Drug.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ from metrifair.training.objective import BINARY, regression
 
 KINDS = ("no penalty", "biased", "unbiased")
 REGRESSION_KINDS = ("unbiased", "biased, covering", "biased, fixed size")
-"""The U-statistic on covering batches; the plug-in value on the same batches, or on those of a fixed size."""
+"""The U-statistic on covering batches; the plug-in value on the same batches, or on those of a
+fixed size.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,19 @@ class OnlineRun:
     covering: bool  # batches wait for two of each group, else they are of fixed size
     published: bool  # else with exact loss weights of covering batches
     replications: int
-    length: int  # samples of a stream in regression, passes over the training rows in classification
+    # samples of a stream in regression, passes over the training rows in classification
+    length: int
 
 
-def _finished(name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], Records], out: Path) -> Records:
+def _finished(
+    name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], Records], out: Path
+) -> Records:
     """The records of all runs, also written as csv; none is done twice."""
     code = "".join(map(inspect.getsource, (sys.modules[__name__], streams)))
-    done = [remembered(out / "ledger.db", f"{name} {run}", partial(work, run), code=code) for run in runs]
+    done = [
+        remembered(out / "ledger.db", f"{name} {run}", partial(work, run), code=code)
+        for run in runs
+    ]
     records = [record for part in done for record in part["records"]]
     write_csv(out / f"{name}.csv", records)
     return records
@@ -70,27 +80,36 @@ def kept_records(path: Path) -> Records:
 
 def kept_page(path: Path) -> tuple[str, Page]:
     """Their page, and its name."""
-    records, stem = kept_records(path), path.name.removesuffix(".gz").removesuffix(".csv").removeprefix("online-")
+    records, stem = (
+        kept_records(path),
+        path.name.removesuffix(".gz").removesuffix(".csv").removeprefix("online-"),
+    )
     name, protocol = stem.split("-")
     make = {"regression": regression_page, "classification": classification_page}[name]
     replications = len({record["replication"] for record in records})
     return f"online-{stem}", make(records, protocol, notes=[f"Replications: {replications}."])
 
 
-# --- regression -------------------------------------------------------------------------------------------------
+# --- regression
+# -------------------------------------------------------------------------------------------------
 
 STRENGTH = 2.0
 REGRESSION_SIZES = (4, 50)
 _REPLICATIONS = 20
 _EVERY = 40  # samples between looks at the test set
 _REGRESSION_NOTE = (
-    "Network 10-20-1, Adam at 0.01, strength 2; the slopes of the reference's code, changed half-way through the "
-    "stream. Unbiased: the U-statistic on covering batches. Biased: the plug-in value, on the same batches (which is "
-    "what the authors' code does, and the paper's figure shows) or on batches of fixed size. Bands: one standard error "
-    "over replications. Of all functions the least objective is 0.308 before and 0.154 after the change."
+    "Network 10-20-1, Adam at 0.01, strength 2; the slopes of the reference's code, changed "
+    "half-way through the "
+    "stream. Unbiased: the U-statistic on covering batches. Biased: the plug-in value, on the same "
+    "batches (which is "
+    "what the authors' code does, and the paper's figure shows) or on batches of fixed size. "
+    "Bands: one standard error "
+    "over replications. Of all functions the least objective is 0.308 before and 0.154 after the "
+    "change."
 )
 _REGRESSION_DIFFERENCE = (
-    "Where we differ: the paper has a figure of five replications and prints no values. Streams, starting weights and "
+    "Where we differ: the paper has a figure of five replications and prints no values. Streams, "
+    "starting weights and "
     "test rows are drawn anew."
 )
 _REGRESSION_LOSS = {
@@ -117,12 +136,18 @@ def curve(run: OnlineRun) -> Records:
     """Test objective of all replications after every so many samples."""
     population = OnlineRegression(slopes=reference_slopes(), period=run.length // 2)
     streams = [population.sample(run.length, seed) for seed in range(run.replications)]
-    x, y, a = (torch.as_tensor(np.concatenate([stream[part] for stream in streams])) for part in (0, 1, 2))
+    x, y, a = (
+        torch.as_tensor(np.concatenate([stream[part] for stream in streams])) for part in (0, 1, 2)
+    )
     samples = Samples(x.float(), y.float(), a, torch.ones(len(a)))
     tests = [population.test_set(1_000, regime) for regime in (0, 1)]
     seeds = range(run.replications)
     learners = Learners(
-        Network(population.d, (20,)), regression(), seeds=seeds, strengths=[STRENGTH], learning_rate=1e-2
+        Network(population.d, (20,)),
+        regression(),
+        seeds=seeds,
+        strengths=[STRENGTH],
+        learning_rate=1e-2,
     )
     order = torch.arange(len(a)).reshape(run.replications, run.length)
     weighting: Any = "plain" if run.published else "exact"
@@ -138,20 +163,28 @@ def curve(run: OnlineRun) -> Records:
 
     seen = torch.zeros(run.replications, dtype=torch.long)
     for batch in learners.follow(
-        samples, order, size=run.size, unbiased=run.unbiased, covering=run.covering, weighting=weighting
+        samples,
+        order,
+        size=run.size,
+        unbiased=run.unbiased,
+        covering=run.covering,
+        weighting=weighting,
     ):
         before, seen = seen, seen + batch.sizes
         looked_at = (before // _EVERY != seen // _EVERY).nonzero()[:, 0].tolist()
         if looked_at:
             look(looked_at, seen.tolist())
-    # The last samples of a stream may make no batch: all replications are looked at once more when it is over.
+    # The last samples of a stream may make no batch: all replications are looked at once more when
+    # it is over.
     records = [one for one in records if one["seen"] < run.length]
     look(list(range(run.replications)), [run.length] * run.replications)
     return records
 
 
 def objectives(learners: Learners, test: Sample) -> list[float]:
-    """Mean squared error + strength x unbiased energy distance of every replication, on the test rows."""
+    """Mean squared error + strength x unbiased energy distance of every replication, on the
+    test rows.
+    """
     predicted = learners.predictions(torch.as_tensor(test.X).float())[:, 0].double()
     error = (predicted - torch.as_tensor(test.y)).square().mean(1)
     group = torch.as_tensor(test.a)
@@ -178,7 +211,9 @@ def regression_page(records: Records, protocol: str, *, notes: Sequence[str] = (
     return Page(
         title=f"Online regression ({protocol})",
         notes=[_REGRESSION_NOTE, _REGRESSION_LOSS[protocol], _REGRESSION_DIFFERENCE, *notes],
-        tables={"Test objective at the end of the stream, and where its law changes": end_table(means)},
+        tables={
+            "Test objective at the end of the stream, and where its law changes": end_table(means)
+        },
         charts={"Test objective against samples seen": side_by_side(charts, columns=2)},
     )
 
@@ -205,29 +240,40 @@ def end_table(means: Records) -> TextTable:
     for size in REGRESSION_SIZES:
         for kind in REGRESSION_KINDS:
             curve = [mean for mean in means if mean["size"] == size and mean["kind"] == kind]
-            before = [mean for mean in curve if mean["seen"] < end // 2]  # later looks may be after the change
+            # later looks may be after the change
+            before = [mean for mean in curve if mean["seen"] < end // 2]
             looks = [before[-1], curve[-1]]
-            figures = [f"{mean['objective']:.3f} ± {mean['high'] - mean['objective']:.3f}" for mean in looks]
+            figures = [
+                f"{mean['objective']:.3f} ± {mean['high'] - mean['objective']:.3f}"
+                for mean in looks
+            ]
             lines.append([str(size), kind, *figures])
     return [["batch size", "penalty", f"before {end // 2:,} samples", f"after all {end:,}"], *lines]
 
 
-# --- classification ---------------------------------------------------------------------------------------------
+# --- classification
+# ---------------------------------------------------------------------------------------------
 
 CLASSIFICATION_SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 _PASSES, _MOST_STEPS = 500, 40_000
 _CLASSIFICATION_NOTE = (
-    "Network 12-16-1, Adam at 0.0005, weight decay 0.005, strength 1; 500 reshuffled copies of the training rows "
-    "of seed 0 (fixed batches of fewer than 32: as many as make 40,000 steps), tested on the others. Biased: "
-    "batches of fixed size and the plug-in value; a batch that lacks a group has no penalty. Unbiased: covering "
-    "batches and the U-statistic. The learning rate does not decay (the text: by 0.9, the published code: never)."
+    "Network 12-16-1, Adam at 0.0005, weight decay 0.005, strength 1; 500 reshuffled copies of the "
+    "training rows "
+    "of seed 0 (fixed batches of fewer than 32: as many as make 40,000 steps), tested on the "
+    "others. Biased: "
+    "batches of fixed size and the plug-in value; a batch that lacks a group has no penalty. "
+    "Unbiased: covering "
+    "batches and the U-statistic. The learning rate does not decay (the text: by 0.9, the "
+    "published code: never)."
 )
 _CLASSIFICATION_DIFFERENCE = (
-    "Where we differ: the paper has a figure and prints no values. The authors' runs become undefined where the last "
+    "Where we differ: the paper has a figure and prints no values. The authors' runs become "
+    "undefined where the last "
     "batch has one member of a group, and are dropped; ours end with the last whole batch."
 )
 _CLASSIFICATION_LOSS = {
-    "published": "Penalty on logits; covering batches have loss weights also where they did not overshoot.",
+    "published": "Penalty on logits; covering batches have loss weights also where they did not "
+    "overshoot.",
     "corrected": "Penalty on predictions; covering batches have exact loss weights.",
 }
 
@@ -239,22 +285,38 @@ def run_classification(protocol: Protocol, effort: Effort, out: Path) -> None:
     for size in (16, 512) if effort.quick else CLASSIFICATION_SIZES:
         for unbiased in (False, True):
             # The smallest fixed batches have converged long before the paper's 500 passes.
-            passes = _PASSES if unbiased else min(_PASSES, _MOST_STEPS * size // splits.train.shape[1])
+            passes = (
+                _PASSES if unbiased else min(_PASSES, _MOST_STEPS * size // splits.train.shape[1])
+            )
             passes = 2 if effort.quick else passes
-            runs.append(OnlineRun(size, unbiased, unbiased, protocol.name == "published", len(effort.seeds), passes))
+            runs.append(
+                OnlineRun(
+                    size,
+                    unbiased,
+                    unbiased,
+                    protocol.name == "published",
+                    len(effort.seeds),
+                    passes,
+                )
+            )
     records = _finished(name, runs, partial(points, splits=splits), out)
     notes = [f"Replications: {len(effort.seeds)}.", *circumstances(effort)]
     write_page(classification_page(records, protocol.name, notes=notes), out, name)
 
 
 def points(run: OnlineRun, splits: Splits) -> Records:
-    """Figures of every replication on the test rows, after all passes; fixed batches with and without a penalty."""
+    """Figures of every replication on the test rows, after all passes; fixed batches with and
+    without a penalty.
+    """
     rows, test = torch.as_tensor(splits.train[0]), splits.test[0]
     x, y = torch.as_tensor(splits.x).float(), torch.as_tensor(splits.y).float()
     samples = Samples(x, y, torch.as_tensor(splits.a), torch.ones(len(x)))
     generators = [torch.Generator().manual_seed(seed) for seed in range(run.replications)]
     order = torch.stack(  # reshuffled copies of the rows one after the other
-        [torch.cat([rows[torch.randperm(len(rows), generator=one)] for _ in range(run.length)]) for one in generators]
+        [
+            torch.cat([rows[torch.randperm(len(rows), generator=one)] for _ in range(run.length)])
+            for one in generators
+        ]
     )
     kinds = {"unbiased": 1.0} if run.unbiased else {"no penalty": 0.0, "biased": 1.0}
     learners = Learners(
@@ -268,7 +330,12 @@ def points(run: OnlineRun, splits: Splits) -> Records:
     )
     weighting: Any = "always" if run.published else "exact"
     for _ in learners.follow(
-        samples, order, size=run.size, unbiased=run.unbiased, covering=run.covering, weighting=weighting
+        samples,
+        order,
+        size=run.size,
+        unbiased=run.unbiased,
+        covering=run.covering,
+        weighting=weighting,
     ):
         pass
     score = learners.predictions(x[torch.as_tensor(test)]).double().numpy()
@@ -276,7 +343,10 @@ def points(run: OnlineRun, splits: Splits) -> Records:
     for at in range(run.replications):
         figures = measured(score[at], splits.y[test], splits.a[test], classify=True)
         for place, kind in enumerate(kinds):
-            own = {name: float(figures[name][place]) for name in ("accuracy", "label_gap", "kolmogorov")}
+            own = {
+                name: float(figures[name][place])
+                for name in ("accuracy", "label_gap", "kolmogorov")
+            }
             records.append({"size": run.size, "kind": kind, "replication": at, **own})
     return records
 
@@ -285,7 +355,10 @@ def classification_page(records: Records, protocol: str, *, notes: Sequence[str]
     """Figure and table."""
     charts = [
         line_chart(
-            sorted((record for record in records if record["kind"] == kind), key=lambda record: int(record["size"])),
+            sorted(
+                (record for record in records if record["kind"] == kind),
+                key=lambda record: int(record["size"]),
+            ),
             x="label_gap",
             y="accuracy",
             color="size",
@@ -297,7 +370,12 @@ def classification_page(records: Records, protocol: str, *, notes: Sequence[str]
     ]
     return Page(
         title=f"Online classification on Drug ({protocol})",
-        notes=[_CLASSIFICATION_NOTE, _CLASSIFICATION_LOSS[protocol], _CLASSIFICATION_DIFFERENCE, *notes],
+        notes=[
+            _CLASSIFICATION_NOTE,
+            _CLASSIFICATION_LOSS[protocol],
+            _CLASSIFICATION_DIFFERENCE,
+            *notes,
+        ],
         tables={"Means over replications ± standard error": means_table(records)},
         charts={"Accuracy against unfairness of labels, by batch size": side_by_side(charts)},
     )
@@ -312,6 +390,11 @@ def means_table(records: Records) -> TextTable:
     lines = []
     for (size, place), part in groupby(sorted(records, key=key), key=key):
         group = list(part)
-        means = [Mean.of([record[name] for record in group]) for name in ("accuracy", "label_gap", "kolmogorov")]
-        lines.append([str(size), KINDS[place], *(f"{mean.value:.3f} ± {mean.error:.3f}" for mean in means)])
+        means = [
+            Mean.of([record[name] for record in group])
+            for name in ("accuracy", "label_gap", "kolmogorov")
+        ]
+        lines.append(
+            [str(size), KINDS[place], *(f"{mean.value:.3f} ± {mean.error:.3f}" for mean in means)]
+        )
     return [["batch size", "penalty", "accuracy", "gap of labels", "Kolmogorov of scores"], *lines]

@@ -29,9 +29,25 @@ SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures m
 
 # Okabe and Ito's colors, told apart in all common kinds of color blindness.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
 _WORDS = (
-    ("Unfairness", "Kolmogorov distance of the groups' scores, or the difference of their rates of positive labels."),
+    (
+        "Unfairness",
+        (
+            "Kolmogorov distance of the groups' scores, or the difference of their rates of "
+            "positive "
+            "labels."
+        ),
+    ),
     ("Published, corrected", "What the authors' code did, and what the paper's text means."),
     ("±", "One standard error over seeds or replications."),
 )
@@ -49,7 +65,11 @@ class Page:
     def markdown(self, name: str) -> str:
         """The page in Markdown; the pictures of its charts are files called after ``name``."""
         notes = sorted(self.notes, key=lambda note: note != SKETCH)
-        lines = [f"# {self.title}", "", *(f"**{note}**\n" if note == SKETCH else f"{note}\n" for note in notes)]
+        lines = [
+            f"# {self.title}",
+            "",
+            *(f"**{note}**\n" if note == SKETCH else f"{note}\n" for note in notes),
+        ]
         for caption, table in self.tables.items():
             lines += [f"## {caption}", "", markdown_table(table), ""]
         lines += [f"![{caption}]({name}-{at}.svg)\n" for at, caption in enumerate(self.charts, 1)]
@@ -63,7 +83,11 @@ class Page:
         for caption, (heading, *lines) in self.tables.items():
             head = element("tr", *(element("th", text, scope="col") for text in heading))
             body = [
-                element("tr", element("th", first, scope="row"), *(element("td", _bold(text)) for text in line))
+                element(
+                    "tr",
+                    element("th", first, scope="row"),
+                    *(element("td", _bold(text)) for text in line),
+                )
                 for first, *line in lines
             ]
             table = element("table", element("thead", head), element("tbody", *body))
@@ -106,7 +130,8 @@ def write_page(page: Page, folder: Path, name: str, *, html: bool = True) -> Non
     pictures = {}
     for at, (caption, chart) in enumerate(page.charts.items(), 1):
         text = io.StringIO()
-        chart.configure(aria=False).save(text, format="svg")  # a label for every point would triple the file
+        # a label for every point would triple the file
+        chart.configure(aria=False).save(text, format="svg")
         pictures[caption] = text.getvalue().encode()
         write_file(folder / f"{name}-{at}.svg", pictures[caption])
     if html:
@@ -128,12 +153,17 @@ def machine(processes: int = 1) -> str:
     if as_device("auto").type == "cuda":
         processor = torch.cuda.get_device_name()
     else:
-        threads = f"threads: {torch.get_num_threads()}" if processes == 1 else f"{processes} processes of one thread"
+        threads = (
+            f"threads: {torch.get_num_threads()}"
+            if processes == 1
+            else f"{processes} processes of one thread"
+        )
         processor = f"{platform.machine()}, {threads}"
     return f"{processor}, torch {torch.__version__}, Python {platform.python_version()}"
 
 
-# --- charts -----------------------------------------------------------------------------------------------------
+# --- charts
+# -----------------------------------------------------------------------------------------------------
 
 
 def _altair() -> Any:
@@ -141,18 +171,30 @@ def _altair() -> Any:
 
 
 def tradeoff_chart(
-    results: Iterable[ModelResult], *, on: str, floors: Mapping[str, float] | None = None, title: str = ""
+    results: Iterable[ModelResult],
+    *,
+    on: str,
+    floors: Mapping[str, float] | None = None,
+    title: str = "",
 ) -> Any:
-    """One panel per data set: mean accuracy against mean unfairness, a line through the strengths of each method.
+    """One panel per data set: mean accuracy against mean unfairness, a line through the strengths
+    of each method.
 
     ``floors``: by data set, where a dashed rule stands.
     """
     alt, panels = _altair(), []
     known = list(results)
     present = dict.fromkeys(one.method for one in known)
-    names = [METHODS.get(name, name) for name in dict.fromkeys([*(m for m in METHODS if m in present), *present])]
-    color = alt.Color("method:N", title=None, scale=alt.Scale(domain=names, range=list(_COLORS[: len(names)])))
-    shape = alt.Shape("method:N", title=None, scale=alt.Scale(domain=names, range=list(_SHAPES[: len(names)])))
+    names = [
+        METHODS.get(name, name)
+        for name in dict.fromkeys([*(m for m in METHODS if m in present), *present])
+    ]
+    color = alt.Color(
+        "method:N", title=None, scale=alt.Scale(domain=names, range=list(_COLORS[: len(names)]))
+    )
+    shape = alt.Shape(
+        "method:N", title=None, scale=alt.Scale(domain=names, range=list(_SHAPES[: len(names)]))
+    )
     for data in dict.fromkeys(one.data for one in known):
         records = mean_points([one for one in known if one.data == data], on)
         words = "R²" if DATA[data].task == "regression" else "accuracy"
@@ -165,13 +207,19 @@ def tradeoff_chart(
             y=alt.Y("accuracy:Q", title=words, scale=alt.Scale(zero=False)),
             color=color,
         )
-        tips = ["method:N", alt.Tooltip("strength:Q", format=".3g"), alt.Tooltip("accuracy:Q", format=".3f")]
+        tips = [
+            "method:N",
+            alt.Tooltip("strength:Q", format=".3g"),
+            alt.Tooltip("accuracy:Q", format=".3f"),
+        ]
         layers = [
             base.mark_line(opacity=0.5).encode(order="strength:Q"),
             base.mark_point(size=30).encode(shape=shape, tooltip=tips),
         ]
         if floors and data in floors:
-            rule = alt.Chart(alt.Data(values=[{"floor": floors[data]}])).mark_rule(strokeDash=[4, 3], color="#555")
+            rule = alt.Chart(alt.Data(values=[{"floor": floors[data]}])).mark_rule(
+                strokeDash=[4, 3], color="#555"
+            )
             layers.append(rule.encode(x="floor:Q"))
         panels.append(alt.layer(*layers).properties(title=DATA[data].title, width=260, height=220))
     return alt.concat(*panels, columns=4, title=title)
@@ -197,25 +245,32 @@ def mean_points(results: Iterable[ModelResult], on: str) -> list[dict[str, float
     ]
 
 
-def line_chart(records: Sequence[Mapping[str, Any]], *, x: str, y: str, color: str, **settings: Any) -> Any:
-    """Lines of y against x, one for each value of ``color``; ``low`` and ``high`` in the records are a band around it.
+def line_chart(
+    records: Sequence[Mapping[str, Any]], *, x: str, y: str, color: str, **settings: Any
+) -> Any:
+    """Lines of y against x, one for each value of ``color``; ``low`` and ``high`` in the records
+    are a band around it.
 
-    ``settings``: ``x_title``, ``y_title``, ``title``; ``log``, ``log_y`` for logarithmic axes; ``points`` for marks
-    without a line.
+    ``settings``: ``x_title``, ``y_title``, ``title``; ``log``, ``log_y`` for logarithmic axes;
+    ``points`` for marks without a line.
     """
     alt = _altair()
     logs = (settings.get("log"), settings.get("log") or settings.get("log_y"))
     scales = [alt.Scale(type="log" if log else "linear", zero=False) for log in logs]
     names = list(dict.fromkeys(str(record[color]) for record in records))
     shades = alt.Scale(domain=names, range=[_COLORS[at % len(_COLORS)] for at in range(len(names))])
-    base = alt.Chart(alt.Data(values=[dict(record) | {color: str(record[color])} for record in records])).encode(
+    base = alt.Chart(
+        alt.Data(values=[dict(record) | {color: str(record[color])} for record in records])
+    ).encode(
         x=alt.X(f"{x}:Q", title=settings.get("x_title", x), scale=scales[0]),
         color=alt.Color(f"{color}:N", title=None, scale=shades),
     )
     marks = base.mark_point(filled=True, size=35) if settings.get("points") else base.mark_line()
     layers = [marks.encode(y=alt.Y(f"{y}:Q", title=settings.get("y_title", y), scale=scales[1]))]
     if records and "low" in records[0]:
-        layers.insert(0, base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scales[1]), y2="high:Q"))
+        layers.insert(
+            0, base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scales[1]), y2="high:Q")
+        )
     return alt.layer(*layers).properties(width=320, height=240, title=settings.get("title", ""))
 
 

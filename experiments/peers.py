@@ -1,7 +1,8 @@
 """Other libraries' methods on arrays, each with one parameter that trades accuracy for fairness.
 
-This module imports nothing of ours. A method fits its models on the training rows of :class:`Rows` and yields what each
-says of the other rows. ``experiments/duel_protocol.toml`` names the methods, their base models and their parameters.
+This module imports nothing of ours. A method fits its models on the training rows of :class:`Rows`
+and yields what each says of the other rows. ``experiments/duel_protocol.toml`` names the methods,
+their base models and their parameters.
 """
 
 from __future__ import annotations
@@ -44,12 +45,15 @@ class Said(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The base model, by name, and what the protocol says of strengths, of the blend and of training."""
+    """The base model, by name, and what the protocol says of strengths, of the blend and of
+    training.
+    """
 
     base: str
     strengths: dict[str, Any]
     blend: dict[str, Any]
-    steps: int | None = None  # of training a penalized network; None: as many as our own training takes
+    # of training a penalized network; None: as many as our own training takes
+    steps: int | None = None
 
     def model(self) -> Any:
         """The base model of a method that wraps one."""
@@ -151,7 +155,9 @@ def oxonfair(rows: Rows, settings: Settings) -> Iterator[Said]:
     """OxonFair's thresholds of the groups, which need the group."""
     from oxonfair import DataDict, FairPredictor, group_metrics  # noqa: PLC0415
 
-    known, unseen = (DataDict(rows.y[part], rows.x[part], rows.a[part]) for part in (rows.train, ~rows.train))
+    known, unseen = (
+        DataDict(rows.y[part], rows.x[part], rows.a[part]) for part in (rows.train, ~rows.train)
+    )
     model = FairPredictor(settings.fitted(rows), known)
     for tolerance in settings.strengths["tolerances"]:
         model.fit(group_metrics.accuracy, group_metrics.demographic_parity, tolerance)
@@ -168,7 +174,9 @@ def barycenter(rows: Rows, settings: Settings) -> Iterator[Said]:
     for share in settings.strengths["shares"]:
         model = FairWasserstein()
         model.fit(score[rows.train], groups[rows.train])
-        moved = np.asarray(model.transform(score[~rows.train], groups[~rows.train], epsilon=share)).ravel()
+        moved = np.asarray(
+            model.transform(score[~rows.train], groups[~rows.train], epsilon=share)
+        ).ravel()
         yield Said(share, moved, (moved >= 0.5).astype(float))
 
 
@@ -183,8 +191,15 @@ class _StepFunction:
 
 
 def _provide_imports() -> None:
-    """Let equipy be imported without seaborn, which draws, and statsmodels, of which it uses one function."""
-    names = ("seaborn", "statsmodels", "statsmodels.distributions", "statsmodels.distributions.empirical_distribution")
+    """Let equipy be imported without seaborn, which draws, and statsmodels, of which it uses
+    one function.
+    """
+    names = (
+        "seaborn",
+        "statsmodels",
+        "statsmodels.distributions",
+        "statsmodels.distributions.empirical_distribution",
+    )
     absent = {name for name in names[:2] if name not in sys.modules and find_spec(name) is None}
     for name in names:
         if name.partition(".")[0] in absent:
@@ -195,7 +210,8 @@ def _provide_imports() -> None:
 def fairret_norm(rows: Rows, settings: Settings) -> Iterator[Said]:
     """fairret's norm of the gaps between positive rates, as a penalty.
 
-    fairret takes one model at a time. All models' values are computed together here, and compared with fairret's once.
+    fairret takes one model at a time. All models' values are computed together here, and compared
+    with fairret's once.
     """
     from fairret.loss import NormLoss  # noqa: PLC0415
     from fairret.statistic import PositiveRate  # noqa: PLC0415
@@ -233,16 +249,30 @@ def hsic(rows: Rows, settings: Settings) -> Iterator[Said]:
 
     def dependence(outputs: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
         of_groups = kernel(a.to(outputs))
-        centered = of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
+        centered = (
+            of_groups - of_groups.mean(0) - of_groups.mean(1, keepdim=True) + of_groups.mean()
+        )
         return (kernel(torch.sigmoid(outputs)) * centered).sum((1, 2)) / (len(a) - 1) ** 2
 
     # It compares all pairs of rows, so that batches are small.
-    yield from _penalized(rows, settings, dependence, factor=settings.strengths["hsic_factor"], largest=512)
+    yield from _penalized(
+        rows, settings, dependence, factor=settings.strengths["hsic_factor"], largest=512
+    )
 
 
 METHODS: dict[str, Method] = {
     one.__name__: one
-    for one in (reduction, grid, thresholds, relaxed, oxonfair, barycenter, fairret_norm, diff_dp, hsic)
+    for one in (
+        reduction,
+        grid,
+        thresholds,
+        relaxed,
+        oxonfair,
+        barycenter,
+        fairret_norm,
+        diff_dp,
+        hsic,
+    )
 }
 
 
@@ -250,7 +280,9 @@ def _with_blend(rows: Rows, settings: Settings) -> Floats:
     """The features, and the log-odds of the blend; those of training rows are out of fold."""
     own, found = rows.train, np.empty(len(rows.y))
     blend = settings.model()
-    found[own] = cross_val_predict(blend, rows.x[own], rows.y[own], cv=5, method="predict_proba")[:, 1]
+    found[own] = cross_val_predict(blend, rows.x[own], rows.y[own], cv=5, method="predict_proba")[
+        :, 1
+    ]
     found[~own] = clone(blend).fit(rows.x[own], rows.y[own]).predict_proba(rows.x[~own])[:, 1]
     found = np.clip(found, 1e-6, 1 - 1e-6)
     return np.column_stack([rows.x, np.log(found / (1 - found))])
@@ -264,13 +296,19 @@ def _penalized(
     factor: float = 1.0,
     largest: int = 2_048,
 ) -> Iterator[Said]:
-    """A PyTorch loop with as many steps, as large batches and as fast an Adam as our own training has.
+    """A PyTorch loop with as many steps, as large batches and as fast an Adam as our own training
+    has.
 
-    The models of all strengths begin alike and see the same batches, so that they are trained together.
+    The models of all strengths begin alike and see the same batches, so that they are trained
+    together.
     """
     linear = settings.base == "linear"
     x = torch.as_tensor(_with_blend(rows, settings) if settings.base == "blend" else rows.x).float()
-    y, a, own = torch.as_tensor(rows.y).float(), torch.as_tensor(rows.a), torch.as_tensor(np.flatnonzero(rows.train))
+    y, a, own = (
+        torch.as_tensor(rows.y).float(),
+        torch.as_tensor(rows.a),
+        torch.as_tensor(np.flatnonzero(rows.train)),
+    )
     size = min(largest, len(own) if len(own) <= 1_000 else int(np.clip(len(own) // 8, 256, 2_048)))
     per_epoch = max(1, len(own) // size)
     steps = settings.steps or (1_000 if linear else int(np.clip(60 * per_epoch, 150, 1_000)))
@@ -283,7 +321,9 @@ def _penalized(
         name: value.detach().repeat(len(strengths), *[1] * value.ndim).requires_grad_()
         for name, value in model.named_parameters()
     }
-    outputs = torch.vmap(lambda own, x: functional_call(model, own, x).squeeze(-1), in_dims=(0, None))
+    outputs = torch.vmap(
+        lambda own, x: functional_call(model, own, x).squeeze(-1), in_dims=(0, None)
+    )
     adam = torch.optim.Adam(parameters.values(), lr=0.005)
     fall = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / steps)))
     batches: list[torch.Tensor] = []
@@ -298,6 +338,8 @@ def _penalized(
         adam.step()
         fall.step()
     with torch.no_grad():
-        scores = torch.sigmoid(outputs(parameters, x[~torch.as_tensor(rows.train)])).double().numpy()
+        scores = (
+            torch.sigmoid(outputs(parameters, x[~torch.as_tensor(rows.train)])).double().numpy()
+        )
     for strength, score in zip(settings.strengths["penalties"], scores, strict=True):
         yield Said(strength, score, (score >= 0.5).astype(float))

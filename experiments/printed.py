@@ -1,4 +1,6 @@
-"""The paper's tables as data: area (mean and standard error over ten seeds) and seconds of one fit on an i7-10700."""
+"""The paper's tables as data: area (mean and standard error over ten seeds) and seconds of one
+fit on an i7-10700.
+"""
 
 from __future__ import annotations
 

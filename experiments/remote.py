@@ -1,12 +1,14 @@
-"""Computing elsewhere: arrays go there in one file, raw points come back as csv, tables are made of them here.
+"""Computing elsewhere: arrays go there in one file, raw points come back as csv, tables are made of
+them here.
 
-``python -m experiments.remote prepare FILE.npz`` writes the arrays of all data sets; it needs the raw data.
-``python -m experiments.remote run [--quick] FILE.npz FOLDER [NAME ...]`` trains from them; it needs neither raw data
-nor any extra. Both protocols are run, unless --protocols says which; finished work found in FOLDER is not done again
-by the same sources of the library.
-``python -m experiments.remote report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every experiment and
-protocol that the files hold, ``NAME-PROTOCOL.md`` and its figures into FOLDER; ``--pack`` keeps all points in one file.
-Times files beside the points (``times*.json``) say where they were computed.
+``python -m experiments.remote prepare FILE.npz`` writes the arrays of all data sets; it needs the
+raw data. ``python -m experiments.remote run [--quick] FILE.npz FOLDER [NAME ...]`` trains from
+them; it needs neither raw data nor any extra. Both protocols are run, unless --protocols says
+which; finished work found in FOLDER is not done again by the same sources of the library. ``python
+-m experiments.remote report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every
+experiment and protocol that the files hold, ``NAME-PROTOCOL.md`` and its figures into FOLDER;
+``--pack`` keeps all points in one file. Times files beside the points (``times*.json``) say where
+they were computed.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def run(
     methods: Sequence[str] = ("mfl",),
     n_jobs: int = 1,
 ) -> None:
-    """Run the experiments' methods whose names begin so; points and times are written after every run."""
+    """Run the experiments' methods whose names begin so; points and times are written after
+    every run.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     known, start = source(effort, arrays), time.perf_counter()
     wanted = (
@@ -61,7 +65,8 @@ def run(
 def pages(points: Sequence[Path]) -> Iterator[tuple[str, Page]]:
     """The pages, by name, of all experiments and protocols that the files of points hold.
 
-    Those of a folder "online" hold the records of one online experiment each, and are named after it.
+    Those of a folder "online" hold the records of one online experiment each, and are named after
+    it.
     """
     yield from (kept_page(path) for path in points if path.parent.name == "online")
     points = [path for path in points if path.parent.name != "online"]
@@ -73,7 +78,10 @@ def pages(points: Sequence[Path]) -> Iterator[tuple[str, Page]]:
     for experiment in EXPERIMENTS:
         for protocol in PROTOCOLS:
             if (experiment, protocol) in known:
-                yield f"{experiment}-{protocol}", comparison_page(experiment, protocol, results, notes=notes)
+                yield (
+                    f"{experiment}-{protocol}",
+                    comparison_page(experiment, protocol, results, notes=notes),
+                )
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -88,7 +96,9 @@ def main(arguments: Sequence[str]) -> None:
         command.add_argument("folder", type=Path)
     train.add_argument("names", nargs="*", default=EXPERIMENTS)
     train.add_argument("--quick", action="store_true")
-    train.add_argument("--methods", default="mfl", help="beginnings of names, with commas between; empty: all")
+    train.add_argument(
+        "--methods", default="mfl", help="beginnings of names, with commas between; empty: all"
+    )
     train.add_argument("--protocols", default=",".join(PROTOCOLS), help="with commas between")
     train.add_argument("--jobs", type=int, default=1, help="processes that work at once")
     report.add_argument("points", type=Path, nargs="+")

@@ -29,8 +29,9 @@ Floats = NDArray[np.float64]
 class ModelResult:
     """What one model reached on the test rows of one seed.
 
-    A gap is the difference of the groups' rates of positive labels (equal opportunity: among those with label 1).
-    What a method does not have is nan: labels in regression, scores of a method that returns labels only.
+    A gap is the difference of the groups' rates of positive labels (equal opportunity: among those
+    with label 1). What a method does not have is nan: labels in regression, scores of a method that
+    returns labels only.
     """
 
     experiment: str
@@ -43,28 +44,39 @@ class ModelResult:
     accuracy: float  # share of right labels, or R2
     label_gap: float
     kolmogorov: float  # of the scores
-    parity_gap: float = nan  # of the labels, among everyone: differs from label_gap under equal opportunity only
+    # of the labels, among everyone: differs from label_gap under equal opportunity only
+    parity_gap: float = nan
     seconds: float = nan  # of one fit; in a stack, its share
     failed: bool = False  # training diverged: the figures mean nothing
     training: float = nan  # Kolmogorov distance of the scores of training rows; nan: not noted
-    unconverged: float = nan  # 1 where a solver stopped short, in this fit or in its stack; nan: not noted
-    dependence: float = nan  # on an attribute that is a number: energy_dependence; nan: there is none
-    worst_cut: float = nan  # Kolmogorov distance below and above the cut of the number that tells most
+    # 1 where a solver stopped short, in this fit or in its stack; nan: not noted
+    unconverged: float = nan
+    # on an attribute that is a number: energy_dependence; nan: there is none
+    dependence: float = nan
+    # Kolmogorov distance below and above the cut of the number that tells most
+    worst_cut: float = nan
 
     def gap(self, on: str) -> float:
-        """The figure named by ``on``: labels, scores, parity, dependence or worst cut; else that of the scores."""
+        """The figure named by ``on``: labels, scores, parity, dependence or worst cut; else
+        that of the scores.
+        """
         numbers = {"dependence": self.dependence, "worst cut": self.worst_cut}
-        value = ({"labels": self.label_gap, "scores": self.kolmogorov, "parity": self.parity_gap} | numbers)[on]
+        value = (
+            {"labels": self.label_gap, "scores": self.kolmogorov, "parity": self.parity_gap}
+            | numbers
+        )[on]
         return self.kolmogorov if isnan(value) else value
 
 
-# --- measured ---------------------------------------------------------------------------------------------------
+# --- measured
+# ---------------------------------------------------------------------------------------------------
 
 
 def measured(
     score: Floats, y: Floats, a: NDArray[np.int64], *, classify: bool, among_positives: bool = False
 ) -> dict[str, Floats]:
-    """Figures of the scores (models, n) of several models, each (models,); a score of at least 0.5 is a positive label.
+    """Figures of the scores (models, n) of several models, each (models,); a score of at least 0.5
+    is a positive label.
 
     >>> score = np.array([[0.2, 0.8, 0.6, 0.9]])
     >>> found = measured(score, np.array([0.0, 1, 1, 1]), np.array([0, 0, 1, 1]), classify=True)
@@ -87,7 +99,8 @@ def measured(
             "kolmogorov": gap(score, compared),
             "parity_gap": missing,
         }
-    label = (score >= 0.5).astype(np.float64)  # of labels, the distance is the difference of their rates
+    # of labels, the distance is the difference of their rates
+    label = (score >= 0.5).astype(np.float64)
     return {
         "accuracy": (label == y).mean(1),
         "label_gap": gap(label, compared),
@@ -106,11 +119,21 @@ def results_of(
     scores: Sequence[ArrayLike | None],
     seconds: float,
 ) -> list[ModelResult]:
-    """The results of scores (strengths, n) on a seed's test rows; None stands for a model that diverged."""
+    """The results of scores (strengths, n) on a seed's test rows; None stands for a model that
+    diverged.
+    """
     test = splits.test[seed]
-    known = np.array([score for score in scores if score is not None], dtype=np.float64).reshape(-1, len(test))
+    known = np.array([score for score in scores if score is not None], dtype=np.float64).reshape(
+        -1, len(test)
+    )
     among_positives = case.criterion.labels == "positive"
-    figures = measured(known, splits.y[test], splits.a[test], classify=case.classify, among_positives=among_positives)
+    figures = measured(
+        known,
+        splits.y[test],
+        splits.a[test],
+        classify=case.classify,
+        among_positives=among_positives,
+    )
     found, place = [], 0
     for strength, score in zip(strengths, scores, strict=True):
         failed = score is None
@@ -123,7 +146,10 @@ def results_of(
                 method=method,
                 strength=strength,
                 seed=seed,
-                **{name: nan if failed else float(values[place]) for name, values in figures.items()},
+                **{
+                    name: nan if failed else float(values[place])
+                    for name, values in figures.items()
+                },
                 seconds=seconds,
                 failed=failed,
             )
@@ -132,11 +158,15 @@ def results_of(
     return found
 
 
-def trapezoid(unfairness: Sequence[float], accuracy: Sequence[float], *, anchor_last: bool = False) -> float:
-    """The published area: through all points in order of unfairness, from (lowest, 0) to (1, highest accuracy).
+def trapezoid(
+    unfairness: Sequence[float], accuracy: Sequence[float], *, anchor_last: bool = False
+) -> float:
+    """The published area: through all points in order of unfairness, from (lowest, 0) to (1,
+    highest accuracy).
 
-    A dominated point lowers it. Negative R2 counts as 0. The published regression sorted the anchor among the points
-    by an unstable sort; ``anchor_last`` puts it behind all that tie with it, the worst that can happen.
+    A dominated point lowers it. Negative R2 counts as 0. The published regression sorted the anchor
+    among the points by an unstable sort; ``anchor_last`` puts it behind all that tie with it, the
+    worst that can happen.
 
     >>> trapezoid([0.5, 0.0], [0.9, 0.5])      # 0.5 x 0.7 + 0.5 x 0.9
     0.8
@@ -150,14 +180,25 @@ def trapezoid(unfairness: Sequence[float], accuracy: Sequence[float], *, anchor_
 
 
 def dominated_area(results: Iterable[ModelResult], *, on: str, constant: float = 0.0) -> float:
-    """The share of the unit box that the results dominate, beside a constant model of this accuracy."""
-    points = [Point(one.strength, one.seed, one.accuracy, one.gap(on), failed=one.failed) for one in results]
+    """The share of the unit box that the results dominate, beside a constant model of this
+    accuracy.
+    """
+    points = [
+        Point(one.strength, one.seed, one.accuracy, one.gap(on), failed=one.failed)
+        for one in results
+    ]
     return area([*points, Point(inf, 0, constant, 0.0)])
 
 
-# --- kept -------------------------------------------------------------------------------------------------------
+# --- kept
+# -------------------------------------------------------------------------------------------------------
 
-_KINDS: dict[str, Callable[[str], Any]] = {"str": str, "float": float, "int": int, "bool": lambda text: text == "True"}
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "float": float,
+    "int": int,
+    "bool": lambda text: text == "True",
+}
 _COLUMNS = {field.name: _KINDS[str(field.type)] for field in fields(ModelResult)}
 
 
@@ -171,26 +212,44 @@ def csv_text(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def write_csv(path: Path, results: Iterable[ModelResult | Mapping[str, object]]) -> None:
-    """Write results, or other records, in one step; packed if the name ends in .gz, with six digits."""
+    """Write results, or other records, in one step; packed if the name ends in .gz, with six
+    digits.
+    """
     records = [asdict(one) if isinstance(one, ModelResult) else one for one in results]
     if path.suffix == ".gz":
         short = ("accuracy", "label_gap", "kolmogorov", "parity_gap", "seconds")
-        records = [{**one, **{name: float(f"{one[name]:.6g}") for name in short}} for one in records]
+        records = [
+            {**one, **{name: float(f"{one[name]:.6g}") for name in short}} for one in records
+        ]
     content = csv_text(records).encode()
     replace_file(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def from_record(record: Mapping[str, object]) -> ModelResult:
-    """A result from its fields as texts or values; those that older files lack keep their defaults."""
-    return ModelResult(**{name: kind(str(record[name])) for name, kind in _COLUMNS.items() if name in record})
+    """A result from its fields as texts or values; those that older files lack keep their
+    defaults.
+    """
+    return ModelResult(
+        **{name: kind(str(record[name])) for name, kind in _COLUMNS.items() if name in record}
+    )
 
 
 def read_csv(paths: Sequence[Path]) -> list[ModelResult]:
-    """The results in several files, packed ones among them; of a model that is in several, the last."""
+    """The results in several files, packed ones among them; of a model that is in several, the
+    last.
+    """
     found: dict[tuple[object, ...], ModelResult] = {}
     for path in paths:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
         for one in map(from_record, csv.DictReader(io.StringIO(text))):
-            found[one.experiment, one.protocol, one.input, one.data, one.method, one.strength, one.seed] = one
+            found[
+                one.experiment,
+                one.protocol,
+                one.input,
+                one.data,
+                one.method,
+                one.strength,
+                one.seed,
+            ] = one
     return list(found.values())

@@ -19,7 +19,8 @@ from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
 Records = list[dict[str, Any]]
 
-_SHOWN = ("__main__.py", "cli", "mlflow.py", "model_card.py", "report")  # of the library: they compute no figures
+# of the library: they compute no figures
+_SHOWN = ("__main__.py", "cli", "mlflow.py", "model_card.py", "report")
 
 
 class Run(NamedTuple):
@@ -28,7 +29,8 @@ class Run(NamedTuple):
     name: str
     work: Callable[[], list[ModelResult]]
     size: int = 0  # of the data: of several runs at once, the largest begin
-    shown: Mapping[str, str] = MappingProxyType({})  # protocol and input, where results serve another case as well
+    # protocol and input, where results serve another case as well
+    shown: Mapping[str, str] = MappingProxyType({})
 
 
 class FinishedRun(NamedTuple):
@@ -49,7 +51,9 @@ def run_of(
     *,
     code: str,
 ) -> Run:
-    """Work on one case, named after all that it depends on; ``code`` is the text of what sets the method up."""
+    """Work on one case, named after all that it depends on; ``code`` is the text of what sets
+    the method up.
+    """
     splits = source(case.name, case.input)
     key = fingerprint([splits.fingerprint(effort.seeds), repr(case), repr(effort), code])
     name = f"{case.experiment} {case.protocol.name} {case.input} {case.name} {method} {key[:16]}"
@@ -59,8 +63,8 @@ def run_of(
 def finished(runs: Iterable[Run], ledger: Path, *, n_jobs: int = 1) -> Iterator[FinishedRun]:
     """Every run's results, one by one as they become available: those done before, then the others.
 
-    ``n_jobs`` processes work at once, each on one thread, unless another backend of joblib is active (Dask, Ray); what
-    they bring is noted here, by one process.
+    ``n_jobs`` processes work at once, each on one thread, unless another backend of joblib is
+    active (Dask, Ray); what they bring is noted here, by one process.
     """
     waiting: dict[str, list[tuple[int, Run]]] = {}  # by name: the results of one may serve several
     for place, run in enumerate(runs):
@@ -75,18 +79,25 @@ def finished(runs: Iterable[Run], ledger: Path, *, n_jobs: int = 1) -> Iterator[
 
     # Begun in order. All runs travel at once: many share their data.
     places = range(len(largest_first))
-    for name, record in run_parallel(work, places, n_jobs, in_order=False, threads=1, pre_dispatch="n_jobs"):
+    for name, record in run_parallel(
+        work, places, n_jobs, in_order=False, threads=1, pre_dispatch="n_jobs"
+    ):
         kept = _note(ledger, name, record)
         yield from (_finished(place, run, kept) for place, run in waiting[name])
 
 
 def all_results(done: Iterable[FinishedRun]) -> list[ModelResult]:
-    """The results of finished runs in the order of the runs: whichever was finished first, the table is the same."""
+    """The results of finished runs in the order of the runs: whichever was finished first, the
+    table is the same.
+    """
     return [result for one in sorted(done, key=lambda one: one.place) for result in one.results]
 
 
-def remembered(ledger: Path, name: str, work: Callable[[], Records], *, code: str) -> dict[str, Any]:
-    """The ``records`` of some work and the ``seconds`` it took, from the ledger where it was done before.
+def remembered(
+    ledger: Path, name: str, work: Callable[[], Records], *, code: str
+) -> dict[str, Any]:
+    """The ``records`` of some work and the ``seconds`` it took, from the ledger where it was done
+    before.
 
     ``code`` is the text of what does the work: changed, it is other work.
     """
@@ -111,7 +122,9 @@ def _known(ledger: Path, name: str) -> dict[str, Any] | None:
 
 
 def _note(ledger: Path, name: str, record: dict[str, Any]) -> dict[str, Any]:
-    """The record as it will be read: with the rounding of text, so that a resumed run gives the same table."""
+    """The record as it will be read: with the rounding of text, so that a resumed run gives the
+    same table.
+    """
     notes = _notes(ledger, name)
     notes.add({name: Entry(record)})
     return notes.finished()[name].record
@@ -124,7 +137,9 @@ def _notes(ledger: Path, name: str) -> Ledger:
 
 @cache
 def sources() -> str:
-    """A name for the text of the library, as it was when this process first asked; its version is in there."""
+    """A name for the text of the library, as it was when this process first asked; its version
+    is in there.
+    """
     folder = Path(metrifair.__file__).parent
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.py")}
     return fingerprint(

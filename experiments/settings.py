@@ -1,4 +1,6 @@
-"""What the experiments train, as values: data sets with their settings, the two protocols, the cases of each table."""
+"""What the experiments train, as values: data sets with their settings, the two protocols, the
+cases of each table.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Data:
     learning_rate: float
     hidden: int
     strengths: tuple[float, float, int]  # lowest, highest, how many; log-spaced
-    test_groups: tuple[int, int]  # test rows of each group, to the nearest integer on average over splits
+    # test rows of each group, to the nearest integer on average over splits
+    test_groups: tuple[int, int]
     test_positives: tuple[int, int] | None = None  # those of them with label 1
 
     @property
@@ -40,23 +43,42 @@ class Data:
 
 
 def _classifier(
-    title: str, source: str, batch_size: int, *, groups: tuple[int, int], positives: tuple[int, int], **options: str
+    title: str,
+    source: str,
+    batch_size: int,
+    *,
+    groups: tuple[int, int],
+    positives: tuple[int, int],
+    **options: str,
 ) -> Data:
     grid = (1e-5, 1e2, 25)
     about = MappingProxyType(options)
-    return Data(title, source, about, "classification", batch_size, 500, 5e-4, 16, grid, groups, positives)
+    return Data(
+        title, source, about, "classification", batch_size, 500, 5e-4, 16, grid, groups, positives
+    )
 
 
 def _regressor(
-    title: str, source: str, *, epochs: int, rate: float, highest: float, groups: tuple[int, int], **options: str
+    title: str,
+    source: str,
+    *,
+    epochs: int,
+    rate: float,
+    highest: float,
+    groups: tuple[int, int],
+    **options: str,
 ) -> Data:
     grid = (1e-5, highest, 50)
-    return Data(title, source, MappingProxyType(options), "regression", 128, epochs, rate, 20, grid, groups)
+    return Data(
+        title, source, MappingProxyType(options), "regression", 128, epochs, rate, 20, grid, groups
+    )
 
 
 DATA = MappingProxyType(
     {
-        "drug": _classifier("Drug", "drug", 128, groups=(41, 431), positives=(15, 89), target="cannabis"),
+        "drug": _classifier(
+            "Drug", "drug", 128, groups=(41, 431), positives=(15, 89), target="cannabis"
+        ),
         "communities": _classifier(
             "CC", "communities", 128, groups=(256, 243), positives=(40, 138), task="classification"
         ),
@@ -66,12 +88,24 @@ DATA = MappingProxyType(
             "Student Math", "student-math", epochs=2000, rate=1e-3, highest=1e3, groups=(47, 52)
         ),
         "student-portuguese": _regressor(
-            "Student Portuguese", "student-portuguese", epochs=2000, rate=1e-3, highest=1e3, groups=(67, 96)
+            "Student Portuguese",
+            "student-portuguese",
+            epochs=2000,
+            rate=1e-3,
+            highest=1e3,
+            groups=(67, 96),
         ),
         "communities-regression": _regressor(
-            "CC", "communities", epochs=1000, rate=1e-4, highest=1e2, groups=(256, 243), task="regression"
+            "CC",
+            "communities",
+            epochs=1000,
+            rate=1e-4,
+            highest=1e2,
+            groups=(256, 243),
+            task="regression",
         ),
-        "mortgage": _classifier("Mortgage", "mortgage", 128, groups=(421, 77), positives=(382, 55)),  # not in the paper
+        # not in the paper
+        "mortgage": _classifier("Mortgage", "mortgage", 128, groups=(421, 77), positives=(382, 55)),
         "drug-heroin": _classifier(
             "Drug (heroin)", "drug", 128, groups=(41, 431), positives=(35, 367), target="heroin"
         ),
@@ -87,8 +121,8 @@ _EQUAL_OPPORTUNITY_BATCH = 512  # instead of the small one, so that enough sampl
 class Protocol:
     """What differs between the runs that were published and those that the text means.
 
-    The highest strength of classification is that of the published runs in both: on predictions, which lie between 0
-    and 1, the text's limit of 10 ends before the trade-off does.
+    The highest strength of classification is that of the published runs in both: on predictions,
+    which lie between 0 and 1, the text's limit of 10 ends before the trade-off does.
     """
 
     name: str
@@ -99,7 +133,9 @@ class Protocol:
 
 
 PUBLISHED = Protocol("published", "output", floored=True, inputs=("raw",))
-CORRECTED = Protocol("corrected", "prediction", floored=False, inputs=("raw", "standard"), heroin=True)
+CORRECTED = Protocol(
+    "corrected", "prediction", floored=False, inputs=("raw", "standard"), heroin=True
+)
 PROTOCOLS = {protocol.name: protocol for protocol in (PUBLISHED, CORRECTED)}
 
 
@@ -130,7 +166,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a table of the paper: a data set with its settings, a protocol, an input and a criterion."""
+    """One case of a table of the paper: a data set with its settings, a protocol, an input and
+    a criterion.
+    """
 
     experiment: str
     protocol: Protocol

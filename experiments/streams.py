@@ -1,6 +1,7 @@
 """Learning from streams, several replications at once.
 
-Batches of a stream differ in length from replication to replication: they are padded, and padding weighs nothing.
+Batches of a stream differ in length from replication to replication: they are padded, and padding
+weighs nothing.
 """
 
 from __future__ import annotations
@@ -57,18 +58,24 @@ class PaddedBatch(NamedTuple):
 
 
 def batches(ends: list[Integers]) -> Iterator[PaddedBatch]:
-    """The batches of all replications, as many as the longest has; those of others are empty in the end."""
+    """The batches of all replications, as many as the longest has; those of others are empty in
+    the end.
+    """
     steps = max(map(len, ends))
     stops = np.stack([np.pad(own, (0, steps - len(own)), mode="edge") for own in ends], 1)
     starts = np.vstack([np.zeros((1, len(ends)), dtype=np.int64), stops[:-1]])
     widths = (stops - starts).max(1)
-    for start, stop, width in zip(torch.as_tensor(starts), torch.as_tensor(stops), widths.tolist(), strict=True):
+    for start, stop, width in zip(
+        torch.as_tensor(starts), torch.as_tensor(stops), widths.tolist(), strict=True
+    ):
         place = start[:, None] + torch.arange(width)
         counted = place < stop[:, None]
         yield PaddedBatch(torch.where(counted, place, 0), counted, stop - start)
 
 
-def covering_weights(group: Tensor, batch: PaddedBatch, size: int, *, always: bool = False) -> Tensor:
+def covering_weights(
+    group: Tensor, batch: PaddedBatch, size: int, *, always: bool = False
+) -> Tensor:
     """Loss weights of covering batches, (replications, width); see ``batches.overshoot_weights``.
 
     ``always``: the published code also weighs batches that did not overshoot.
@@ -82,16 +89,22 @@ def covering_weights(group: Tensor, batch: PaddedBatch, size: int, *, always: bo
 
 
 def energy(score: Tensor, group: Tensor, counted: Tensor, *, unbiased: bool) -> Tensor:
-    """Energy distance between the groups of each replication's batch, (replications, models); 0 where one is missing.
+    """Energy distance between the groups of each replication's batch, (replications, models); 0
+    where one is missing.
 
-    ``score`` is (replications, models, width), the others (replications, width). In ascending order of the scores it is
-    linear in them, with coefficients that need no gradient: one sort, no pairs.
+    ``score`` is (replications, models, width), the others (replications, width). In ascending order
+    of the scores it is linear in them, with coefficients that need no gradient: one sort, no pairs.
     """
     with torch.no_grad():
         order = score.argsort(-1)
-        member = torch.stack([(group == code) & counted for code in (0, 1)]).to(score.dtype)  # (2, replications, width)
+        # of shape: 2, replications, width
+        member = torch.stack([(group == code) & counted for code in (0, 1)]).to(score.dtype)
         sizes = member.sum(-1, keepdim=True)
-        scale = torch.where(sizes > 1, sizes / (sizes - 1).clamp_min(1), 0.0) if unbiased else torch.ones_like(sizes)
+        scale = (
+            torch.where(sizes > 1, sizes / (sizes - 1).clamp_min(1), 0.0)
+            if unbiased
+            else torch.ones_like(sizes)
+        )
         share = (member / sizes.clamp_min(1)).unsqueeze(2).expand(2, *score.shape)
         share = share.gather(-1, order.expand_as(share))
         below = 2 * share.cumsum(-1) - share - 1  # weight below less weight above
@@ -123,7 +136,8 @@ class Learners:
         self.strength = torch.tensor(strengths)
 
     def step(self, samples: Samples, counted: Tensor, *, unbiased: bool) -> None:
-        """Down the gradient of the loss, weighted, plus strength x energy; samples are (replications, width, ...).
+        """Down the gradient of the loss, weighted, plus strength x energy; samples are
+        (replications, width, ...).
 
         ``cell`` is the group; the weights are divided by the number of samples that count.
         """
@@ -134,7 +148,8 @@ class Learners:
         score = output if self.penalize == "output" else self.task.prediction(output)
         penalty = energy(score, samples.cell, counted, unbiased=unbiased)
         (risk + self.strength * penalty).sum().backward()
-        ended = (~counted.any(1)).nonzero()[:, 0]  # their streams are over, but momentum would carry them on
+        # their streams are over, but momentum would carry them on
+        ended = (~counted.any(1)).nonzero()[:, 0]
         kept = {name: value.detach()[ended].clone() for name, value in self.adam.parameters.items()}
         self.adam.step()
         with torch.no_grad():
@@ -151,13 +166,18 @@ class Learners:
         covering: bool,
         weighting: Literal["plain", "exact", "always"],
     ) -> Iterator[PaddedBatch]:
-        """Learn from the samples in each replication's order, (replications, length), and yield each batch afterwards.
+        """Learn from the samples in each replication's order, (replications, length), and yield
+        each batch afterwards.
 
-        ``unbiased``: the U-statistic, else the plug-in value; ``covering``: batches wait for two of each group.
-        ``weighting`` of the loss of covering batches: none, exact, or also where a batch did not overshoot.
+        ``unbiased``: the U-statistic, else the plug-in value; ``covering``: batches wait for two of
+        each group. ``weighting`` of the loss of covering batches: none, exact, or also where a
+        batch did not overshoot.
         """
         groups = samples.cell[order]
-        ends = [covering_ends(own.numpy(), size) if covering else fixed_ends(len(own), size) for own in groups]
+        ends = [
+            covering_ends(own.numpy(), size) if covering else fixed_ends(len(own), size)
+            for own in groups
+        ]
         for batch in batches(ends):
             chosen = order.gather(1, batch.place)
             group, weight = samples.cell[chosen], batch.counted.double()
@@ -171,4 +191,6 @@ class Learners:
     def predictions(self, x: Tensor) -> Tensor:
         """What all networks predict for the same rows, (replications, strengths, n)."""
         replications = len(self.adam.parameters["bias0"])
-        return self.task.prediction(self.network(self.adam.parameters, x.expand(replications, *x.shape)))
+        return self.task.prediction(
+            self.network(self.adam.parameters, x.expand(replications, *x.shape))
+        )

@@ -31,7 +31,11 @@ class Mean(NamedTuple):
 
     def __str__(self) -> str:
         few = f" ({self.seeds} seeds)" if self.seeds < FULL else ""
-        return f"{self.value:.3f} (1 seed)" if self.seeds == 1 else f"{self.value:.3f} ± {self.error:.3f}{few}"
+        return (
+            f"{self.value:.3f} (1 seed)"
+            if self.seeds == 1
+            else f"{self.value:.3f} ± {self.error:.3f}{few}"
+        )
 
 
 class Curve(NamedTuple):
@@ -52,12 +56,16 @@ class Curve(NamedTuple):
     @property
     def seeds(self) -> list[tuple[ModelResult, ...]]:
         """The results of each seed that has at least one model."""
-        parts = groupby(sorted(self.results, key=lambda result: result.seed), key=lambda result: result.seed)
+        parts = groupby(
+            sorted(self.results, key=lambda result: result.seed), key=lambda result: result.seed
+        )
         by_seed = [tuple(result for result in part if not result.failed) for _, part in parts]
         return [part for part in by_seed if part]
 
     def exact(self, on: str, *, constant: bool = False) -> Mean:
-        """The dominated area; ``constant`` gives every method the best constant model, which is fair."""
+        """The dominated area; ``constant`` gives every method the best constant model, which is
+        fair.
+        """
         utility = DATA[self.data].majority if constant else 0.0
         return Mean.of([dominated_area(part, on=on, constant=utility) for part in self.seeds])
 
@@ -66,14 +74,18 @@ class Curve(NamedTuple):
         return Mean.of(
             [
                 trapezoid(
-                    [result.gap(on) for result in part], [result.accuracy for result in part], anchor_last=anchor_last
+                    [result.gap(on) for result in part],
+                    [result.accuracy for result in part],
+                    anchor_last=anchor_last,
                 )
                 for part in self.seeds
             ]
         )
 
     def as_printed(self) -> Mean:
-        """The area as it was printed: under equal opportunity, our linear model was scored by parity by mistake."""
+        """The area as it was printed: under equal opportunity, our linear model was scored by
+        parity by mistake.
+        """
         return self.published("parity" if self.mistaken else "labels")
 
     @property
@@ -83,7 +95,9 @@ class Curve(NamedTuple):
 
 
 def curves(results: Iterable[ModelResult]) -> list[Curve]:
-    """Results by case and method, in the order of the paper's tables; experiments that share a figure are mixed."""
+    """Results by case and method, in the order of the paper's tables; experiments that share a
+    figure are mixed.
+    """
     names, methods = [*CLASSIFICATION, *REGRESSION, "drug-heroin"], list(METHODS)
 
     def key(result: ModelResult) -> tuple[str, str, str, str, str]:
@@ -98,7 +112,9 @@ def curves(results: Iterable[ModelResult]) -> list[Curve]:
             result.experiment,
         )
 
-    return [Curve(*case, tuple(part)) for case, part in groupby(sorted(results, key=place), key=key)]
+    return [
+        Curve(*case, tuple(part)) for case, part in groupby(sorted(results, key=place), key=key)
+    ]
 
 
 def close(value: float, target: Printed) -> bool:
@@ -108,7 +124,16 @@ def close(value: float, target: Printed) -> bool:
 
 def published_table(all_curves: Sequence[Curve]) -> TextTable:
     """Areas as the authors computed them, with theirs beside."""
-    heading = ["data", "method", "printed", "ours", "difference", "close", "s per fit, printed", "s per fit, ours"]
+    heading = [
+        "data",
+        "method",
+        "printed",
+        "ours",
+        "difference",
+        "close",
+        "s per fit, printed",
+        "s per fit, ours",
+    ]
     lines = []
     for curve in all_curves:
         target = printed(curve.experiment, curve.data, curve.method)
@@ -116,7 +141,10 @@ def published_table(all_curves: Sequence[Curve]) -> TextTable:
         if curve.experiment == "regression":
             areas.append((" (anchor last)", curve.published(anchor_last=True)))
         if curve.mistaken:
-            areas = [(" (scored by parity, as printed)", curve.as_printed()), ("", curve.published())]
+            areas = [
+                (" (scored by parity, as printed)", curve.as_printed()),
+                ("", curve.published()),
+            ]
         for name, area in areas:
             lines.append(
                 [
@@ -148,7 +176,8 @@ def without_empty(table: TextTable) -> TextTable:
 
 
 def corrected_table(all_curves: Sequence[Curve], *, marked: bool = True) -> TextTable:
-    """Exact areas of scores and of labels, and the printed ones, which are other areas of other models.
+    """Exact areas of scores and of labels, and the printed ones, which are other areas of other
+    models.
 
     ``marked``: in bold the best of each data set and input, of the most seeds.
     """
@@ -165,7 +194,9 @@ def corrected_table(all_curves: Sequence[Curve], *, marked: bool = True) -> Text
                 for area, top in zip(line, best, strict=True)
             ]
             texts.append(_printed_area(printed(curve.experiment, data, curve.method)))
-            lines.append([DATA[data].title, inputs, METHODS[curve.method], *texts, f"{curve.seconds:.3g}"])
+            lines.append(
+                [DATA[data].title, inputs, METHODS[curve.method], *texts, f"{curve.seconds:.3g}"]
+            )
     return without_empty([heading, *lines])
 
 
@@ -174,7 +205,11 @@ def _corrected_areas(curve: Curve) -> list[Mean | None]:
     if DATA[curve.data].task == "regression":
         return [curve.exact("scores"), None, None, None]
     on = {"scores": curve.method not in LABELS_ONLY, "labels": True}
-    return [curve.exact(name, constant=c) if has_area else None for name, has_area in on.items() for c in (False, True)]
+    return [
+        curve.exact(name, constant=c) if has_area else None
+        for name, has_area in on.items()
+        for c in (False, True)
+    ]
 
 
 def _best(areas: Sequence[Mean | None]) -> float:

@@ -1,6 +1,7 @@
 """The paper's populations, whose optima, risks and distances are known exactly.
 
-synthetic: offset regression, and what all populations share; the others hold what the paper's theory and tests use.
+synthetic: offset regression, and what all populations share; the others hold what the paper's
+theory and tests use.
 """
 
 from experiments.populations.biased import (
@@ -21,7 +22,12 @@ from experiments.populations.closed_forms import (
 from experiments.populations.examples import Example1, HiddenExperience, IndependentLabels
 from experiments.populations.finite_space import FiniteSpace
 from experiments.populations.offset import ExactOffset, SlopeRegression
-from experiments.populations.online import OnlineRegression, reference_slopes, regime_estimate, regime_tradeoff
+from experiments.populations.online import (
+    OnlineRegression,
+    reference_slopes,
+    regime_estimate,
+    regime_tradeoff,
+)
 from experiments.populations.tradeoff import unrestricted_tradeoff
 
 __all__ = [

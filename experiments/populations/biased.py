@@ -1,5 +1,6 @@
-"""Biased targets (the paper's theorem "SP improves accuracy"): trained on a biased proxy, judged by the truth; also
-under other losses and with a Tikhonov term."""
+"""Biased targets (the paper's theorem "SP improves accuracy"): trained on a biased proxy, judged by
+the truth; also under other losses and with a Tikhonov term.
+"""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -8,7 +9,13 @@ from typing import Literal
 import numpy as np
 
 from experiments.populations.closed_forms import Distances, Normal, atomic_distances
-from experiments.populations.synthetic import Sample, Seed, check_probability, generator, last_column_as_group
+from experiments.populations.synthetic import (
+    Sample,
+    Seed,
+    check_probability,
+    generator,
+    last_column_as_group,
+)
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer, check_known, check_number
@@ -16,10 +23,12 @@ from metrifair.support.checks import check_integer, check_known, check_number
 
 @dataclass(frozen=True)
 class BiasedClassification:
-    """Labels of which a share delta of the positives of group 1 goes unrecorded (the paper's health care example).
+    """Labels of which a share delta of the positives of group 1 goes unrecorded (the paper's health
+    care example).
 
-    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A). P[Y0=1|X] = 0.1 + 0.8 X1/(m-1); the recorded
-    label is (1 - A) Y0 with probability delta, else Y0. Cross entropy. ``true`` risks are those with respect to Y0.
+    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A). P[Y0=1|X] = 0.1 + 0.8
+    X1/(m-1); the recorded label is (1 - A) Y0 with probability delta, else Y0. Cross entropy.
+    ``true`` risks are those with respect to Y0.
 
     Parameters
     ----------
@@ -57,7 +66,9 @@ class BiasedClassification:
         return Sample(X, (positive & ~unrecorded).astype(np.int64), group)
 
     def truth(self) -> "BiasedClassification":
-        """The same population without bias; for one seed it has the same rows, with the true labels."""
+        """The same population without bias; for one seed it has the same rows, with the true
+        labels.
+        """
         return replace(self, delta=0.0)
 
     @property
@@ -68,7 +79,10 @@ class BiasedClassification:
 
     @property
     def fair_table(self) -> Floats:
-        """The best prediction with statistical parity: row = group, column = X1. Both groups have the order of X1."""
+        """The best prediction with statistical parity: row = group, column = X1.
+
+        Both groups have the order of X1.
+        """
         return np.array([np.array([1 - self.p1, self.p1]) @ self.optimal_table] * 2)
 
     def optimal_prediction(self, X: Floats) -> Floats:
@@ -91,7 +105,9 @@ class BiasedClassification:
 
     @property
     def optimal_true_risk(self) -> float:
-        """Cross entropy of the optimal prediction with respect to the true labels; infinite at delta = 1."""
+        """Cross entropy of the optimal prediction with respect to the true labels; infinite at
+        delta = 1.
+        """
         return self._cross_entropy(self.truth().optimal_table, self.optimal_table)
 
     @property
@@ -114,7 +130,8 @@ def table_features(rng: np.random.Generator, n: int, m: int, p1: float) -> Float
 
 
 def table_values(table: Floats, X: Floats) -> Floats:
-    """The entries of a hypothesis on rows (x1, a) of integers, given as a table: row = group, column = x1.
+    """The entries of a hypothesis on rows (x1, a) of integers, given as a table: row = group,
+    column = x1.
 
     Examples
     --------
@@ -124,15 +141,19 @@ def table_values(table: Floats, X: Floats) -> Floats:
     group, m = last_column_as_group(X, width=2), table.shape[1]
     if not np.isin(X[:, 0], np.arange(m)).all():
         found = np.unique(X[:, 0])
-        raise DataError(f"the first column of X must contain 0 to {m - 1}, got {found}; pass rows as sample() returns")
+        raise DataError(
+            f"the first column of X must contain 0 to {m - 1}, got {found}; pass rows as sample() "
+            "returns"
+        )
     return np.asarray(table[group, X[:, 0].astype(np.int64)], dtype=np.float64)
 
 
 def fair_by_sorting(optimum: Floats, p1: float) -> Floats:
-    """The best SP-fair hypothesis when all atoms weigh the same: the k-th smallest of both groups get their mean.
+    """The best SP-fair hypothesis when all atoms weigh the same: the k-th smallest of both groups
+    get their mean.
 
-    It is optimal for squared loss and for cross entropy. Ties keep the order of the columns, so that a group without
-    any order of its own follows the first column to the last.
+    It is optimal for squared loss and for cross entropy. Ties keep the order of the columns, so
+    that a group without any order of its own follows the first column to the last.
 
     Parameters
     ----------
@@ -152,16 +173,20 @@ def fair_by_sorting(optimum: Floats, p1: float) -> Floats:
     array([[0.1, 0.9],
            [0.9, 0.1]])
     """
-    # Rounded, because computed values that are equal on paper may differ in the last bit and would be torn apart.
+    # Rounded, because computed values that are equal on paper may differ in the last bit and would
+    # be torn apart.
     order = np.argsort(np.round(optimum, 12), axis=1, kind="stable")
     ranked = np.take_along_axis(optimum, order, axis=1)
     fair = np.empty_like(optimum)
-    np.put_along_axis(fair, order, np.broadcast_to((1 - p1) * ranked[0] + p1 * ranked[1], optimum.shape), axis=1)
+    np.put_along_axis(
+        fair, order, np.broadcast_to((1 - p1) * ranked[0] + p1 * ranked[1], optimum.shape), axis=1
+    )
     return fair
 
 
 def table_distances(table: Floats) -> Distances:
-    """Distances between the groups under a hypothesis on equally frequent atoms: row = group, column = atom.
+    """Distances between the groups under a hypothesis on equally frequent atoms: row = group,
+    column = atom.
 
     >>> table_distances(np.array([[0.0, 1.0], [1.0, 2.0]])).wasserstein
     1.0
@@ -172,12 +197,13 @@ def table_distances(table: Floats) -> Distances:
 
 @dataclass(frozen=True)
 class BiasedRegression:
-    """Regression on Y_delta = Y0 + delta b(X1, A) where the truth Y0 does not depend on the group, with exact answers.
+    """Regression on Y_delta = Y0 + delta b(X1, A) where the truth Y0 does not depend on the group,
+    with exact answers.
 
-    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1), Y0 = f + sigma noise.
-    "shift": b = -beta A; parity helps for every delta. "shrink": b = beta A (1 - 2f); parity helps for
-    delta < 1/(2 beta) and hurts right after, where the order of group 1 is reversed. Squared loss. ``true`` risks are
-    those with respect to Y0.
+    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1), Y0 = f +
+    sigma noise. "shift": b = -beta A; parity helps for every delta. "shrink": b = beta A (1 - 2f);
+    parity helps for delta < 1/(2 beta) and hurts right after, where the order of group 1 is
+    reversed. Squared loss. ``true`` risks are those with respect to Y0.
 
     Parameters
     ----------
@@ -278,15 +304,18 @@ _HALVINGS = 70  # beyond the 53 bits of a float
 
 @dataclass(frozen=True)
 class ShiftedTarget:
-    """Training on a target that is too low by ``bias`` in group 1, under any of three losses, with exact answers.
+    """Training on a target that is too low by ``bias`` in group 1, under any of three losses, with
+    exact answers.
 
-    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1); the truth is Y0 = f + sigma
-    noise (normal), the target Y0 - bias A. ``BiasedRegression("shift")`` is the case of the squared error. Each group's
-    optimum has the order of f, so the best SP-fair hypothesis gives both groups one value at each f. Risks are those
-    with respect to the truth (with the Tikhonov term), less the least one.
+    X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1); the truth
+    is Y0 = f + sigma noise (normal), the target Y0 - bias A. ``BiasedRegression("shift")`` is the
+    case of the squared error. Each group's optimum has the order of f, so the best SP-fair
+    hypothesis gives both groups one value at each f. Risks are those with respect to the truth
+    (with the Tikhonov term), less the least one.
 
-    The squared error is strongly convex, as the theorem asks: parity helps at every bias. The absolute error of a
-    target without noise is not: there the fair hypothesis follows the larger group, and is right, or as wrong as that.
+    The squared error is strongly convex, as the theorem asks: parity helps at every bias. The
+    absolute error of a target without noise is not: there the fair hypothesis follows the larger
+    group, and is right, or as wrong as that.
 
     Parameters
     ----------
@@ -353,13 +382,17 @@ class ShiftedTarget:
         return self._excess(self.fair_table)
 
     def _best(self, shares: tuple[float, float]) -> Floats:
-        """The best value at each f for people of whom these shares belong to the two groups, by bisection."""
+        """The best value at each f for people of whom these shares belong to the two groups, by
+        bisection.
+        """
         f = np.linspace(0, 1, self.m)
         low: Floats = np.full(self.m, -self.bias - 1)
         high: Floats = np.full(self.m, 2.0)
         for _ in range(_HALVINGS):
             value = (low + high) / 2
-            slope = shares[0] * self._slope(value - f) + shares[1] * self._slope(value - f + self.bias)
+            slope = shares[0] * self._slope(value - f) + shares[1] * self._slope(
+                value - f + self.bias
+            )
             falls = slope + 2 * self.tikhonov * value <= 0
             low, high = np.where(falls, value, low), np.where(falls, high, value)
         return np.asarray((low + high) / 2)
@@ -374,7 +407,9 @@ class ShiftedTarget:
         return float(np.array([1 - self.p1, self.p1]) @ (risk(table) - risk(truth)).mean(1))
 
     def _slope(self, error: Floats) -> Floats:
-        """Derivative of the expected loss where the prediction exceeds f by ``error``; the noise is normal."""
+        """Derivative of the expected loss where the prediction exceeds f by ``error``; the
+        noise is normal.
+        """
         if self.loss == "squared_error":
             return 2 * error
         reach = inf if self.loss == "absolute_error" else self.threshold
@@ -383,7 +418,9 @@ class ShiftedTarget:
         if reach == inf:
             return np.asarray(2 * _below(error / self.sigma) - 1)
         low, high = (-reach - error) / self.sigma, (reach - error) / self.sigma
-        inside = error * (_below(high) - _below(low)) + self.sigma * (_density(low) - _density(high))
+        inside = error * (_below(high) - _below(low)) + self.sigma * (
+            _density(low) - _density(high)
+        )
         return np.asarray(inside + reach * (_below(-high) - _below(low)))
 
     def _risk(self, error: Floats) -> Floats:
@@ -392,17 +429,24 @@ class ShiftedTarget:
             return error**2
         k, s, far = self.threshold, self.sigma, np.abs(error)
         if self.loss == "absolute_error":
-            return far if s == 0 else np.asarray(error * (2 * _below(error / s) - 1) + 2 * s * _density(error / s))
+            return (
+                far
+                if s == 0
+                else np.asarray(error * (2 * _below(error / s) - 1) + 2 * s * _density(error / s))
+            )
         if s == 0:
             return np.where(far <= k, error**2 / 2, k * (far - k / 2))
         low, high = (-k - error) / s, (k - error) / s
         beyond = _below(low) + _below(-high)
-        square = (error**2 + s**2) * (1 - beyond) + s * ((error - k) * _density(low) - (error + k) * _density(high))
+        square = (error**2 + s**2) * (1 - beyond) + s * (
+            (error - k) * _density(low) - (error + k) * _density(high)
+        )
         distance = error * (_below(-high) - _below(low)) + s * (_density(low) + _density(high))
         return np.asarray(square / 2 + k * distance - k**2 / 2 * beyond)
 
 
-_below = np.vectorize(Normal(0.0, 1.0).cdf, otypes=[np.float64])  # without SciPy, whose import would take longer
+# without SciPy, whose import would take longer
+_below = np.vectorize(Normal(0.0, 1.0).cdf, otypes=[np.float64])
 
 
 def _density(z: Floats) -> Floats:

@@ -1,4 +1,6 @@
-"""Exact distances between two known distributions on the line: uniform, normal, and finitely many atoms."""
+"""Exact distances between two known distributions on the line: uniform, normal, and finitely
+many atoms.
+"""
 
 import math
 from collections.abc import Sequence
@@ -97,7 +99,8 @@ class Normal:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mean) and 0 < self.deviation < math.inf):
             raise DataError(
-                f"Normal needs a finite mean and a positive deviation, got {self.mean!r} and {self.deviation!r}; "
+                f"Normal needs a finite mean and a positive deviation, got {self.mean!r} and "
+                f"{self.deviation!r}; "
                 "describe a point mass by atomic_distances"
             )
 
@@ -123,8 +126,9 @@ def mean_absolute(mean: float, deviation: float) -> float:
 def normal_distances(first: Normal, second: Normal) -> Distances:
     """Distances between any two normal distributions, without numerical integration.
 
-    Wasserstein couples quantiles, so that it is the mean of a folded normal. Where the densities cross (one point or
-    two) the CDFs are furthest apart, and the difference of the densities changes its sign.
+    Wasserstein couples quantiles, so that it is the mean of a folded normal. Where the densities
+    cross (one point or two) the CDFs are furthest apart, and the difference of the densities
+    changes its sign.
 
     Parameters
     ----------
@@ -148,7 +152,9 @@ def normal_distances(first: Normal, second: Normal) -> Distances:
         return NO_DISTANCE
     shift = first.mean - second.mean
     spread = math.hypot(first.deviation, second.deviation)
-    energy = 2 * mean_absolute(shift, spread) - 2 / math.sqrt(math.pi) * (first.deviation + second.deviation)
+    energy = 2 * mean_absolute(shift, spread) - 2 / math.sqrt(math.pi) * (
+        first.deviation + second.deviation
+    )
     gaps = [first.cdf(x) - second.cdf(x) for x in _density_crossings(first, second)]
     return Distances(
         energy=max(energy, 0.0),  # rounding may leave -1e-16 for near neighbors
@@ -193,7 +199,9 @@ def normal_mmd_squared(first: Normal, second: Normal, bandwidth: float = 1.0) ->
     0.177268
     """
     if not bandwidth > 0:
-        raise DataError(f"bandwidth must be positive, got {bandwidth!r}; choose a width such as 1.0")
+        raise DataError(
+            f"bandwidth must be positive, got {bandwidth!r}; choose a width such as 1.0"
+        )
 
     def mean_kernel(shift: float, variance: float) -> float:
         total = bandwidth**2 + variance
@@ -205,7 +213,10 @@ def normal_mmd_squared(first: Normal, second: Normal, bandwidth: float = 1.0) ->
 
 
 def atomic_distances(
-    values0: Sequence[float], masses0: Sequence[float], values1: Sequence[float], masses1: Sequence[float]
+    values0: Sequence[float],
+    masses0: Sequence[float],
+    values1: Sequence[float],
+    masses1: Sequence[float],
 ) -> Distances:
     """Distances between two distributions on finitely many atoms.
 

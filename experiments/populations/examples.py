@@ -1,5 +1,6 @@
-"""The paper's examples 1 and 2: statistical parity can reduce accuracy and fairness; and independent labels do not make
-the optimum fair."""
+"""The paper's examples 1 and 2: statistical parity can reduce accuracy and fairness; and
+independent labels do not make the optimum fair.
+"""
 
 import math
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ from metrifair.support.checks import check_integer, check_known, check_number
 class HiddenExperience:
     """Skill that shows in the grades of the young only (the paper's Example 1).
 
-    A ~ Bernoulli(p1); grade X1 and experience S uniform on [0, 1]; all independent. Skill Y = A X1 + (1 - A) S;
-    features (X1, A), squared loss. Y is independent of A, and still the optimum is unfair. Parity makes the
-    predictions for group 0 a lottery.
+    A ~ Bernoulli(p1); grade X1 and experience S uniform on [0, 1]; all independent. Skill Y = A X1
+    + (1 - A) S; features (X1, A), squared loss. Y is independent of A, and still the optimum is
+    unfair. Parity makes the predictions for group 0 a lottery.
 
     Parameters
     ----------
@@ -97,13 +98,17 @@ class Example1(HiddenExperience):
 
     @property
     def printed_fair_risk(self) -> float:
-        """The paper's wrong formula for ``fair_risk``: at p1 = 1/2 more than the 1/12 of the constant 1/2."""
+        """The paper's wrong formula for ``fair_risk``: at p1 = 1/2 more than the 1/12 of the
+        constant 1/2.
+        """
         p0, p1 = 1 - self.p1, self.p1
         return p0 / (12 * p1) * (1 + 10 * p1 - 9 * p1**2 + 4 * p1**3) + p0**2 * p1 / 12
 
     @property
     def optimal_distances(self) -> Distances:
-        """Distances between the groups under the unpenalized optimum: a point mass at 1/2 against uniform on [0, 1]."""
+        """Distances between the groups under the unpenalized optimum: a point mass at 1/2
+        against uniform on [0, 1].
+        """
         return self.linear_distances(s0=0.0, s1=1.0)
 
     def linear_risk(self, s0: float, s1: float) -> float:
@@ -111,7 +116,9 @@ class Example1(HiddenExperience):
         return (self.p1 * (1 - s1) ** 2 + (1 - self.p1) * (1 + s0**2)) / 12
 
     def linear_distances(self, s0: float, s1: float) -> Distances:
-        """Distances between the groups under the linear model with these slopes: two centered uniforms."""
+        """Distances between the groups under the linear model with these slopes: two centered
+        uniforms.
+        """
         return uniform_distances(s0, s1)
 
     def mixture(self, t: float) -> dict[str, float]:
@@ -124,7 +131,8 @@ class Example1(HiddenExperience):
         return {"s0": t * self.p1, "s1": (1 - t) + t * self.p1}
 
     def tradeoff(self, strength: float) -> TradeOffPoint:
-        """The best linear model for risk + strength x energy, with slopes s0 (up to its sign) and s1.
+        """The best linear model for risk + strength x energy, with slopes s0 (up to its sign) and
+        s1.
 
         >>> point = Example1(p1=0.5).tradeoff(0.25)
         >>> round(point.parameters["s0"], 6), round(point.risk, 6), round(point.energy, 6)
@@ -133,23 +141,33 @@ class Example1(HiddenExperience):
         check_strength(strength)
         slopes = self._best_slopes(strength)
         distances = self.linear_distances(**slopes)
-        return TradeOffPoint(strength, slopes, self.linear_risk(**slopes), distances.energy, distances.kolmogorov)
+        return TradeOffPoint(
+            strength, slopes, self.linear_risk(**slopes), distances.energy, distances.kolmogorov
+        )
 
     def _best_slopes(self, strength: float) -> dict[str, float]:
-        """Slopes at which the derivatives of the (convex) objective vanish; one equation for the ratio r = s0 / s1."""
+        """Slopes at which the derivatives of the (convex) objective vanish; one equation for
+        the ratio r = s0 / s1.
+        """
         if strength == 0 or math.isinf(strength):
             return self.mixture(0.0 if strength == 0 else 1.0)
         p0, p1 = 1 - self.p1, self.p1
         # In units that stay moderate for large strengths: weight = strength / (1 + strength).
         weight = strength / (1 + strength)
         rest = 1 / (1 + strength)
-        # The gap q = 1 - r rather than r itself: it becomes tiny, and strength multiplies its error.
-        q = root(lambda q: 2 * weight * p1 * q - (1 - q) * p0 * (p1 * rest - weight * q * (2 - q)), 0.0, 1.0)
+        # The gap q = 1 - r rather than r itself: it becomes tiny, and strength multiplies its
+        # error.
+        q = root(
+            lambda q: 2 * weight * p1 * q - (1 - q) * p0 * (p1 * rest - weight * q * (2 - q)),
+            0.0,
+            1.0,
+        )
         s1 = 1 - strength * q * (2 - q) / p1
         return {"s0": (1 - q) * s1, "s1": s1}
 
     def unrestricted_tradeoff(self, strength: float) -> TradeOffPoint:
-        """The best of all hypotheses for risk + strength x energy: slightly better than the best linear model.
+        """The best of all hypotheses for risk + strength x energy: slightly better than the best
+        linear model.
 
         >>> Example1(p1=0.5).unrestricted_tradeoff(0.25).objective.__round__(5)
         0.05556
@@ -161,7 +179,9 @@ class Example1(HiddenExperience):
             strength=strength,
             support=(0.0, 1.0),
         )
-        return TradeOffPoint(strength, {}, self.optimal_risk + point.risk, point.energy, point.kolmogorov)
+        return TradeOffPoint(
+            strength, {}, self.optimal_risk + point.risk, point.energy, point.kolmogorov
+        )
 
 
 _MASS = np.array([0.8, 0.2])  # P[X1 = 0], P[X1 = 1], the same in both groups
@@ -170,11 +190,12 @@ _ETA = np.array([[0.55, 0.3], [0.4, 0.9]])  # P[Y = 1 | X1 = column, A = row]
 
 @dataclass(frozen=True)
 class IndependentLabels:
-    """Labels independent of the group whose best predictor is not: the population of the paper's Example 2.
+    """Labels independent of the group whose best predictor is not: the population of the paper's
+    Example 2.
 
-    X1 ~ Bernoulli(0.2) and A ~ Bernoulli(p1) independent; P[Y=1] at (x1, a) is 0.4 at (0, 1), 0.9 at (1, 1), 0.55 at
-    (0, 0) and 0.3 at (1, 0), so P[Y=1|A=a] = 1/2 in both groups. Features (X1, A). The paper prints 0.2 for
-    P[P[Y=1|X] = 0.4 | A=1]; it is 0.8.
+    X1 ~ Bernoulli(0.2) and A ~ Bernoulli(p1) independent; P[Y=1] at (x1, a) is 0.4 at (0, 1), 0.9
+    at (1, 1), 0.55 at (0, 0) and 0.3 at (1, 0), so P[Y=1|A=a] = 1/2 in both groups. Features (X1,
+    A). The paper prints 0.2 for P[P[Y=1|X] = 0.4 | A=1]; it is 0.8.
 
     Hypotheses are tables of shape (2, 2): row = group, column = x1.
 
@@ -223,10 +244,13 @@ class IndependentLabels:
 
     @property
     def fair_table(self) -> Floats:
-        """The best SP-fair hypothesis: row = group, column = x1 (for zero-one loss at p1 = 1/3 one of many)."""
+        """The best SP-fair hypothesis: row = group, column = x1 (for zero-one loss at p1 = 1/3
+        one of many).
+        """
         if self.loss == "zero_one":
             return min(self.fair_classifiers(), key=self.risk)
-        # Only equal values of x1 have equal mass in both groups, so parity means to average over the groups.
+        # Only equal values of x1 have equal mass in both groups, so parity means to average over
+        # the groups.
         mean = (1 - self.p1) * _ETA[0] + self.p1 * _ETA[1]
         return np.array([mean, mean])
 
@@ -236,7 +260,9 @@ class IndependentLabels:
         >>> len(IndependentLabels().fair_classifiers())
         4
         """
-        tables = (np.array(values, dtype=np.float64).reshape(2, 2) for values in product((0, 1), repeat=4))
+        tables = (
+            np.array(values, dtype=np.float64).reshape(2, 2) for values in product((0, 1), repeat=4)
+        )
         return [table for table in tables if self.distances(table).kolmogorov < 1e-9]
 
     def optimal_prediction(self, X: Floats) -> Floats:
@@ -254,7 +280,9 @@ class IndependentLabels:
 
     @property
     def fair_risk(self) -> float:
-        """Risk of the best SP-fair hypothesis; for zero-one loss min(0.34 p1 + 0.58 p0, 0.66 p1 + 0.42 p0)."""
+        """Risk of the best SP-fair hypothesis; for zero-one loss min(0.34 p1 + 0.58 p0, 0.66 p1
+        + 0.42 p0).
+        """
         return self.risk(self.fair_table)
 
     @property
@@ -263,7 +291,9 @@ class IndependentLabels:
         return self.distances(self.optimal_table)
 
     def risk(self, table: Floats) -> float:
-        """Expected loss of the hypothesis with this table; for predictions 0 and 1 both losses agree."""
+        """Expected loss of the hypothesis with this table; for predictions 0 and 1 both losses
+        agree.
+        """
         loss = _ETA * (1 - table) ** 2 + (1 - _ETA) * table**2
         return float(np.array([1 - self.p1, self.p1]) @ loss @ _MASS)
 

@@ -1,4 +1,6 @@
-"""Offset regression with the distributions of its groups; and the same with groups that differ in spread."""
+"""Offset regression with the distributions of its groups; and the same with groups that differ
+in spread.
+"""
 
 import math
 from dataclasses import dataclass
@@ -42,7 +44,9 @@ class ExactOffset(OffsetRegression):
 
     @property
     def groups(self) -> tuple[Normal, Normal]:
-        """Distribution of the target, which is also the optimal prediction, in group 0 and group 1."""
+        """Distribution of the target, which is also the optimal prediction, in group 0 and
+        group 1.
+        """
         deviation = float(np.linalg.norm(self.theta))
         return Normal(self.delta, deviation), Normal(0.0, deviation)
 
@@ -54,7 +58,8 @@ class ExactOffset(OffsetRegression):
 
 @dataclass(frozen=True)
 class SlopeRegression(ExactOffset):
-    """Groups that differ in spread only: Y = <theta + delta (1 - A) 1, X> (the reference's Synthetic2).
+    """Groups that differ in spread only: Y = <theta + delta (1 - A) 1, X> (the reference's
+    Synthetic2).
 
     Parameters as in ``OffsetRegression``; delta is added to each coefficient in group 0.
 
@@ -68,7 +73,8 @@ class SlopeRegression(ExactOffset):
         super().__post_init__()
         if not np.linalg.norm(self._coefficients[0]) > 0:
             raise DataError(
-                f"theta must be finite and not zero in either group, got {self.theta} with delta {self.delta!r}; "
+                f"theta must be finite and not zero in either group, got {self.theta} with delta "
+                f"{self.delta!r}; "
                 "choose coefficients such as (1.0,)"
             )
 
@@ -85,26 +91,36 @@ class SlopeRegression(ExactOffset):
 
     @property
     def fair_risk(self) -> float:
-        """Risk of the best SP-fair hypothesis: p0 p1 times the squared difference of the deviations."""
+        """Risk of the best SP-fair hypothesis: p0 p1 times the squared difference of the
+        deviations.
+        """
         first, second = self.groups
         return (1 - self.p1) * self.p1 * (first.deviation - second.deviation) ** 2
 
     def tradeoff(self, strength: float) -> TradeOffPoint:
-        """The best linear model for risk + strength x energy, with deviations s0 and s1 of the predictions."""
+        """The best linear model for risk + strength x energy, with deviations s0 and s1 of the
+        predictions.
+        """
         s0, s1 = self._best_deviations(strength)
         first, second = self.groups
         risk = (1 - self.p1) * (s0 - first.deviation) ** 2 + self.p1 * (s1 - second.deviation) ** 2
         distances = normal_distances(Normal(0.0, s0), Normal(0.0, s1))
-        return TradeOffPoint(strength, {"s0": s0, "s1": s1}, risk, distances.energy, distances.kolmogorov)
+        return TradeOffPoint(
+            strength, {"s0": s0, "s1": s1}, risk, distances.energy, distances.kolmogorov
+        )
 
     def tradeoff_prediction(self, X: Floats, strength: float) -> Floats:
         """Predictions of the model that ``tradeoff`` finds at this strength."""
         group = last_column_as_group(X, width=len(self.theta) + 1)
-        scale = np.array(self._best_deviations(strength)) / np.linalg.norm(self._coefficients, axis=1)
+        scale = np.array(self._best_deviations(strength)) / np.linalg.norm(
+            self._coefficients, axis=1
+        )
         return np.asarray((X[:, :-1] * (scale[:, None] * self._coefficients)[group]).sum(axis=1))
 
     def _best_deviations(self, strength: float) -> tuple[float, float]:
-        """Deviations where the derivatives of the (convex) objective vanish: one equation for their angle."""
+        """Deviations where the derivatives of the (convex) objective vanish: one equation for
+        their angle.
+        """
         check_strength(strength)
         p0, p1 = 1 - self.p1, self.p1
         y0, y1 = (group.deviation for group in self.groups)
@@ -112,7 +128,8 @@ class SlopeRegression(ExactOffset):
             return (p0 * y0 + p1 * y1,) * 2
 
         def deviations(turn: float) -> tuple[float, float]:
-            # sqrt(2) cos(pi/4 + turn) - 1 and sqrt(2) sin(pi/4 + turn) - 1, without the cancellation at small turns
+            # sqrt(2) cos(pi/4 + turn) - 1 and sqrt(2) sin(pi/4 + turn) - 1, without the
+            # cancellation at small turns
             sine, versine = math.sin(turn), 2 * math.sin(turn / 2) ** 2
             pull = strength / math.sqrt(math.pi)
             return y0 + pull / p0 * (versine + sine), y1 + pull / p1 * (versine - sine)

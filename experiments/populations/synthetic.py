@@ -80,7 +80,8 @@ class TradeOffPoint:
 class OffsetRegression:
     """Noise-free linear targets with another intercept in group 0, with the exact trade-off curve.
 
-    X ~ N(0, I), A ~ Bernoulli(p1) independent, features (X, A), Y = <theta, X> + delta (1 - A), squared loss.
+    X ~ N(0, I), A ~ Bernoulli(p1) independent, features (X, A), Y = <theta, X> + delta (1 - A),
+    squared loss.
 
     Parameters
     ----------
@@ -108,7 +109,10 @@ class OffsetRegression:
         # A tuple makes the population a value: printable, comparable, hashable.
         object.__setattr__(self, "theta", tuple(float(coefficient) for coefficient in self.theta))
         if not 0 < np.linalg.norm(self.theta) < math.inf:
-            raise DataError(f"theta must be finite and not zero, got {self.theta}; choose coefficients such as (1.0,)")
+            raise DataError(
+                f"theta must be finite and not zero, got {self.theta}; choose coefficients such as "
+                "(1.0,)"
+            )
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a); the last column of X is the group."""
@@ -134,14 +138,17 @@ class OffsetRegression:
     def tradeoff(self, strength: float) -> TradeOffPoint:
         """The linear model with the least risk + strength x energy.
 
-        Its parameters are the gap c between the groups' means and the common deviation s of the predictions.
+        Its parameters are the gap c between the groups' means and the common deviation s of the
+        predictions.
 
         >>> point = OffsetRegression(delta=1.0).tradeoff(1.0)
         >>> round(point.parameters["c"], 6), round(point.parameters["s"], 6), round(point.risk, 6)
         (0.31425, 1.026148, 0.118247)
         """
         c, s = self._best_gap(strength)
-        risk = (1 - self.p1) * self.p1 * (self.delta - c) ** 2 + (s - float(np.linalg.norm(self.theta))) ** 2
+        risk = (1 - self.p1) * self.p1 * (self.delta - c) ** 2 + (
+            s - float(np.linalg.norm(self.theta))
+        ) ** 2
         t = c / (2 * s)
         energy = 2 * c * math.erf(t) + 4 * s / math.sqrt(math.pi) * math.expm1(-t * t)
         kolmogorov = math.erf(abs(t) / math.sqrt(2))
@@ -156,7 +163,9 @@ class OffsetRegression:
         return np.asarray(np.array([middle + c, middle])[group] + linear)
 
     def _best_gap(self, strength: float) -> tuple[float, float]:
-        """Gap c and deviation s where the derivatives of the (convex) objective vanish: one equation for t = c / s."""
+        """Gap c and deviation s where the derivatives of the (convex) objective vanish: one
+        equation for t = c / s.
+        """
         check_strength(strength)
         s0, gap = float(np.linalg.norm(self.theta)), abs(self.delta)
         if strength == 0 or math.isinf(strength):
@@ -171,7 +180,8 @@ class OffsetRegression:
 
 
 def generator(seed: Seed, purpose: int = 0) -> np.random.Generator:
-    """The generator itself, or a new one for this seed; other purposes of one seed give independent numbers.
+    """The generator itself, or a new one for this seed; other purposes of one seed give independent
+    numbers.
 
     Examples
     --------
@@ -183,32 +193,43 @@ def generator(seed: Seed, purpose: int = 0) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     check_integer("seed", seed, least=0)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,) if purpose else ()))
+    return np.random.default_rng(
+        np.random.SeedSequence(seed, spawn_key=(purpose,) if purpose else ())
+    )
 
 
 def last_column_as_group(X: Floats, width: int) -> Integers:
-    """The groups in the last column of the features, which must have the given number of columns."""
+    """The groups in the last column of the features, which must have the given number of
+    columns.
+    """
     if X.ndim != 2 or X.shape[1] != width:
         raise DataError(
-            f"X must have {width} columns, the group last, got shape {X.shape}; pass rows as sample() returns"
+            f"X must have {width} columns, the group last, got shape {X.shape}; pass rows as "
+            "sample() returns"
         )
     if not np.isin(X[:, -1], (0.0, 1.0)).all():
         found = np.unique(X[:, -1])
-        raise DataError(f"the last column of X must be the group, 0 or 1, got {found}; pass rows as sample() returns")
+        raise DataError(
+            f"the last column of X must be the group, 0 or 1, got {found}; pass rows as sample() "
+            "returns"
+        )
     return X[:, -1].astype(np.int64)
 
 
 def check_probability(name: str, value: float) -> None:
     """Refuse a share that is not strictly between 0 and 1."""
     if not 0 < value < 1:
-        raise DataError(f"{name} must lie strictly between 0 and 1, got {value!r}; choose a share such as 0.5")
+        raise DataError(
+            f"{name} must lie strictly between 0 and 1, got {value!r}; choose a share such as 0.5"
+        )
 
 
 def check_strength(value: float) -> None:
     """Refuse a negative strength; infinity asks for the best SP-fair hypothesis."""
     if not value >= 0:
         raise DataError(
-            f"strength must be 0 or more, got {value!r}; choose 0 for no penalty, infinity for exact parity"
+            f"strength must be 0 or more, got {value!r}; choose 0 for no penalty, infinity for "
+            "exact parity"
         )
 
 

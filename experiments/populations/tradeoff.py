@@ -20,12 +20,14 @@ def unrestricted_tradeoff(
     support: tuple[float, float],
     points: int = 4001,
 ) -> TradeOffPoint:
-    """Smallest excess risk + strength x energy distance over **all** hypotheses, for squared loss and the group in X.
+    """Smallest excess risk + strength x energy distance over **all** hypotheses, for squared loss
+    and the group in X.
 
-    Only the distribution of the unpenalized optimum E[Y|X] in each group matters. Let F0, F1 be the CDFs of the
-    predictions. Risk and energy are both integrals over thresholds z of a convex function of (F0(z), F1(z)), so the
-    problem falls apart into one equation for each z: with v = 2 strength (F0(z) - F1(z)), whoever has the optimum
-    z - v/p0 in group 0 or z + v/p1 in group 1 receives z, that is cdf0(z - v/p0) - cdf1(z + v/p1) = v / (2 strength).
+    Only the distribution of the unpenalized optimum E[Y|X] in each group matters. Let F0, F1 be the
+    CDFs of the predictions. Risk and energy are both integrals over thresholds z of a convex
+    function of (F0(z), F1(z)), so the problem falls apart into one equation for each z: with v = 2
+    strength (F0(z) - F1(z)), whoever has the optimum z - v/p0 in group 0 or z + v/p1 in group 1
+    receives z, that is cdf0(z - v/p0) - cdf1(z + v/p1) = v / (2 strength).
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ def unrestricted_tradeoff(
     low, high = _bracket(cdf0, cdf1, z, p1, strength)
     shift = (low + high) / 2
     gap = cdf0(z) - cdf1(z) if strength == 0 else shift / (2 * strength)
-    # On an atom the bracket straddles a jump of a CDF: the level lies inside the jump, where the gap puts it.
+    # On an atom the bracket straddles a jump of a CDF: the level lies inside the jump, where the
+    # gap puts it.
     level0 = np.clip(gap + cdf1(z + low / p1), cdf0(z - high / p0), cdf0(z - low / p0))
     level1 = level0 - gap
     between = (shift[1:] ** 2 + shift[:-1] ** 2) / 2
@@ -70,7 +73,11 @@ def unrestricted_tradeoff(
 
 
 def _bracket(
-    cdf0: Callable[[Floats], Floats], cdf1: Callable[[Floats], Floats], z: Floats, p1: float, strength: float
+    cdf0: Callable[[Floats], Floats],
+    cdf1: Callable[[Floats], Floats],
+    z: Floats,
+    p1: float,
+    strength: float,
 ) -> tuple[Floats, Floats]:
     """Lower and upper bounds of v at each threshold, equal to the last bit."""
     if strength == 0:

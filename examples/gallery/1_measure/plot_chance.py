@@ -2,9 +2,9 @@
 How large is sampling noise?
 ============================
 
-Two samples from the same distribution never look exactly equal. With a few hundred rows per group, a Kolmogorov
-distance near 0.1 is within sampling noise. The band shows the distances of 90 % of such samples. An audit reports
-whether a gap is larger than that.
+Two samples from the same distribution never look exactly equal. With a few hundred rows per group,
+a Kolmogorov distance near 0.1 is within sampling noise. The band shows the distances of 90 % of
+such samples. An audit reports whether a gap is larger than that.
 """
 
 import matplotlib.pyplot as plt

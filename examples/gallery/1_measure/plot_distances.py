@@ -2,9 +2,10 @@
 One gap, five distances
 =======================
 
-Each distance between two groups measures something different. The Kolmogorov distance is the largest gap between the
-two distribution functions. The Wasserstein distance is the area between them. The energy distance is twice the
-integral of the squared gap. ``distances`` computes several of them with one sort.
+Each distance between two groups measures something different. The Kolmogorov distance is the
+largest gap between the two distribution functions. The Wasserstein distance is the area between
+them. The energy distance is twice the integral of the squared gap. ``distances`` computes several
+of them with one sort.
 """
 
 import matplotlib.pyplot as plt

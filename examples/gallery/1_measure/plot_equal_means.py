@@ -2,9 +2,9 @@
 Equal means, unequal scores
 ===========================
 
-Two groups can have the same mean score and the same share above 0.5, and still have different scores. Here one group
-rarely receives a very high or a very low score. A comparison of means misses this. A distance between distributions
-shows it.
+Two groups can have the same mean score and the same share above 0.5, and still have different
+scores. Here one group rarely receives a very high or a very low score. A comparison of means misses
+this. A distance between distributions shows it.
 """
 
 import matplotlib.pyplot as plt

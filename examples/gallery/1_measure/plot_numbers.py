@@ -2,9 +2,9 @@
 A numeric attribute
 ===================
 
-Cutting age into two groups can hide a dependence. Here young and old people score low, people in between score high,
-and the two halves look alike. The energy dependence uses all ages without a cut. For an attribute with two values it
-equals the energy distance between the two groups.
+Cutting age into two groups can hide a dependence. Here young and old people score low, people in
+between score high, and the two halves look alike. The energy dependence uses all ages without a
+cut. For an attribute with two values it equals the energy distance between the two groups.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 More than two classes
 =====================
 
-A model of three classes gives each person a point in a triangle. A comparison of one class at a time ignores how the
-probabilities vary together. The sliced energy distance compares the points along many directions.
+A model of three classes gives each person a point in a triangle. A comparison of one class at a
+time ignores how the probabilities vary together. The sliced energy distance compares the points
+along many directions.
 """
 
 import matplotlib.pyplot as plt

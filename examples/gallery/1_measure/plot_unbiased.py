@@ -2,9 +2,9 @@
 Why small batches mislead
 =========================
 
-The distance measured within a small batch is too large on average, because small samples never look exactly alike. A
-model trained with it is pushed toward a constant. The unbiased estimate is correct on average at every batch size, so
-ordinary stochastic gradient descent can train a fair model.
+The distance measured within a small batch is too large on average, because small samples never look
+exactly alike. A model trained with it is pushed toward a constant. The unbiased estimate is correct
+on average at every batch size, so ordinary stochastic gradient descent can train a fair model.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Where the gap is
 ================
 
-A distance measures how much the scores of two groups differ. Its *witness* shows where: it is the function of the
-score whose mean differs most between the groups. For the Kolmogorov distance it is the threshold at which selection
-rates differ most. For the energy distance it is a smooth curve.
+A distance measures how much the scores of two groups differ. Its *witness* shows where: it is the
+function of the score whose mean differs most between the groups. For the Kolmogorov distance it is
+the threshold at which selection rates differ most. For the energy distance it is a smooth curve.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Scores that do not depend on age
 ================================
 
-The protected attribute can be numeric. The penalty then reduces the dependence of scores on age, without a cut into
-young and old. The line is the median score by age, and the band covers the middle half of the scores.
+The protected attribute can be numeric. The penalty then reduces the dependence of scores on age,
+without a cut into young and old. The line is the median score by age, and the band covers the
+middle half of the scores.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Boosted trees
 =============
 
-``FairLGBMClassifier`` is LightGBM with a fair objective. It accepts every parameter of LightGBM. ``strength`` has the
-same meaning as in all other models.
+``FairLGBMClassifier`` is LightGBM with a fair objective. It accepts every parameter of LightGBM.
+``strength`` has the same meaning as in all other models.
 """
 
 import matplotlib.pyplot as plt

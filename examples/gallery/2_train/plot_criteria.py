@@ -2,10 +2,10 @@
 What each criterion compares
 ============================
 
-Criteria differ in the people they compare: everyone (statistical parity), people with a good outcome (equal
-opportunity), people with a bad outcome (predictive equality), or both within each outcome (equalized odds). Each row
-is a model, and each column is a criterion that evaluates it. A model trained for one criterion can be unfair by
-another.
+Criteria differ in the people they compare: everyone (statistical parity), people with a good
+outcome (equal opportunity), people with a bad outcome (predictive equality), or both within each
+outcome (equalized odds). Each row is a model, and each column is a criterion that evaluates it. A
+model trained for one criterion can be unfair by another.
 """
 
 import matplotlib.pyplot as plt

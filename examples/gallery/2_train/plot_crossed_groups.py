@@ -2,8 +2,8 @@
 Intersections of attributes
 ===========================
 
-Women and men can have equal scores, young and old people can have equal scores, and young women can still differ.
-``intersectional=True`` compares the intersections of the attributes.
+Women and men can have equal scores, young and old people can have equal scores, and young women can
+still differ. ``intersectional=True`` compares the intersections of the attributes.
 """
 
 import matplotlib.pyplot as plt

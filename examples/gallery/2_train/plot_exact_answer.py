@@ -2,9 +2,9 @@
 Trained models on an exact trade-off curve
 ==========================================
 
-The outcome is normal, and higher by 1 in group 0. All that a linear model can choose is the gap between the groups'
-means and the spread of the predictions, so that the trade-off curve is known exactly. Models trained at ten strengths
-and evaluated on held-out rows lie on the curve.
+The outcome is normal, and higher by 1 in group 0. All that a linear model can choose is the gap
+between the groups' means and the spread of the predictions, so that the trade-off curve is known
+exactly. Models trained at ten strengths and evaluated on held-out rows lie on the curve.
 """
 
 from math import erf, expm1, pi, sqrt

@@ -2,9 +2,9 @@
 A first fair model
 ==================
 
-The data are 1,989 mortgage applications in Boston. Without a penalty, applicants who are not white receive lower
-scores. With ``strength=30`` the two distributions nearly coincide. The model needs groups for training, not for
-prediction.
+The data are 1,989 mortgage applications in Boston. Without a penalty, applicants who are not white
+receive lower scores. With ``strength=30`` the two distributions nearly coincide. The model needs
+groups for training, not for prediction.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A penalty in your own PyTorch loop
 ==================================
 
-Add one term to the loss, and use batches that hold every group. The penalty is an unbiased estimate in every batch,
-so the rest of the loop stays the same.
+Add one term to the loss, and use batches that hold every group. The penalty is an unbiased estimate
+in every batch, so the rest of the loop stays the same.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A stream that changes
 =====================
 
-``partial_fit`` trains on a stream in constant memory. Here the distribution changes every 2,000 samples. The model
-adapts and keeps its predictions similar across groups.
+``partial_fit`` trains on a stream in constant memory. Here the distribution changes every 2,000
+samples. The model adapts and keeps its predictions similar across groups.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,10 @@ from metrifair import FairRegressor, energy_distance
 
 
 def chunks():
-    """80 chunks of 100 samples. The outcome is the largest of five linear functions, which change."""
+    """80 chunks of 100 samples.
+
+    The outcome is the largest of five linear functions, which change.
+    """
     generator = np.random.default_rng(3)
     for start in range(0, 8000, 100):
         if start % 2000 == 0:

@@ -2,8 +2,8 @@
 Training with missing groups
 ============================
 
-Rows with a missing group still contribute to the risk. A few hundred known groups are often enough. Here the model
-knows the group of some rows only, and the distance is measured on all rows.
+Rows with a missing group still contribute to the risk. A few hundred known groups are often enough.
+Here the model knows the group of some rows only, and the distance is measured on all rows.
 """
 
 import matplotlib.pyplot as plt

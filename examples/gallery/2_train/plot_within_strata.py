@@ -2,9 +2,9 @@
 Differences that are allowed
 ============================
 
-Two departments hire at different rates, and women apply more often to the one that hires fewer people.
-``control_features`` compares women and men within each department. Differences explained by the choice of department
-are not penalized.
+Two departments hire at different rates, and women apply more often to the one that hires fewer
+people. ``control_features`` compares women and men within each department. Differences explained by
+the choice of department are not penalized.
 """
 
 import matplotlib.pyplot as plt

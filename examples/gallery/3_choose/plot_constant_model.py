@@ -2,9 +2,9 @@
 The constant predictor
 ======================
 
-Nine of ten people repay. A model that approves everyone is right in nine of ten cases and perfectly fair, so accuracy
-cannot distinguish it from a good model. AUC can. Every frontier includes the constant predictor and marks models that
-are not significantly better.
+Nine of ten people repay. A model that approves everyone is right in nine of ten cases and perfectly
+fair, so accuracy cannot distinguish it from a good model. AUC can. Every frontier includes the
+constant predictor and marks models that are not significantly better.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Several families of models on one frontier
 ==========================================
 
-A linear model, boosted trees and a post-processor are evaluated on the same rows, each over a range of its own
-parameter. The post-processor needs each person's group to predict, which may be forbidden or unknown.
-``select(needs_group=False)`` excludes it.
+A linear model, boosted trees and a post-processor are compared by the same folds, each over a range
+of its own parameter. The post-processor needs each person's group to predict, which may be
+forbidden or unknown. ``select(needs_group=False)`` excludes it.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,6 @@ front = frontier(
     y,
     sensitive_features=a,
     strengths=[0, 0.3, 1, 3, 10, 30],
-    utility="auc",
     random_state=0,
     search=SearchOptions(tolerances=[0, 0.2, 0.4, 0.6, 0.8, 1]),
 )

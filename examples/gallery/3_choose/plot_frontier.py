@@ -2,9 +2,10 @@
 The trade-off curve
 ===================
 
-``frontier`` trains 25 strengths together and evaluates them on held-out rows. ``select`` returns the best model within
-an unfairness limit. In the shaded region, distances are not distinguishable from sampling noise; do not compare models
-by them.
+``frontier`` trains 25 strengths together and compares them by their scores of rows that did not
+train them. ``select`` trains the best one within an unfairness limit on all rows. The circle shows
+its expected figures on new rows. In the shaded region, distances are not distinguishable from
+sampling noise; do not compare models by them.
 """
 
 import matplotlib.pyplot as plt
@@ -17,17 +18,15 @@ group = generator.integers(2, size=6000)
 X = generator.normal(size=(6000, 4)) + np.outer(group, [0.9, 0.5, 0.0, 0.0])
 y = (X @ [0.8, 0.4, 1.2, 0.8] + generator.normal(size=6000) > 0.6).astype(int)
 
-front = frontier(
-    FairClassifier(model="linear"), X, y, sensitive_features=group, utility="auc", random_state=0
-)
+front = frontier(FairClassifier(model="linear"), X, y, sensitive_features=group, random_state=0)
 front.select(max_unfairness=0.1)
 chosen = front.chosen
 
 figure, axes = plt.subplots(figsize=(7.2, 4.4))
 # The largest strengths end at a constant.
 shown = [point for point in front.points if point.more["auc"] > 0.6]
-axes.axvspan(0, front.floor, color="#5a5a63", alpha=0.08, linewidth=0)
-axes.annotate("noise", (front.floor / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
+axes.axvspan(0, front.noise, color="#5a5a63", alpha=0.08, linewidth=0)
+axes.annotate("noise", (front.noise / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
 axes.plot(
     [p.unfairness for p in shown],
     [p.more["auc"] for p in shown],

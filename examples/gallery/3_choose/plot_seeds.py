@@ -2,8 +2,9 @@
 How much depends on the seed
 ============================
 
-Networks depend on their initial weights. Ten seeds of every strength, trained together, show which differences between
-strengths are larger than the variation between seeds. Lines are means, and bands show the range of all seeds.
+Networks depend on their initial weights. Ten seeds of every strength, trained together, show which
+differences between strengths are larger than the variation between seeds. Lines are means, and
+bands show the range of all seeds.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 An audit in one picture
 =======================
 
-``audit`` takes the scores of any model. For every criterion and pair of groups it reports the distance, a confidence
-interval, a certified upper bound and a p-value. ``to_html`` writes the full report. This picture shows the findings.
+``audit`` takes the scores of any model. For every criterion and pair of groups it reports the
+distance, a confidence interval, a certified upper bound and a p-value. ``to_html`` writes the full
+report. This picture shows the findings.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +29,8 @@ found = audit(
 print("\n".join(found.summary))
 
 # %%
-# Points are measured distances, thick lines 95% confidence intervals, and thin lines end at the certified bounds.
+# Points are measured distances, thick lines 95% confidence intervals, and thin lines end at the
+# certified bounds.
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, finding in enumerate(found.findings):
     axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)

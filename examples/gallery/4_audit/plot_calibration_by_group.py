@@ -2,9 +2,9 @@
 Does 0.7 mean the same for everyone?
 ====================================
 
-Scores are often read as probabilities. Of people with a score of 0.7 in group a, about 70 of 100 have the outcome. In
-group b it is fewer: the model is overconfident there. An audit with outcomes reports the reliability curve, AUC and
-calibration error of each group, with confidence intervals.
+Scores are often read as probabilities. Of people with a score of 0.7 in group a, about 70 of 100
+have the outcome. In group b it is fewer: the model is overconfident there. An audit with outcomes
+reports the reliability curve, AUC and calibration error of each group, with confidence intervals.
 """
 
 import matplotlib.pyplot as plt

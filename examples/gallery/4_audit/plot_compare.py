@@ -2,8 +2,9 @@
 Is the new model fairer?
 ========================
 
-Two models score the same people. ``audit`` compares them pairwise, so variation that both share cancels. This detects
-differences that two separate intervals would hide. The verdicts "better" and "worse" hold for all differences at once.
+Two models score the same people. ``audit`` compares them pairwise, so variation that both share
+cancels. This detects differences that two separate intervals would hide. The verdicts "better" and
+"worse" hold for all differences at once.
 """
 
 import matplotlib.pyplot as plt

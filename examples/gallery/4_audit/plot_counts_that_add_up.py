@@ -2,8 +2,8 @@
 Audit data that must stay on site
 =================================
 
-Each hospital counts its own scores and shares only the counts. The audit of the merged counts agrees with an audit of
-all rows: rates are exact, and the distance is known to within 0.001.
+Each hospital counts its own scores and shares only the counts. The audit of the merged counts
+agrees with an audit of all rows: rates are exact, and the distance is known to within 0.001.
 """
 
 import matplotlib.pyplot as plt

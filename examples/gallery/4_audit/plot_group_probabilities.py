@@ -2,9 +2,9 @@
 Groups that are not in the data
 ===============================
 
-Often the data do not contain race, but its probability given the place. Here, weighting every row by its probabilities
-shows the gap between the true groups. Assigning each row to its most probable group does not: it shows the same gap for
-a weak, a medium and a strong proxy.
+Often the data do not contain race, but its probability given the place. Here, weighting every row
+by its probabilities shows the gap between the true groups. Assigning each row to its most probable
+group does not: it shows the same gap for a weak, a medium and a strong proxy.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,11 @@
 Impact ratios with their uncertainty
 ====================================
 
-Rules on hiring and lending divide the selection rate of each category by the highest rate. ``rates("four-fifths")``
-computes the table: rates with Wilson intervals, impact ratios, Fisher's exact p-values and shortfalls. The shortfall
-is the number of additional selections that would close the gap. A small category has a wide interval, and a category
-with less than 2 % of the rows has no ratio.
+Rules on hiring and lending divide the selection rate of each category by the highest rate.
+``rates("four-fifths")`` computes the table: rates with Wilson intervals, impact ratios, Fisher's
+exact p-values and shortfalls. The shortfall is the number of additional selections that would close
+the gap. A small category has a wide interval, and a category with less than 2 % of the rows has no
+ratio.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Monitoring a model over months
 ==============================
 
-The scores of every month are counted. ``monitor`` reports each month's distance with a confidence interval, and raises
-an alarm if the distance has changed since the first month. You can look as often as you like: the probability of any
-false alarm is at most 5 %.
+The scores of every month are counted. ``monitor`` reports each month's distance with a confidence
+interval, and raises an alarm if the distance has changed since the first month. You can look as
+often as you like: the probability of any false alarm is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

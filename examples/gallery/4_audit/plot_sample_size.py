@@ -2,9 +2,9 @@
 How many rows an audit needs
 ============================
 
-The measured gap is soon close to the true gap, but the *certified* upper bound needs more rows. The bound holds for
-the population with 95 % confidence, for any score distribution. Its distance to the true gap shrinks with the square
-root of the number of rows.
+The measured gap is soon close to the true gap, but the *certified* upper bound needs more rows. The
+bound holds for the population with 95 % confidence, for any score distribution. Its distance to the
+true gap shrinks with the square root of the number of rows.
 """
 
 import matplotlib.pyplot as plt

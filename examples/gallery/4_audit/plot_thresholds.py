@@ -2,8 +2,9 @@
 Rates at every threshold
 ========================
 
-A model can look fair at one threshold and unfair at others. The left picture shows the selection rates at every
-threshold; their largest gap is the Kolmogorov distance. The right picture shows their ratio.
+A model can look fair at one threshold and unfair at others. The left picture shows the selection
+rates at every threshold; their largest gap is the Kolmogorov distance. The right picture shows
+their ratio.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Post-processing scores with the barycenter
 ==========================================
 
-``BarycenterPostprocessor`` moves the scores of a fitted model toward a common distribution and keeps the order within
-each group. ``tolerance=0`` gives parity, and ``tolerance=1`` leaves the scores unchanged. It needs each person's group
-to predict.
+``BarycenterPostprocessor`` moves the scores of a fitted model toward a common distribution and
+keeps the order within each group. ``tolerance=0`` gives parity, and ``tolerance=1`` leaves the
+scores unchanged. It needs each person's group to predict.
 """
 
 import matplotlib.pyplot as plt

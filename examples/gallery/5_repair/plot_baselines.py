@@ -2,9 +2,9 @@
 Methods from the literature
 ===========================
 
-``metrifair.baselines`` has ten methods from the literature as estimators. Here four of them are compared with
-``FairClassifier`` on the same data. Each point is one method at one setting. The distance between the whole score
-distributions is not what most of these methods minimize.
+``metrifair.baselines`` has ten methods from the literature as estimators. Here four of them are
+compared with ``FairClassifier`` on the same data. Each point is one method at one setting. The
+distance between the whole score distributions is not what most of these methods minimize.
 """
 
 import matplotlib.pyplot as plt

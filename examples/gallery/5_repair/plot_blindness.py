@@ -2,8 +2,8 @@
 Removing the attribute is not enough
 ====================================
 
-A model without the group column infers the group from related features. Removing the column leaves a gap. A penalty
-reduces it, and the model still does not use the group to predict.
+A model without the group column infers the group from related features. Removing the column leaves
+a gap. A penalty reduces it, and the model still does not use the group to predict.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Parity that helps
 =================
 
-Illness is recorded less often for group 1, because some of its cases never reach a doctor. A model of the records
-learns this bias. Parity lowers the error *with respect to the truth*, up to a point. The values are exact for this
-population, not estimates.
+Illness is recorded less often for group 1, because some of its cases never reach a doctor. A model
+of the records learns this bias. Parity lowers the error *with respect to the truth*, up to a point.
+The values are exact for this population, not estimates.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 Parity that hurts
 =================
 
-Grades show the skill of young people; nothing that was recorded shows the skill of experienced people. Skill has the
-same distribution in both groups, but the best predictions do not. Parity makes the predictions for experienced people
-random and increases the error. A small distance is not a goal in itself.
+Grades show the skill of young people; nothing that was recorded shows the skill of experienced
+people. Skill has the same distribution in both groups, but the best predictions do not. Parity
+makes the predictions for experienced people random and increases the error. A small distance is not
+a goal in itself.
 """
 
 import matplotlib.pyplot as plt

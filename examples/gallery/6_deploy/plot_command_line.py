@@ -2,8 +2,8 @@
 An audit on the command line
 ============================
 
-``metrifair audit`` reads a file of scores and prints the gaps between groups. This program writes such a file, runs the
-command, and draws what the terminal shows.
+``metrifair audit`` reads a file of scores and prints the gaps between groups. This program writes
+such a file, runs the command, and draws what the terminal shows.
 """
 
 import subprocess

@@ -2,8 +2,8 @@
 Damaged files are refused
 =========================
 
-``load`` executes no code from a file and checks all of its bytes. This program changes one byte of a model file at a
-time, at 400 places. Every changed file raises ``ModelFileError``.
+``load`` executes no code from a file and checks all of its bytes. This program changes one byte of
+a model file at a time, at 400 places. Every changed file raises ``ModelFileError``.
 """
 
 import tempfile

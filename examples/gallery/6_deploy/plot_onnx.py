@@ -2,8 +2,8 @@
 The same scores from an ONNX graph
 ==================================
 
-``to_onnx`` writes a fitted model as a graph. onnxruntime computes the same scores from it, up to rounding, without
-metrifair and without PyTorch.
+``to_onnx`` writes a fitted model as a graph. onnxruntime computes the same scores from it, up to
+rounding, without metrifair and without PyTorch.
 """
 
 import tempfile

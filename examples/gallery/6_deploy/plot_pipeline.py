@@ -2,9 +2,8 @@
 A grid search over the penalty strength
 =======================================
 
-The estimators work with scikit-learn's pipelines and searches. Here ``GridSearchCV`` fits a pipeline at several
-strengths.
-Metadata routing passes the groups to the last step.
+The estimators work with scikit-learn's pipelines and searches. Here ``GridSearchCV`` fits a
+pipeline at several strengths. Metadata routing passes the groups to the last step.
 """
 
 import matplotlib.pyplot as plt

@@ -1,0 +1,274 @@
+"""Choosing a model within a limit: how often the chosen one keeps it, and how true its figures are.
+
+``python -m benchmarks.choice [--splits 16] [--rows 2000] [--blind] [--auto]``; minutes, with
+METRIFAIR_DATA for Adult and COMPAS. Up to 6,000 of the other rows stand for the population. Splits
+begin at 600: no other experiment uses those.
+
+"rule" is ``frontier(...).select(max_unfairness=...)`` with two simple families, linear models and
+maps of their scores ("--auto": those of "auto"), and "rule .9" the same with ``confidence=0.9``.
+"plain" stands beside them: half of the rows train the simple families, a quarter chooses by the raw
+gap, and the model of half of the rows is delivered.
+
+Columns: the share of requests for which a model within the limit is *named*, the share of these
+models that *keep* it (their gap on new rows, without chance, is at most 0.01 above), and the AUC of
+all requests. Where no model is named, the least unfair one counts for the AUC. Then the figures
+that are *reported*, less the true ones, and how often the intervals *cover* the true ones. A gap
+that is reported as "below x" counts as covered if it is below x, and has no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from metrifair import (
+    BarycenterPostprocessor,
+    DataError,
+    FairClassifier,
+    Frontier,
+    SearchOptions,
+    datasets,
+    frontier,
+    kolmogorov_distance,
+)
+from metrifair.estimators import fit_stack
+from metrifair.figures.fold_gaps import FoldSides, corrected_squares, squared_distances
+from metrifair.support.checks import groups_if_accepted
+
+STRENGTHS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+TOLERANCES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
+LIMITS = (0.05, 0.1, 0.2)
+CONFIDENCES = {"rule": None, "rule .9": 0.9}
+FIRST_SPLIT = 600
+NEW_ROWS = 6_000
+SLACK = 0.01
+
+
+class Rows(NamedTuple):
+    """Features, labels and groups, the latter two as 0 and 1."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64]) -> Rows:
+        return Rows(self.X[rows], self.y[rows], self.group[rows])
+
+
+class Result(NamedTuple):
+    """What one request delivered, on new rows."""
+
+    is_named: bool
+    is_kept: bool
+    auc: float
+    auc_error: float = np.nan  # reported less true
+    auc_covered: float = np.nan
+    gap_error: float = np.nan
+    gap_covered: float = np.nan
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The families that are compared."""
+
+    is_blind: bool = False  # only models that need no group
+    is_automatic: bool = False
+
+    def families(self, rows: int) -> Any:
+        """The estimators for so many rows."""
+        if self.is_automatic:
+            return "auto"
+        return {
+            "linear": FairClassifier(model="linear", weight_decay=1 / rows),
+            "barycenter": BarycenterPostprocessor(
+                FairClassifier(0.0, model="linear", weight_decay=1 / rows),
+                needs_group=not self.is_blind,
+            ),
+        }
+
+    def frontier(self, rows: Rows, split: int) -> Frontier:
+        """The frontier of these rows."""
+        tolerances = None if self.is_automatic else TOLERANCES
+        needs_group = self.is_automatic and not self.is_blind
+        return frontier(
+            self.families(len(rows.y)),
+            rows.X,
+            rows.y,
+            sensitive_features=rows.group,
+            strengths=None if self.is_automatic else STRENGTHS,
+            random_state=split,
+            search=SearchOptions(tolerances=tolerances, needs_group=needs_group),
+        )
+
+
+def load(name: str) -> Rows:
+    """A data set with standardized features."""
+    data = datasets.load(name, include_protected=False)
+    X = np.asarray(data.X, dtype=np.float64)
+    spread = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    y = np.asarray(data.y)
+    group = np.asarray(data.group_codes)
+    return Rows(
+        (X - X.mean(axis=0)) / spread,
+        (y == y.max()).astype(int),
+        (group == group.max()).astype(int),
+    )
+
+
+def scores(model: Any, rows: Rows) -> NDArray[np.float64]:
+    """The model's probability of each row; a model that only decides has its decisions."""
+    method = getattr(model, "predict_proba", model.predict)
+    predicted = np.asarray(method(rows.X, **groups_if_accepted(method, rows.group)), dtype=float)
+    return predicted[:, 1] if predicted.ndim == 2 else predicted
+
+
+def gap_without_chance(rows: Rows, score: NDArray[np.float64]) -> float:
+    """The Kolmogorov distance of the groups, without the part that chance explains."""
+    fold = np.zeros(len(rows.y), dtype=np.int64)
+    sides = FoldSides((rows.group[None] == 0) * 1.0, (rows.group[None] == 1) * 1.0, fold)
+    found = squared_distances(score, sides, np.ones((1, len(rows.y))))
+    chance = sides.chance(factors=sides.bridge_factors(score))
+    return float(np.sqrt(max(0.0, corrected_squares(found, chance, sides)[0])))
+
+
+def ruled(
+    front: Frontier, new: Rows, limit: float, confidence: float | None, *, is_blind: bool
+) -> Result:
+    """What ``select`` delivers within a limit; the least unfair model if it names none."""
+    request = {"max_unfairness": limit, "confidence": confidence}
+    needs_group = False if is_blind else None
+    is_named = True
+    try:
+        model = front.select(**request, needs_group=needs_group)
+    except DataError:
+        is_named = False
+        model = front.select(**request, needs_group=needs_group, best_effort=True)
+    score = scores(model, new)
+    auc = float(roc_auc_score(new.y, score))
+    gap = gap_without_chance(new, score)
+    if not is_named:
+        return Result(is_named, gap <= limit + SLACK, auc)
+    point = front.chosen
+    assert point is not None
+    of_auc, of_gap = point.intervals["auc"], point.intervals["unfairness"]
+    return Result(
+        is_named,
+        gap <= limit + SLACK,
+        auc,
+        point.more["auc"] - auc,
+        of_auc.low <= auc <= of_auc.high,
+        np.nan if point.is_noise else point.unfairness - gap,
+        of_gap.low <= gap <= of_gap.high,
+    )
+
+
+def plain_choices(setting: Setting, rows: Rows, new: Rows, split: int) -> dict[float, Result]:
+    """Half of the rows train, a quarter chooses by the raw gap, and the model of half of the rows
+    is delivered.
+    """
+    order = np.random.default_rng(split).permutation(len(rows.y))
+    half, three_quarters = len(order) // 2, 3 * len(order) // 4
+    train, compare = rows.take(order[:half]), rows.take(order[half:three_quarters])
+    families = Setting(setting.is_blind).families(len(train.y))
+    models = [
+        *fit_stack(
+            families["linear"],
+            train.X,
+            train.y,
+            strengths=STRENGTHS,
+            seeds=[0],
+            sensitive_features=train.group,
+        ),
+        *families["barycenter"].fit_path(
+            train.X, train.y, sensitive_features=train.group, tolerances=list(TOLERANCES)
+        ),
+    ]
+    gaps, aucs = [], []
+    for model in models:
+        score = scores(model, compare)
+        gaps.append(
+            float(kolmogorov_distance(score[compare.group == 0], score[compare.group == 1]))
+        )
+        aucs.append(float(roc_auc_score(compare.y, score)))
+    results = {}
+    for limit in LIMITS:
+        feasible = np.array(gaps) <= limit
+        best = int(np.argmin(gaps))
+        if feasible.any():
+            best = int(np.where(feasible, aucs, -1.0).argmax())
+        score = scores(models[best], new)
+        is_kept = gap_without_chance(new, score) <= limit + SLACK
+        results[limit] = Result(bool(feasible.any()), is_kept, float(roc_auc_score(new.y, score)))
+    return results
+
+
+def one_split(
+    setting: Setting, data: Rows, split: int, size: int
+) -> tuple[float, dict[tuple[float, str], Result]]:
+    """The noise of a split's rows, and what each way delivers at each limit."""
+    order = np.random.default_rng(split).permutation(len(data.y))
+    rows, new = data.take(order[:size]), data.take(order[size : size + NEW_ROWS])
+    front = setting.frontier(rows, split)
+    found = {
+        (limit, "plain"): result
+        for limit, result in plain_choices(setting, rows, new, split).items()
+    }
+    for limit in LIMITS:
+        for way, confidence in CONFIDENCES.items():
+            found[limit, way] = ruled(front, new, limit, confidence, is_blind=setting.is_blind)
+    assert front.noise is not None
+    return front.noise, found
+
+
+def line(limit: float, way: str, results: Sequence[Result]) -> str:
+    """The means over splits of one way at one limit."""
+    named = [result for result in results if result.is_named]
+
+    def mean(name: str) -> str:
+        values = np.array([getattr(result, name) for result in named], dtype=float)
+        known = values[np.isfinite(values)]
+        return f"{known.mean():+.3f}" if len(known) else "     –"
+
+    kept = f"{np.mean([result.is_kept for result in named]):.2f}" if named else "   –"
+    return (
+        f"  {limit:4} {way:8} {len(named) / len(results):5.2f} {kept} "
+        f"{np.mean([result.auc for result in results]):.3f}   "
+        f"{mean('auc_error')} {mean('auc_covered')}   {mean('gap_error')} {mean('gap_covered')}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=2_000)
+    parser.add_argument("--sets", nargs="*", default=["adult", "compas"])
+    parser.add_argument("--blind", action="store_true", help="only models that need no group")
+    parser.add_argument("--auto", action="store_true", help="the families of auto")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # constant models are among the results
+    setting = Setting(given.blind, given.auto)
+    for name in given.sets:
+        data = load(name)
+        noise: list[float] = []
+        found: dict[tuple[float, str], list[Result]] = defaultdict(list)
+        for split in range(FIRST_SPLIT, FIRST_SPLIT + given.splits):
+            of_split, results = one_split(setting, data, split, given.rows)
+            noise.append(of_split)
+            for key, result in results.items():
+                found[key].append(result)
+        print(f"{name}, {given.rows:,} rows, {given.splits} splits, noise {np.mean(noise):.3f}")
+        print("  limit way      named kept  AUC   AUC: reported - true, covered   gap: the same")
+        for (limit, way), of_way in sorted(found.items()):
+            print(line(limit, way, of_way))
+
+
+if __name__ == "__main__":
+    main()
