@@ -114,7 +114,7 @@ def test_whatever_a_fast_run_leaves_out_is_run_by_continuous_integration(
         line for line in (ROOT / ".ci/run").read_text().split("\n") if re.search(r"\bmake ", line)
     ]
     assert [step.split("make ")[1] for step in steps] == [
-        'PYTHON="$python" test',
+        'test PYTHON="$python"',
         "-j 2 lint extended",
         "test-install",
         "docs",
