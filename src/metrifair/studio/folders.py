@@ -55,9 +55,7 @@ def _is_ours(path: Path) -> bool:
         status = path.lstat()
     except OSError:
         return False
-    return not S_ISLNK(status.st_mode) and (
-        sys.platform == "win32" or status.st_uid == os.getuid()
-    )
+    return not S_ISLNK(status.st_mode) and (sys.platform == "win32" or status.st_uid == os.getuid())
 
 
 def _remove_if_dead(folder: Path, lock: Path) -> None:
