@@ -56,6 +56,7 @@ from metrifair.errors import DataError
 from metrifair.figures.curves import make_curves
 from metrifair.figures.selection_rates import HIGHEST
 from metrifair.problem.predictions import check_groups_not_swapped, check_not_swapped
+from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
 from metrifair.support.arrays import Floats
 from metrifair.support.provenance import Provenance, made_now
