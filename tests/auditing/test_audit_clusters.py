@@ -4,6 +4,7 @@ for that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from itertools import combinations, pairwise
@@ -671,7 +672,7 @@ def coverage(data_sets: int, *, clusters: bool) -> dict[str, float]:
     return {name: times / data_sets for name, times in covered.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets() -> None:
     """300 and 300 rows, five a person, correlated by 0.5: without clusters, about 80 %.
 
@@ -680,6 +681,18 @@ def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets(
     for name, share in coverage(250, clusters=True).items():
         assert 0.93 - 0.027 <= share <= 0.97 + 0.027, name
     assert max(coverage(100, clusters=False).values()) < 0.9
+
+
+@pytest.mark.slow
+def test_the_page_has_the_coverage_of_1000_data_sets() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "results" / "differences.md").read_text()
+    columns = ("kolmogorov", "wasserstein", "energy", "rate", "rates")
+    for row, clusters in (("with `clusters`", True), ("without", False)):
+        (line,) = re.findall(rf"^\| {row} \| (.*) \|$", text, re.MULTILINE)
+        printed = [float(figure) for figure in line.split(" | ")]
+        computed = coverage(1000, clusters=clusters)
+        assert printed == pytest.approx([100 * computed[name] for name in columns], abs=0.5)
+        assert all(93 < figure < 97 for figure in printed) == clusters
 
 
 @pytest.mark.slow

@@ -213,3 +213,24 @@ def test_labels_that_depend_on_the_group_beyond_the_features_cost_no_more_than_o
             if kolmogorov_distance(score[groups == 0], score[groups == 1]) < 0.1:
                 best[expected] = max(best[expected], roc_auc_score(truth, score))
     assert best[True] > best[False] - 0.004
+
+
+@pytest.mark.extended
+@every_kind
+def test_boosters_accept_many_attributes_with_many_groups(kind: Any) -> None:
+    """Four attributes of 40 groups: only combinations that occur have cells. The first attribute
+    is what the scores depend on.
+    """
+    random = np.random.default_rng(3)
+    codes = random.integers(0, 40, (4, 1200))
+    groups = dict(zip("abcd", codes.astype(str), strict=True))
+    features = np.column_stack([codes[0], random.normal(size=1200)])
+    labels = (random.random(1200) < codes[0] / 40).astype(int)
+    spread = []
+    for strength in (0.0, 20.0):
+        model = kind(strength, n_estimators=8, **KINDS[kind])
+        model.fit(features, labels, sensitive_features=groups)
+        score = model.predict_proba(features)[:, 1]
+        means = [score[codes[0] == code].mean() for code in range(40)]
+        spread.append(np.ptp(means))
+    assert spread[1] < 0.5 * spread[0]

@@ -208,13 +208,13 @@ def test_chromium_opens_the_page_by_the_private_file_which_is_then_deleted(
         f'{require_chromium()} {" ".join(FLAGS)} {profile} --remote-debugging-port=0 "$1"',
     )
     running = Studio(cwd=public_folder, kept=public_folder / "kept", browser=browser)
-    (folder,) = public_folder.glob("metrifair-studio-*")
+    (redirect,) = public_folder.glob("metrifair-studio-*/open.html")
     end = time.monotonic() + PATIENCE
-    while (folder / "open.html").exists():  # it is deleted when its token is used
+    while redirect.exists():  # it is deleted when its token is used
         assert time.monotonic() < end
         time.sleep(0.2)
     keys, readable, words = attack(running.port)
-    assert any(f"{folder}/open.html" in word for word in words)
+    assert any(str(redirect) in word for word in words)
     assert (keys, readable) == ([], [])
     assert not any(running.key in word for word in words)
     end_browser(public_folder)

@@ -340,12 +340,67 @@ def test_swapped_scores_and_groups_are_named() -> None:
     with pytest.warns(
         MetrifairWarning, match="'sensitive_features' from 0 to 1 may be scores, not groups"
     ):
-        audit(LABEL, LABEL, sensitive_features=SCORE, **flat(**QUICK))
+        audit(LABEL, SCORE**2, sensitive_features=SCORE, **flat(**QUICK))
     with (
         pytest.warns(MetrifairWarning, match="may be scores, not groups"),
         pytest.raises(DataError, match="y_pred and sensitive_features look swapped"),
     ):
         audit(LABEL, GROUP, sensitive_features=SCORE)
+
+
+CODES: dict[str, np.ndarray] = {
+    "integers": STRATUM,
+    "booleans": STRATUM == 1,
+    "floating-point numbers": STRATUM.astype(float),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*may be scores:metrifair.errors.MetrifairWarning")
+@pytest.mark.parametrize("digits", [1, 2, 15])
+@pytest.mark.parametrize("codes", CODES)
+def test_swapped_scores_and_groups_of_0_and_1_are_named(
+    codes: str, digits: int, tmp_path: Path
+) -> None:
+    group, score = CODES[codes], SCORE.round(digits)
+    rows = pl.DataFrame({"sex": group, "p": score, "y": LABEL})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    swapped: dict[str, Any] = {"score": "sex", "label": "y", "group": "p"}
+    entries: list[Callable[[], Any]] = [
+        lambda: audit(LABEL, group, sensitive_features=score),
+        lambda: audit(None, {"a": group, "b": 1 - group}, sensitive_features=score),
+        lambda: unfairness(LABEL, group, sensitive_features=score),
+        lambda: AuditState().add(LABEL, group, sensitive_features=score).audit(random_state=0),
+    ]
+    for in_memory_rows in (10_000, 10):
+        options = flat(in_memory_rows=in_memory_rows, **swapped)
+        entries += [
+            lambda options=options: audit_file(tmp_path / "rows.parquet", **options),
+            lambda options=options: audit_table(rows.lazy(), **options),
+        ]
+    for entry in entries:
+        with pytest.raises(DataError, match="y_pred and sensitive_features look swapped"):
+            entry()
+    roles = ["--score", "sex", "--label", "y", "--group", "p"]
+    done = CliRunner().invoke(main, ["audit", str(tmp_path / "rows.parquet"), *roles])
+    assert done.exit_code != 0
+    assert "--score and --group look swapped" in " ".join(done.output.split())
+    assert "--continuous p" in " ".join(done.output.split())
+
+
+GROUPS_OF_DECISIONS: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
+    "shares that are stated to be numbers": (SCORE, {"continuous": True}),
+    "shares that are stated to be groups": (SCORE.round(1), {"continuous": False}),
+    "shares in bands": (SCORE, {"cuts": [0.5]}),
+    "three codes": (RANDOM.integers(3, size=N) / 2, {}),
+    "shares and integers above": (3 * SCORE, {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::metrifair.errors.MetrifairWarning")
+@pytest.mark.parametrize("case", GROUPS_OF_DECISIONS)
+def test_decisions_and_groups_do_not_look_swapped(case: str) -> None:
+    groups, stated = GROUPS_OF_DECISIONS[case]
+    assert audit(LABEL, STRATUM, sensitive_features=groups, **flat(**stated, **QUICK)).findings
 
 
 # A wrong value among scores.

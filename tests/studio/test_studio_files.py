@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -200,58 +199,76 @@ def test_the_next_studio_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert list(tmp_path.glob("metrifair-studio-*")) == []
 
 
-def dead_process() -> int:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    return process.pid
+@pytest.mark.skipif(sys.platform == "win32", reason="a kill of Unix")
+def test_a_killed_process_that_its_parent_has_not_read_yet_keeps_nothing(tmp_path: Path) -> None:
+    """Its number is in use, and its folder is new."""
+    killed = Studio(cwd=tmp_path, kept=tmp_path / "kept")
+    killed.upload(TINY, "private.csv")
+    killed.process.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, killed.process.pid, os.WEXITED | os.WNOWAIT)
+    assert uploads(tmp_path) == ["private.csv"]
+    remove_dead_folders(tmp_path)
+    assert list(tmp_path.glob("metrifair-studio-*")) == []
+    killed.process.communicate(timeout=PATIENCE)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="numbers of processes and links of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason="users and links of Unix")
 def test_only_folders_of_dead_studios_of_this_user_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(name: str, *, lock: bool, age: float = 0.0) -> Path:
+    def make(name: str, *, lock: bool) -> Path:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "upload.csv").write_bytes(TINY)
         if lock:
-            (folder / "lock").write_bytes(b"")
-        os.utime(folder, (time.time() - age, time.time() - age))
+            folder.with_name(f"{name}.lock").write_bytes(b"")
         return folder
 
-    dead, alive = dead_process(), os.getppid()
-    removed = [
-        make(f"metrifair-studio-{dead}-a", lock=True),
-        make(f"metrifair-studio-{dead}-b", lock=False),
-        # a later process has the number of the dead one
-        make(f"metrifair-studio-{alive}-c", lock=True, age=3_600),
-        make(f"metrifair-studio-{10**30}-d", lock=False, age=3_600),
-    ]
+    removed = make("metrifair-studio-a", lock=True)
     kept = [
-        make(f"metrifair-studio-{alive}-e", lock=False),  # it is starting
-        make("metrifair-studio-notes", lock=False, age=3_600),
-        make(f"metrifair-{dead}-f", lock=True, age=3_600),
+        make("metrifair-studio-notes", lock=False),
+        make("metrifair-b", lock=True),
     ]
-    target = make("target", lock=True, age=3_600)
-    link = tmp_path / f"metrifair-studio-{dead}-g"
+    target = make("target", lock=True)
+    link = tmp_path / "metrifair-studio-c"
     link.symlink_to(target)
+    link.with_name("metrifair-studio-c.lock").write_bytes(b"")
+    starting = tmp_path / "metrifair-studio-d.lock"
+    starting.write_bytes(b"")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(folders.tempfile, "tempdir", None)
     with private_folder() as own:
-        os.utime(own, (0, 0))
-        # locked, as by a studio in another container
-        renamed = own.rename(tmp_path / f"metrifair-studio-{dead}-h")
+        assert own.stat().st_mode & 0o777 == 0o700
         remove_dead_folders(tmp_path)
-        assert [folder for folder in removed if folder.exists()] == []
-        assert [folder for folder in (*kept, target, renamed) if not folder.exists()] == []
+        assert not removed.exists()
+        assert not removed.with_name("metrifair-studio-a.lock").exists()
+        assert [path for path in (*kept, target, own, starting) if not path.exists()] == []
         assert link.is_symlink()
-        renamed.rename(own)
     assert not own.exists()
     if os.getuid() == 0:
-        foreign = make(f"metrifair-studio-{dead}-i", lock=True, age=3_600)
+        foreign = make("metrifair-studio-e", lock=True)
         os.chown(foreign, 65_534, 65_534)
         remove_dead_folders(tmp_path)
         assert foreign.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of Unix")
+def test_a_folder_is_locked_before_it_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another studio starts at the moment at which the folder appears."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(folders.tempfile, "tempdir", None)
+    make_folder = Path.mkdir
+
+    def make_and_look(path: Path, mode: int = 0o777) -> None:
+        remove_dead_folders(tmp_path)
+        make_folder(path, mode)
+        remove_dead_folders(tmp_path)
+
+    monkeypatch.setattr(Path, "mkdir", make_and_look)
+    with private_folder() as own:
+        assert own.is_dir()
 
 
 def test_the_fields_of_messages_are_those_of_the_page() -> None:

@@ -55,8 +55,10 @@ from metrifair.auditing.sources.state_source import StateRows
 from metrifair.errors import DataError
 from metrifair.figures.curves import make_curves
 from metrifair.figures.selection_rates import HIGHEST
-from metrifair.problem.predictions import check_not_swapped
+from metrifair.problem.predictions import check_groups_not_swapped, check_not_swapped
+from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical, canonical_values
+from metrifair.support.arrays import Floats
 from metrifair.support.provenance import Provenance, made_now
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
@@ -352,8 +354,8 @@ def audit_source(
     request = request.completed(
         sample.problem, *sample.scores.ends, probabilities=sample.probabilities
     )
-    if None in sample.scores.by_class and not request.has_numeric_target:
-        check_not_swapped(sample.problem.labels, sample.scores.by_class[None].values)
+    if None in sample.scores.by_class:
+        _check_order(sample.problem, sample.scores.by_class[None].values, request)
     record = audit_record(sample, request, generator, selection_for(sample, request))
     record = replace(
         record,
@@ -366,6 +368,14 @@ def audit_source(
         ordered and sample.scores.binned is None,
         source,
     )
+
+
+def _check_order(problem: Problem, score: Floats, request: Request) -> None:
+    """Raise a DataError if labels, scores and groups look exchanged."""
+    if not request.has_numeric_target:
+        check_not_swapped(problem.labels, score)
+    if request.numbers == "auto":
+        check_groups_not_swapped(problem, score)
 
 
 def audit_counts(

@@ -23,6 +23,7 @@ from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import (
+    check_groups_not_swapped,
     check_not_swapped,
     criterion_scores,
     numbers_or_none,
@@ -142,6 +143,8 @@ def unfairness(
     prediction = read_predictions(y_pred, problem, pos_label=pos_label).values
     if not numeric:
         check_not_swapped(numbers_or_none("y_true", y_true), prediction)
+    if continuous == "auto":
+        check_groups_not_swapped(problem, prediction)
     warn_of_unknown_names(problem, stacklevel=3)
     score = criterion_scores(kind, prediction, problem, loss=loss)
     distances, problem = _distances(metric, score, problem)

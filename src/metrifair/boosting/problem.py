@@ -270,8 +270,9 @@ class BoostingProblem:
         groups are used.
 
         They are used if the score needs a numeric target, if a user-defined metric might not accept
-        weights, and if scores should not depend on a number. Probabilities of the user are used as
-        they are.
+        weights, and if scores should not depend on a number. They are used too if attributes have
+        so many combinations of groups that only those that occur have cells. Probabilities of the
+        user are used as they are.
         """
         problem = self.training.problem
         uses_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
@@ -283,6 +284,7 @@ class BoostingProblem:
             or callable(self.booster.metric)
             or dependent
             or problem.probabilities is not None
+            or problem.scheme.cells.combinations is not None
         ):
             return None
 

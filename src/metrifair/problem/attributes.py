@@ -234,17 +234,21 @@ def numbers_warning(features: CodedColumns, numbers: Sequence[str]) -> Metrifair
     if shares:
         named = " and ".join(map(repr, shares))
         perhaps += f"; {named} from 0 to 1 may be scores, not groups"
-    # a column without a name
-    value = True if list(numbers) == ["sensitive_features"] else list(numbers)
     meaning = f"unfairness is how much scores depend on {them}, not a gap between groups"
     return MetrifairWarning(
         f"{listed} {taken}: {meaning}{perhaps}",
-        remedy=[
-            Remedy("continuous", value, " if the values are numbers"),
-            Remedy("continuous", False, " if every value is a group"),
-            f"cut {them} into groups",
-        ],
+        remedy=[*remedies_for_numbers(numbers), f"cut {them} into groups"],
     )
+
+
+def remedies_for_numbers(numbers: Sequence[str]) -> list[Remedy]:
+    """How to state what numbers in columns of groups are."""
+    # a column without a name
+    value = True if list(numbers) == ["sensitive_features"] else list(numbers)
+    return [
+        Remedy("continuous", value, " if the values are numbers"),
+        Remedy("continuous", False, " if every value is a group"),
+    ]
 
 
 def _are_shares(numbers: Column) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, Remedy
+from metrifair.problem.attributes import remedies_for_numbers
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
@@ -31,6 +32,7 @@ from metrifair.support.checks import check_known, require, shortlist
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _LISTED = 10  # values that an error lists
+_LEAST_SCORES = 5  # different numbers of groups that look like scores
 ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
@@ -154,17 +156,40 @@ def check_not_swapped(outcomes: NDArray[Any] | None, prediction: Floats) -> None
     metrifair.errors.DataError: y_true and y_pred look swapped: the first contains shares such as
     0.2, and the second only 0 and 1; exchange them, or audit the decisions without labels
     """
-    if outcomes is None or prediction.ndim > 1 or not _look_like_scores(outcomes):
+    if outcomes is None or not _look_like_scores(outcomes) or not _are_codes(prediction):
         return
-    if set(np.unique(prediction)) != {0.0, 1.0}:
-        return
-    fraction = float(outcomes[outcomes % 1 != 0][0])
     raise DataError(
-        f"look swapped: the first contains shares such as {fraction:g}, and the second only 0 and "
-        "1",
+        f"look swapped: the first contains shares such as {_first_fraction(outcomes):g}, and the "
+        "second only 0 and 1",
         argument=("y_true", "y_pred"),
         remedy="exchange them, or audit the decisions without labels",
     )
+
+
+def check_groups_not_swapped(problem: Problem, prediction: Floats) -> None:
+    """Raise a DataError if the groups look like scores, and predictions are groups: all 0 or 1.
+
+    The caller states that nobody said what the values of the groups are.
+    """
+    values = _group_numbers(problem)
+    if not _look_like_scores(values) or not _are_codes(prediction):
+        return
+    name = problem.scheme.attributes[0].name
+    raise DataError(
+        "look swapped: the first contains only 0 and 1, and the second shares such as "
+        f"{_first_fraction(values):g}",
+        argument=("y_pred", "sensitive_features"),
+        remedy=["exchange them", *remedies_for_numbers([name])],
+    )
+
+
+def _are_codes(prediction: Floats) -> bool:
+    """Whether predictions are 0 and 1, and both occur."""
+    return prediction.ndim == 1 and set(np.unique(prediction)) == {0.0, 1.0}
+
+
+def _first_fraction(values: NDArray[Any]) -> float:
+    return float(values[values % 1 != 0][0])
 
 
 def numbers_or_none(name: str, table: Table | None) -> NDArray[Any] | None:
@@ -185,16 +210,19 @@ def _look_like_scores(values: NDArray[Any]) -> bool:
     return within and bool((values % 1 != 0).any()) and len(np.unique(values)) > 2
 
 
-def _groups_look_like_scores(problem: Problem) -> bool:
-    """Whether the values of the only attribute look like scores."""
+def _group_numbers(problem: Problem) -> NDArray[Any]:
+    """The values of the only attribute as numbers, none if they are names or few.
+
+    Four different numbers may be codes of groups.
+    """
     if len(problem.scheme.attributes) != 1:
-        return False
+        return np.zeros(0)
     if problem.numbers is not None:
-        return _look_like_scores(problem.numbers[problem.groups[:, 0] >= 0, 0])
+        return problem.numbers[problem.groups[:, 0] >= 0, 0]
     groups = problem.scheme.attributes[0].groups
-    return all(isinstance(group, float) for group in groups) and _look_like_scores(
-        np.array(groups, dtype=np.float64)
-    )
+    if len(groups) < _LEAST_SCORES or not all(isinstance(group, float) for group in groups):
+        return np.zeros(0)
+    return np.array(groups, dtype=np.float64)
 
 
 def _score_columns(y_pred: Table, problem: Problem) -> list[Column]:
@@ -223,7 +251,7 @@ def _check_numbers(column: Column, problem: Problem) -> None:
     if not texts:
         return
     counts = Counter(map(str, column))
-    if _groups_look_like_scores(problem):
+    if _look_like_scores(_group_numbers(problem)):
         first = next(iter(texts.values()))
         raise DataError(
             f"look swapped: the first contains text such as {first!r}, and the second numbers from "

@@ -1,91 +1,74 @@
 """The private folder of a running studio, and the removal of folders that dead studios left.
 
-A studio locks a file in its folder. The system releases the lock when the process ends, however it
-ends. A lock can therefore not be mistaken for that of a later process with the same number.
+The file NAME.lock beside the folder NAME is locked before the folder exists. The system releases
+the lock when the process ends, however it ends. A folder whose lock is free is therefore that of a
+dead studio.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISLNK
 from typing import IO
 
 _PREFIX = "metrifair-studio-"
-_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+\Z")  # with the number of the process
-_LOCK = "lock"
-_SECONDS_UNTIL_LOCK = 60.0
+_LOCK = ".lock"
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """A locked folder that only this user can read, and that is removed at the end."""
-    prefix = f"{_PREFIX}{os.getpid()}-"
-    made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-    with made as name, (Path(name) / _LOCK).open("wb") as lock:
-        _is_locked_by_us(lock)
-        yield Path(name)
+    descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_LOCK)
+    folder = Path(name.removesuffix(_LOCK))
+    try:
+        with os.fdopen(descriptor, "wb") as lock:
+            _is_locked_by_us(lock)
+            folder.mkdir(mode=0o700)
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def remove_dead_folders(place: Path) -> None:
     """Remove the folders of this user's studios that ended without removing them, such as by a
     kill.
     """
-    for folder in place.glob(f"{_PREFIX}*"):
-        name = _NAME.match(folder.name)
-        if name is not None and _is_own_folder(folder) and not _is_alive(folder, int(name[1])):
-            shutil.rmtree(folder, ignore_errors=True)
+    for lock in place.glob(f"{_PREFIX}*{_LOCK}"):
+        folder = lock.with_suffix("")
+        # A lock without a folder is that of a studio that starts.
+        if _is_ours(folder) and _is_ours(lock):
+            _remove_if_dead(folder, lock)
 
 
-def _is_own_folder(folder: Path) -> bool:
-    """Whether it is a folder of this user, and no link to one."""
+def _is_ours(path: Path) -> bool:
+    """Whether it is of this user, and no link."""
     try:
-        status = folder.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return S_ISDIR(status.st_mode) and (sys.platform == "win32" or status.st_uid == os.getuid())
+    return not S_ISLNK(status.st_mode) and (sys.platform == "win32" or status.st_uid == os.getuid())
 
 
-def _is_alive(folder: Path, process: int) -> bool:
-    """Whether a studio uses a folder: it holds the lock, or it runs and has just made the
-    folder.
-    """
+def _remove_if_dead(folder: Path, lock: Path) -> None:
+    """Remove a folder and its lock, unless a studio holds the lock."""
     try:
-        with (folder / _LOCK).open("r+b") as lock:
-            is_held = not _is_locked_by_us(lock)
-    except FileNotFoundError:
-        is_held = False
+        with lock.open("r+b") as file:
+            is_dead = _is_locked_by_us(file)
+            if is_dead:
+                shutil.rmtree(folder, ignore_errors=True)
+        if is_dead:
+            lock.unlink(missing_ok=True)
     except OSError:
-        return True  # whatever cannot be read stays
-    return is_held or (_runs(process) and _is_new(folder))
-
-
-def _is_new(folder: Path) -> bool:
-    """Whether a folder may still wait for its lock."""
-    try:
-        return time.time() - folder.stat().st_mtime < _SECONDS_UNTIL_LOCK
-    except OSError:
-        return True
-
-
-def _runs(process: int) -> bool:
-    """Whether a process with this number runs."""
-    if sys.platform == "win32":
-        return True  # a signal would end it there
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+        return  # whatever cannot be read stays
 
 
 def _is_locked_by_us(file: IO[bytes]) -> bool:
