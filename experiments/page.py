@@ -35,6 +35,7 @@ SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures m
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 _MARKERS = ("o", "s", "^", "D", "P", "v", ">", "<")
 _PANEL = (3.6, 3.0)  # inches
+_LETTERS = 48  # below a panel
 _WORDS = (
     (
         "Unfairness",
@@ -169,7 +170,9 @@ Panel: TypeAlias = Callable[[Axes], None]
 
 
 def side_by_side(panels: Sequence[Panel], *, columns: int = 3, legend: bool = False) -> Figure:
-    """Several panels as one figure; with ``legend``, one legend of all below them."""
+    """Several panels as one figure; with ``legend``, one legend for all below them, else one in
+    each.
+    """
     columns = min(columns, len(panels))
     lines = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(columns * _PANEL[0], lines * _PANEL[1]), layout="constrained")
@@ -185,7 +188,10 @@ def side_by_side(panels: Sequence[Panel], *, columns: int = 3, legend: bool = Fa
             for axes in figure.axes
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(entries.values(), entries, loc="outside lower center", ncols=2 * columns)
+        most = _LETTERS * columns // (max(map(len, entries)) + 6)
+        figure.legend(entries.values(), entries, loc="outside lower center", ncols=most)
+    for axes in () if legend else figure.axes[: len(panels)]:
+        axes.legend(fontsize="small")
     return figure
 
 
@@ -305,4 +311,3 @@ def _draw_lines(
         xlabel=settings.get("x_title", x),
         ylabel=settings.get("y_title", y),
     )
-    axes.legend(fontsize="small")
