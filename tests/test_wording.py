@@ -15,6 +15,7 @@ import pytest
 from test_interface import CALLABLES
 
 from metrifair.cli.app import main
+from metrifair.wording.page_texts import PAGE_TEXTS
 
 ROOT = Path(__file__).parents[1]
 # Words of our own for what has a name already, and verbs that hide who acts.
@@ -213,3 +214,51 @@ def test_code_and_quotes_are_left_alone() -> None:
         phrases('Use `least_count`, ``crossed``.\n\n```python\ncolour = 1\n```\nHe said "favour".')
         == []
     )
+
+
+# --- pages
+# -------------------------------------------------------------------------------------
+
+SCRIPTS = sorted((ROOT / "src/metrifair/report").glob("*.js"))
+_COMMENT = re.compile(r"^\s*//.*$|^\s*/\*\*.*\*/|(?<=\s)// .*$", re.MULTILINE)
+_LITERAL = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\]|\\.)*)`")
+_CLASSES = re.compile(r"class: (?:row\.mark \? )?(?:\"[^\"]*\"|`[^`]*`)(?: : \"[^\"]*\")?")
+_FIXED = {"Escape", "Enter", "dot alike"}  # keys, and classes of a drawing
+
+
+def shown_literals(script: str) -> list[str]:
+    r"""Literals of a script that read as text: two words, or one with a capital.
+
+    >>> shown_literals('html("p", { class: "a hint" }, `No model of ${name}`); // "A comment"')
+    ['No model of ${name}']
+    """
+    code = _CLASSES.sub("", _COMMENT.sub("", script))
+    literals = [plain or template for plain, template in _LITERAL.findall(code)]
+    return [text for text in literals if _is_text(re.sub(r"\$\{[^}]*\}", " ", text))]
+
+
+def _is_text(literal: str) -> bool:
+    if literal.strip() in _FIXED:
+        return False
+    return bool(re.search(r"[A-Za-z]{2,},? [A-Za-z]{2,}|^\s*[A-Z][a-z]+", literal))
+
+
+def test_planted_fault_a_text_in_a_script_is_found() -> None:
+    script = 'if (!count) return "No finding matches.";\nconst text = `${name} differ by`;\n'
+    assert shown_literals(script) == ["No finding matches.", "${name} differ by"]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_of_pages_contain_no_texts(path: Path) -> None:
+    assert shown_literals(path.read_text()) == []
+
+
+def test_scripts_and_the_texts_of_pages_agree() -> None:
+    code = "\n".join(path.read_text() for path in SCRIPTS)
+    marks = re.findall(r"^  (\w+): \{ (?:span|draw)", code, re.MULTILINE)
+    used = {f"mark_{mark}" for mark in marks}
+    used |= set(re.findall(r"\"(key_\w+)\"", code))
+    for call in re.findall(r"textOf\(([^{)]*)", code):
+        used |= set(re.findall(r"\"(\w+)\"", call))
+    assert len(used) > 60
+    assert used == set(PAGE_TEXTS)

@@ -194,7 +194,8 @@ def test_findings_are_drawn_with_their_intervals(labeled: Audit) -> None:
     (spans,) = axes.collections
     assert isinstance(spans, LineCollection)
     ends = sorted((float(low[0]), float(high[0])) for low, high in spans.get_segments())
-    known = [one.interval for one in findings if one.interval is not None]
+    known = [one.joint_interval for one in findings if one.joint_interval is not None]
+    assert len(known) == len(findings) == 3
     assert ends == sorted((interval.low, interval.high) for interval in known)
     names = {text.get_text() for text in axes.get_yticklabels()}
     assert names == {f"f vs m of sex, {one.within}" for one in findings}

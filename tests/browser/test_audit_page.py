@@ -331,7 +331,7 @@ def test_five_thousand_findings_come_by_pages(opened):
     assert texts(page, 5) != first
     page.locator("#findings .opener").first.click()
     assert (
-        "keeps the sentences of the largest findings only"
+        "has the sentences of the largest findings only"
         in page.locator("#findings tr.details").inner_text()
     )
     page.locator("#findings .link").first.click()

@@ -584,7 +584,7 @@ compute them.
         kind : {"distributions", "densities", "findings", "roc", "reliability"}, \
 default="distributions"
             Share of each group below each score, with the largest gap; densities of the scores;
-            distances with their confidence intervals; or curves by group, which need labels.
+            distances with intervals that hold for all of them; or curves by group, which need labels.
         ax : matplotlib.axes.Axes, default=None
             The axes to draw on. None: those of a new figure.
 

@@ -96,7 +96,7 @@ def _draw_findings(record: AuditRecord, ax: Axes | None) -> ChartDisplay:
         )
     findings = [finding for finding in sort_findings(record.findings) if finding.metric == metric]
     rows = [
-        IntervalRow(_place_name(finding), finding.value, finding.interval)
+        IntervalRow(_place_name(finding), finding.value, finding.joint_interval)
         for finding in findings[:_MOST_ROWS]
     ]
     return draw_intervals(rows, ax, title="", x_title=metric_words(metric).name)
