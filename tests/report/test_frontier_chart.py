@@ -70,7 +70,9 @@ def test_the_axes_are_those_of_the_page() -> None:
     view = demo_view()
     axes = drawn(view).ax_
     page = page_content(view)["frontier"]
-    assert axes.get_xlim() == (page["x"]["low"], page["x"]["high"])
+    low, high = axes.get_xlim()
+    assert low < page["x"]["low"] == 0
+    assert high == page["x"]["high"]
     assert axes.get_ylim() == (page["y"]["low"], page["y"]["high"])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Unfairness", "Accuracy")
 

@@ -23,7 +23,7 @@ ALARM_COLOR = "#a84300"
 _DASHES: tuple[Any, ...] = ("-", (0, (7, 3)), (0, (2, 3)), (0, (9, 3, 2, 3)))
 _BAND = 0.15  # opacity
 _MAX_NAME = 60  # characters
-_LINE_LENGTH = 80
+_LINE_LENGTH = 60
 
 
 @dataclass(frozen=True, eq=False)

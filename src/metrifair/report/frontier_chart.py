@@ -15,6 +15,8 @@ from metrifair.wording.frontier_view import FrontierView
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MARGIN = 0.02  # left of 0, where a constant predictor is
+
 
 class _Look(NamedTuple):
     """How a kind of point is drawn."""
@@ -71,7 +73,7 @@ def frontier_chart(view: FrontierView, ax: Axes | None = None) -> ChartDisplay:
         title=_title(view),
         xlabel=title_text(view.label(view.gap_key)),
         ylabel=title_text(view.label(view.key)),
-        xlim=(x.low, x.high),
+        xlim=(x.low - _MARGIN * x.high, x.high),
         ylim=(y.low, y.high),
     )
     axes.legend()
