@@ -300,7 +300,9 @@ def _draw_lines(
         if "low" in own[0]:
             low, high = ([record[end] for record in own] for end in ("low", "high"))
             axes.fill_between(across, low, high, color=shade, alpha=0.2, linewidth=0)
-        style = {"marker": "o", "linestyle": "", "markersize": 4} if settings.get("points") else {}
+        style: dict[str, Any] = {}
+        if settings.get("points"):
+            style = {"marker": "o", "linestyle": "", "markersize": 4}
         axes.plot(across, [record[y] for record in own], color=shade, label=str(name), **style)
     if settings.get("log"):
         axes.set_xscale("log")

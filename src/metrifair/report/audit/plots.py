@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from metrifair.auditing.ranking import main_metric, sort_findings
 from metrifair.auditing.records import (
@@ -20,7 +20,12 @@ from metrifair.auditing.records import (
 from metrifair.errors import DataError, Remedy
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.by_group import reliability_chart, roc_chart
-from metrifair.report.audit.charts import cumulative_chart, distribution_chart, pair_gap
+from metrifair.report.audit.charts import (
+    cumulative_chart,
+    distribution_chart,
+    is_about,
+    pair_gap,
+)
 from metrifair.report.audit.difference import (
     alarm_points,
     look_axis,
@@ -133,17 +138,23 @@ def _draw_distributions(record: AuditRecord, ax: Axes | None) -> ChartDisplay:
     display = draw_lines(cumulative_chart(distribution, _CUMULATIVE), ax)
     gap = _largest_gap(record, distribution)
     if gap is not None:
-        axes = display.ax_
-        axes.vlines(gap.score, gap.low, gap.high, color=INK, linewidth=2)
-        axes.annotate(
-            f"gap {number_text(gap.size)}",
-            (gap.score, (gap.low + gap.high) / 2),
-            (6, 0),
-            textcoords="offset points",
-            verticalalignment="center",
-            bbox={"facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1},
-        )
+        _mark_gap(display.ax_, gap)
     return display
+
+
+def _mark_gap(axes: Axes, gap: Gap) -> None:
+    """A line between both shares at the gap's score, and its size on the side with more room."""
+    axes.vlines(gap.score, gap.low, gap.high, color=INK, linewidth=2)
+    is_left = gap.score < sum(axes.get_xlim()) / 2
+    axes.annotate(
+        f"gap {number_text(gap.size)}",
+        (gap.score, (gap.low + gap.high) / 2),
+        (6 if is_left else -6, 0),
+        textcoords="offset points",
+        horizontalalignment="left" if is_left else "right",
+        verticalalignment="center",
+        bbox={"facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )
 
 
 def _largest_gap(record: AuditRecord, distribution: Distribution) -> Gap | None:
@@ -151,7 +162,7 @@ def _largest_gap(record: AuditRecord, distribution: Distribution) -> Gap | None:
     place = distribution.attribute, distribution.within
     for finding in sort_findings(record.findings):
         is_here = place == (finding.attribute, finding.within)
-        if is_here and is_largest_gap(finding.metric):
+        if is_here and is_largest_gap(finding.metric) and is_about(finding, distribution.curves):
             return pair_gap(distribution.curves, finding)
     return widest_gap(distribution.curves)
 
@@ -230,6 +241,6 @@ def _mark_alarms(axes: Axes, alarms: Sequence[tuple[float, float]]) -> None:
     """Diamonds at the alarms, and their entry in the legend."""
     looks, values = zip(*alarms, strict=True)
     marks = axes.scatter(looks, values, marker="D", color=ALARM_COLOR, zorder=3)
-    legend = axes.get_legend()
+    legend: Any = axes.get_legend()
     names = [text.get_text() for text in legend.get_texts()]
     axes.legend([*legend.legend_handles, marks], [*names, "alarm"])
