@@ -2,7 +2,7 @@
 benchmarks.intervals`.
 
 Data sets are drawn from populations whose distances are known, and each is given its intervals by
-what an audit calls. The table goes to docs/intervals.md. Finished pieces of work are kept in
+what an audit calls. The table goes to docs/results/intervals.md. Finished pieces of work are kept in
 build/intervals.jsonl and are not done again: the page is made from that record.
 """
 
@@ -334,7 +334,7 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--store", type=Path, default=STORE, help="finished pieces of work")
-    parser.add_argument("--out", type=Path, default=Path("docs/intervals.md"), help="the page")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/intervals.md"), help="the page")
     args = parser.parse_args()
     replace_file(args.out, page(work(args.store, args.data_sets, args.others, args.jobs)).encode())
     print(f"Written: {args.out.resolve()}")

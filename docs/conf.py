@@ -38,6 +38,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "extension",
     "picture",
+    "reading_list",
     "search_terms",
 ]
 exclude_patterns = [

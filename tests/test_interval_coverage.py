@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import intervals
 from metrifair.figures.intervals import Interval
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
@@ -66,7 +70,7 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(
 
 
 def test_the_committed_table_has_no_cell_below_the_promise() -> None:
-    text = (Path(__file__).parent.parent / "docs" / "intervals.md").read_text()
+    text = (DOCS / "results" / "intervals.md").read_text(encoding="utf-8")
     assert text.count("2,000 data sets each") == 2
     usual, others = (
         len(kind) * 3 * len(intervals.POPULATIONS)
@@ -77,3 +81,20 @@ def test_the_committed_table_has_no_cell_below_the_promise() -> None:
     assert len(shares) == without
     assert min(shares) >= 100 * intervals.AT_LEAST
     assert "**" not in text
+
+
+def test_the_short_table_is_that_of_the_long_one() -> None:
+    """Least and mean share by sizes of the groups, without weights."""
+    usual = (DOCS / "results" / "intervals.md").read_text(encoding="utf-8").split("\n## ")[1]
+    shares: dict[str, list[list[float]]] = defaultdict(list)
+    for line in usual.splitlines():
+        cells = line.strip("| ").split(" | ")
+        if len(cells) == 6 and cells[1] == "none":
+            sizes = " and ".join(f"{int(size):,}" for size in cells[0].split("/"))
+            shares[sizes].append([float(cell.split(" %")[0]) for cell in cells[3:]])
+    short = (DOCS / "intervals.md").read_text(encoding="utf-8")
+    for sizes, rows in shares.items():
+        columns = list(zip(*rows, strict=True))
+        cells = [f"{min(column):.1f} %, {np.mean(column):.1f} %" for column in columns]
+        assert f"| {sizes} | {' | '.join(cells)} |" in short
+    assert short.count(" %, ") >= 3 * len(shares) > 10

@@ -90,6 +90,14 @@ def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -
     )
 
 
+def test_workflows_name_actions_by_the_hash_of_a_commit() -> None:
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        used = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
+        assert used
+        pinned = re.compile(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+        assert [text for text in used if not pinned.fullmatch(text)] == []
+
+
 def test_whatever_a_fast_run_leaves_out_is_run_by_continuous_integration(
     pytestconfig: pytest.Config,
 ) -> None:
@@ -170,7 +178,7 @@ def test_readme_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
+    "name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "AGENTS.md"]
 )
 def test_links_to_files_resolve(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -179,7 +187,7 @@ def test_links_to_files_resolve(name: str) -> None:
         for target in re.findall(r"\]\(([^)\s]+)\)", text)
         if "://" not in target
     ]
-    named = re.findall(r"`((?:docs|tests|benchmarks)/[\w./-]+)`", text)
+    named = re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", text)
     assert [target for target in targets + named if not (ROOT / target).exists()] == []
 
 

@@ -2,9 +2,11 @@
 the wheel and no more.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import files, requires
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
@@ -133,6 +135,16 @@ def check_errors() -> None:
     ), done
 
 
+def check_bill_of_materials() -> None:
+    """The wheel lists what it requires."""
+    (listed,) = (file for file in files("metrifair") or () if file.name.endswith(".cdx.json"))
+    document = json.loads(listed.read_text())
+    assert document["metadata"]["component"]["version"] == metrifair.__version__
+    required = [part for part in document["components"] if part["scope"] == "required"]
+    texts = {row["value"] for part in required for row in part["properties"]}
+    assert texts == {text for text in requires("metrifair") or () if "extra ==" not in text}
+
+
 def main() -> None:
     """Audits, and errors that name extras."""
     there = [name for name in EXTRAS if find_spec(name)]
@@ -140,6 +152,7 @@ def main() -> None:
         raise SystemExit(f"this environment is not empty: it holds {there}")
     check_audits()
     check_errors()
+    check_bill_of_materials()
     size = megabytes()
     print(
         f"metrifair {metrifair.__version__} audits without extras: {size:.0f} MB of at most "

@@ -187,3 +187,11 @@ def test_readers_choose_light_or_dark(opened) -> None:
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         colors.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert colors[0] != colors[1]
+
+
+def test_the_reading_list_for_programs_names_pages_that_exist() -> None:
+    text = (SITE / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith("# metrifair\n\n> ")
+    addresses = [line.split("](")[1].split(")")[0] for line in text.splitlines() if "](" in line]
+    assert {"start.html", "cli.html", "choosing.html"} <= set(addresses)
+    assert [address for address in addresses if not (SITE / address).is_file()] == []

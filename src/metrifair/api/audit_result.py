@@ -512,8 +512,9 @@ compute them.
             Number of decimal digits to which the counted scores are rounded. By default, every
             distinct score is counted, up to 4,096 of them.
         crosswalks : str or sequence of str, default=()
-            Public schemes whose items are listed with the figures for them: "dpia", "ll144",
-            "naic", "nist-ai-rmf" or "pren-18283". They are not legal advice.
+            Public schemes whose items are listed with the figures for them: "dpia", "eu-ai-act",
+            "iso-12791", "ll144", "naic", "nist-ai-rmf", "nj-13-16", "pren-18283" or "sr-26-2".
+            They are not legal advice.
         sign : str or path-like, default=None
             Private SSH key with which ``ssh-keygen`` signs the manifest.
         pdf : bool, default=True

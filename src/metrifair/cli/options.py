@@ -190,7 +190,9 @@ _LISTS = {
     "criteria": f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)",
     "families": ", ".join(FAMILIES),
     "tables": "csv, tsv, parquet, arrow or ndjson",
-    "crosswalks": "dpia, ll144, naic, nist-ai-rmf or pren-18283",
+    "crosswalks": (
+        "dpia, eu-ai-act, iso-12791, ll144, naic, nist-ai-rmf, nj-13-16, pren-18283 or sr-26-2"
+    ),
 }
 """Names that help texts list."""
 

@@ -14,16 +14,16 @@ import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -198,9 +198,26 @@ class Answers:
         path = self.session.file(step, name) if step in FILES else None
         if path is None:
             return Response(status_code=404)
+        # Opened now: another step may remove the file before its first part is sent.
+        content = path.open("rb")
+        headers = {"Content-Length": str(path.stat().st_size)}
         if path.suffix == ".html" and as_page:
-            return FileResponse(path, headers={"Content-Security-Policy": _REPORT_POLICY})
-        return FileResponse(path, filename=name, media_type="application/octet-stream")
+            headers["Content-Security-Policy"] = _REPORT_POLICY
+            return StreamingResponse(_parts(content), headers=headers, media_type="text/html")
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        return StreamingResponse(
+            _parts(content), headers=headers, media_type="application/octet-stream"
+        )
+
+
+_PART = 2**20
+
+
+def _parts(content: BinaryIO) -> Iterator[bytes]:
+    """An open file, part by part; then it is closed."""
+    with content:
+        while part := content.read(_PART):
+            yield part
 
 
 _USED_TICKET = "This address works once. Open the result again on the page of metrifair studio."

@@ -16,7 +16,9 @@ class Crosswalk(NamedTuple):
     """The items of a scheme, with the figure that answers each and its place in the evidence."""
 
     title: str
-    document: str  # the scheme itself: document, section, version
+    document: str  # the scheme itself: document and section
+    version: str
+    status: str  # whether it is in force, a draft, voluntary
     source: str  # where its items were read
     limits: str  # what of the document was not read, and which items are secondhand
     date: str  # when the source was read
@@ -28,6 +30,7 @@ class Crosswalk(NamedTuple):
         """What the items rest on, as sentences."""
         return [
             f"Document: {self.document}.",
+            f"Version: {self.version}. Status: {self.status}.",
             f"Read on {self.date}: {self.source}.",
             self.limits,
             self.note,
@@ -38,7 +41,7 @@ def crosswalk_names() -> list[str]:
     """The schemes for which there is a crosswalk.
 
     >>> crosswalk_names()
-    ['dpia', 'll144', 'naic', 'nist-ai-rmf', 'pren-18283']
+    ['dpia', 'eu-ai-act', 'iso-12791', 'll144', 'naic', 'nist-ai-rmf', 'nj-13-16', 'pren-18283', 'sr-26-2']
     """
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 

@@ -31,7 +31,11 @@ from metrifair.wording.summary import audit_summary
 
 # Addresses stay whole.
 _WRAPPER = textwrap.TextWrapper(
-    100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    100,
+    initial_indent="  ",
+    subsequent_indent="    ",
+    break_on_hyphens=False,
+    break_long_words=False,
 )
 _LONGEST = 60  # characters of a value that differs
 
