@@ -153,14 +153,8 @@ def demo_command(output: Path, max_unfairness: float) -> None:
 
 def _write_picture(front: Frontier, path: Path, title: str) -> None:
     """Write the chart of a frontier, without a window."""
-    from io import BytesIO
-
     from matplotlib.figure import Figure
-
-    from metrifair.support.files import write_file
 
     figure = Figure(figsize=(7, 5), layout="constrained")
     front.plot(title=title, ax=figure.subplots())
-    picture = BytesIO()
-    figure.savefig(picture, dpi=200)
-    write_file(path, picture.getvalue())
+    figure.savefig(path, dpi=200)
