@@ -26,8 +26,8 @@ FOLD = '<details class="mf-code"><summary>Show the code of this picture</summary
 class Picture(SphinxDirective):
     """Run the examples of the page up to here and then the content, whose last expression is shown.
 
-    The expression is an altair chart, a matplotlib figure, or an audit or frontier, whose page is
-    shown in a frame.
+    The expression is a figure of matplotlib, a display that has one, or an audit or frontier,
+    whose page is shown in a frame.
     """
 
     has_content = True
@@ -45,6 +45,7 @@ class Picture(SphinxDirective):
         finally:
             plt.close("all")
         listing = nodes.literal_block(code, code, language="python")
+        value = getattr(value, "figure_", value)
         if value.__class__.__module__.startswith("metrifair"):
             return [listing, self._framed(value, name, alt)]
         path = self._drawn(value, name)
@@ -78,14 +79,11 @@ class Picture(SphinxDirective):
         return value
 
     def _drawn(self, value: Any, name: str) -> str:
-        """Save a chart or a figure; its path in the folder of the pages."""
+        """Save a figure; its path in the folder of the pages."""
         path = Path("_build") / "pictures" / f"{name}.png"
         whole = Path(self.env.srcdir) / path
         whole.parent.mkdir(parents=True, exist_ok=True)
-        if hasattr(value, "savefig"):
-            value.savefig(whole)
-        else:
-            value.save(str(whole), ppi=144)
+        value.savefig(whole)
         return path.as_posix()
 
     def _framed(self, value: Any, name: str, alt: str) -> nodes.Node:

@@ -164,7 +164,7 @@ def comparison_page(
                 _floors(experiment),
             )
             charts[caption] = tradeoff_chart(
-                points, on=on, floors=floors if on == "scores" else None, title=caption
+                points, on=on, floors=floors if on == "scores" else None
             )
     sketch = SKETCH in notes  # which has no winners
     table = (

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from experiments.page import Page, TextTable, circumstances, line_chart, write_page
+from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
 from experiments.results import write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
@@ -161,8 +161,8 @@ def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
             ],
         },
         charts={
-            "Mean squared gradient norm against the number of steps": line_chart(
-                points + guide, color="kind", log=True, **axes
+            "Mean squared gradient norm against the number of steps": side_by_side(
+                [line_chart(points + guide, color="kind", log=True, **axes)]
             )
         },
     )

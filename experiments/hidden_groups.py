@@ -582,4 +582,4 @@ def _tradeoff(models: Records) -> Any:
         panels.append(
             line_chart(records, x="distance", y="AUC", color="trained with", title=DATA[name].title)
         )
-    return side_by_side(panels)
+    return side_by_side(panels, legend=True)

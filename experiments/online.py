@@ -214,7 +214,9 @@ def regression_page(records: Records, protocol: str, *, notes: Sequence[str] = (
         tables={
             "Test objective at the end of the stream, and where its law changes": end_table(means)
         },
-        charts={"Test objective against samples seen": side_by_side(charts, columns=2)},
+        charts={
+            "Test objective against samples seen": side_by_side(charts, columns=2, legend=True)
+        },
     )
 
 
@@ -377,7 +379,11 @@ def classification_page(records: Records, protocol: str, *, notes: Sequence[str]
             *notes,
         ],
         tables={"Means over replications ± standard error": means_table(records)},
-        charts={"Accuracy against unfairness of labels, by batch size": side_by_side(charts)},
+        charts={
+            "Accuracy against unfairness of labels, by batch size": side_by_side(
+                charts, legend=True
+            )
+        },
     )
 
 

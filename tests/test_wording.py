@@ -15,6 +15,8 @@ import pytest
 from test_interface import CALLABLES
 
 from metrifair.cli.app import main
+from metrifair.studio.page_texts import PAGE_TEXTS as STUDIO_TEXTS
+from metrifair.wording.page_texts import PAGE_TEXTS
 
 ROOT = Path(__file__).parents[1]
 # Words of our own for what has a name already, and verbs that hide who acts.
@@ -107,6 +109,7 @@ SPELLINGS = (
     *("analys(?:e|es|ed|ing)",),
 )
 RULED_OUT = re.compile(rf"(?<![\w-])(?:{'|'.join((*PHRASES, *SPELLINGS))})(?![\w-])", re.IGNORECASE)
+STUDIO = ROOT / "src/metrifair/studio/studio.js"
 NOT_PAGES = {"architecture.md", "changelog.md"}
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2`*\s*$", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"``.+?``|`[^`]+`|\"[^\"\n]*\"|“[^”]*”|\]\([^)]*\)|<[^>\n]*>", re.DOTALL)
@@ -195,7 +198,9 @@ def sentences(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "src/metrifair/wording").glob("*.py")), ids=lambda path: path.stem
+    "path",
+    [*sorted((ROOT / "src/metrifair/wording").glob("*.py")), STUDIO.with_name("page_texts.py")],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_sentences_hold_no_ruled_out_word(path: Path) -> None:
     assert phrases(sentences(path)) == []
@@ -213,3 +218,55 @@ def test_code_and_quotes_are_left_alone() -> None:
         phrases('Use `least_count`, ``crossed``.\n\n```python\ncolour = 1\n```\nHe said "favour".')
         == []
     )
+
+
+# --- pages
+# -------------------------------------------------------------------------------------
+
+SCRIPTS = sorted((ROOT / "src/metrifair/report").glob("*.js"))
+_COMMENT = re.compile(r"^\s*//.*$|^\s*/\*\*.*\*/|(?<=\s)// .*$", re.MULTILINE)
+_LITERAL = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\]|\\.)*)`")
+_CLASSES = re.compile(r"class: (?:row\.mark \? )?(?:\"[^\"]*\"|`[^`]*`)(?: : \"[^\"]*\")?")
+# keys, classes, headers, elements
+_FIXED = {"Bearer", "Enter", "Escape", "dot alike", "main, nav", "#notes button"}
+
+
+def shown_literals(script: str) -> list[str]:
+    r"""Literals of a script that read as text: two words, or one with a capital.
+
+    >>> shown_literals('html("p", { class: "a hint" }, `No model of ${name}`); // "A comment"')
+    ['No model of ${name}']
+    """
+    code = _CLASSES.sub("", _COMMENT.sub("", script))
+    literals = [plain or template for plain, template in _LITERAL.findall(code)]
+    return [text for text in literals if _is_text(re.sub(r"\$\{[^}]*\}", " ", text))]
+
+
+def _is_text(literal: str) -> bool:
+    if literal.strip() in _FIXED or "[data-runs]" in literal:
+        return False
+    return bool(re.search(r"[A-Za-z]{2,},? [A-Za-z]{2,}|^\s*[A-Z][a-z]+", literal))
+
+
+def test_planted_fault_a_text_in_a_script_is_found() -> None:
+    script = 'if (!count) return "No finding matches.";\nconst text = `${name} differ by`;\n'
+    assert shown_literals(script) == ["No finding matches.", "${name} differ by"]
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, STUDIO], ids=lambda path: path.stem)
+def test_scripts_of_pages_contain_no_texts(path: Path) -> None:
+    assert shown_literals(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("scripts", "texts"), [(SCRIPTS, PAGE_TEXTS), ([STUDIO], STUDIO_TEXTS)], ids=["pages", "studio"]
+)
+def test_scripts_and_the_texts_of_pages_agree(scripts: list[Path], texts: dict[str, str]) -> None:
+    """Every text that a script asks for exists, and is asked for."""
+    code = "\n".join(path.read_text() for path in scripts)
+    names = set(re.findall(r"\"(\w+)\"", code))
+    prefixes = tuple(re.findall(r"textOf\(`(\w+_)\$\{", code))
+    asked = set(re.findall(r"textOf\(\"(\w+)\"", code))
+    assert asked <= set(texts)
+    assert len(asked) > 30
+    assert {name for name in texts if name not in names and not name.startswith(prefixes)} == set()

@@ -36,7 +36,7 @@ EXTRAS = (
     "polars",
     "click",
     "lightgbm",
-    "altair",
+    "matplotlib",
 )
 MOST_MEGABYTES = 100
 NEEDED = {

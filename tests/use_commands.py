@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-EXTRAS = ("torch", "sklearn", "scipy", "pandas", "altair")
+EXTRAS = ("torch", "sklearn", "scipy", "pandas", "matplotlib")
 MOST_MEGABYTES = 270
 COLUMNS = ("--score", "p", "--group", "sex", "--label", "y")
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-EXTRAS = ("torch", "sklearn", "scipy", "altair")
+EXTRAS = ("torch", "sklearn", "scipy", "matplotlib")
 COLUMNS = ("--score", "p", "--group", "sex", "--label", "y")
 
 

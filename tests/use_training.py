@@ -12,7 +12,7 @@ from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfa
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
 BOOSTERS = {"FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor"}
-EXTRAS = ("pandas", "lightgbm", "xgboost", "altair", "cvxpy", "pooch", "safetensors")
+EXTRAS = ("pandas", "lightgbm", "xgboost", "matplotlib", "cvxpy", "pooch", "safetensors")
 
 
 def main() -> None:

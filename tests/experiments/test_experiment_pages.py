@@ -22,7 +22,6 @@ from experiments import (
 )
 from experiments.results import read_csv
 
-pytest.importorskip("altair", reason="pages have charts, which need the extra report")
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 TABLES = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
 PROTOCOLS = ("published", "corrected")

@@ -37,8 +37,6 @@ METHODS = {
     "preprocessing": {"mfl-nn", "label-bias", "fairbatch", "massaging", "reweighing"},
     "postprocessing": {"mfl-nn", "xian"},
 }
-pytest.importorskip("altair", reason="figures need the extra report")
-pytest.importorskip("vl_convert", reason="figures need the extra report")
 
 
 # Mean accuracy (or R2) and Kolmogorov distance over the seeds and strengths of a sketch: by
@@ -225,7 +223,7 @@ def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, st
     page = (out / f"{title}.html").read_text()
     assert "default-src 'none'; script-src 'sha256-" in page
     assert 'src="http' not in page
-    assert (out / f"{title}-1.svg").read_text().startswith("<svg")
+    assert "<svg" in (out / f"{title}-1.svg").read_text()
     text = (out / f"{title}.md").read_text()
     assert f"({title}-1.svg)" in text
     if name in MEANS:

@@ -245,9 +245,8 @@ def test_curves_stand_beside_the_strength_they_belong_to():
     )
 
 
-def test_the_page_needs_no_altair(monkeypatch):
-    monkeypatch.setitem(sys.modules, "altair", None)
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
+def test_the_page_needs_no_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "</html>" in frontier_html(demo_view(count=2))
 
 

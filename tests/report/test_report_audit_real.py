@@ -43,6 +43,6 @@ def test_distributions_with_several_largest_gaps_are_drawn():
 def test_the_page_of_a_real_audit_is_whole_and_small(name):
     text = audit_html(audited(name).record)
     assert len(text.encode()) < 250_000
-    assert text.count("<script") == 2
+    assert text.count("<script") == 3
     assert "<img" not in text
     assert without_figures(strings(embedded(text, "audit-data"))) == []

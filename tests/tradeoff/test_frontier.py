@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -437,10 +438,9 @@ def test_pages_and_pictures_are_written(tmp_path: Path) -> None:
         FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0], random_state=0
     )
     front.to_html(tmp_path / "page.html", title="Who is hired")
-    front.to_picture(tmp_path / "front.png")
+    front.plot(ax=Figure().subplots()).figure_.savefig(tmp_path / "front.png")
     assert "Who is hired" in (tmp_path / "page.html").read_text()
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
-    assert front.plot().to_dict()["$schema"]
 
 
 # --- training rows and others

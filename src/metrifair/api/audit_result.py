@@ -42,6 +42,8 @@ from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from metrifair.wording.frontier_view import FrontierView
 
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
@@ -573,24 +575,29 @@ compute them.
         rank = rank_text(finding, self.findings)
         return f"{first}\n{rank}: {finding.metric} distance {value}, at least {low}: {groups}"
 
-    def plot(self, kind: report.AuditChartKind = "distributions") -> Any:
-        """An altair chart.
+    def plot(
+        self, kind: report.AuditChartKind = "distributions", *, ax: Axes | None = None
+    ) -> report.ChartDisplay:
+        """Draw a chart with matplotlib.
 
         Parameters
         ----------
-        kind : {"distributions", "findings", "roc", "reliability"}, default="distributions"
-            Score distributions of the groups, distances with their confidence intervals, or curves
-            by group, which need labels.
+        kind : {"distributions", "densities", "findings", "roc", "reliability"}, \
+default="distributions"
+            Share of each group below each score, with the largest gap; densities of the scores;
+            distances with intervals that hold for all of them; or curves by group, which need labels.
+        ax : matplotlib.axes.Axes, default=None
+            The axes to draw on. None: those of a new figure.
 
         Returns
         -------
-        altair chart
-            To be shown in a notebook, or changed further.
+        ChartDisplay
+            With the axes ``ax_`` and the figure ``figure_``, to restyle and to save.
 
         Raises
         ------
         MissingExtra
-            If altair is not installed.
+            If matplotlib is not installed.
         DataError
             If the audit has nothing of this kind to draw.
 
@@ -598,10 +605,10 @@ compute them.
         --------
         >>> from metrifair import audit
         >>> found = audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
-        >>> found.plot("distributions").to_dict()["mark"]["type"]
-        'line'
+        >>> found.plot("findings").ax_.get_xlabel()
+        'Kolmogorov distance'
         """
-        return report.audit_chart(self.record, kind)
+        return report.audit_chart(self.record, kind, ax)
 
     def _repr_html_(self) -> str:
         """The page, shortened, in its own frame: no style leaves it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from metrifair.support.files import error_reason
 from metrifair.support.json_bounds import check_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLUMNS: FrameColumns = {
     **field_columns("String", "model", "attribute", "criterion", "within"),
@@ -87,6 +90,36 @@ class AuditDifference(ComparedAudits):
         libraries = (audit.library for audit in self.audits.values())
         chosen = backend or next((library for library in libraries if library), None)
         return make_frame(self.differences, _COLUMNS, chosen)
+
+    def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
+        """Draw the differences of the main metric with their joint intervals.
+
+        The 20 most significant ones are drawn, or all if there are fewer.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            The axes to draw on. None: those of a new figure.
+
+        Returns
+        -------
+        ChartDisplay
+            With the axes ``ax_`` and the figure ``figure_``, to restyle and to save.
+
+        Raises
+        ------
+        MissingExtra
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from metrifair import audit, compare
+        >>> old, new = (audit(None, scores, sensitive_features=list("aabb") * 30, random_state=0)
+        ...             for scores in ([0.1, 0.2, 0.8, 0.9] * 30, [0.1, 0.8, 0.2, 0.9] * 30))
+        >>> compare(old, new).plot().ax_.get_xlabel()
+        'Difference: Kolmogorov'
+        """
+        return report.difference_chart(self.record, ax)
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metrifair.api.pages import PrintedPage
 from metrifair.errors import DataError, MetrifairWarning
@@ -16,10 +15,11 @@ from metrifair.figures.utility import UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
-from metrifair.report.frontier import frontier_chart, frontier_html, save_picture
+from metrifair.report.display import ChartDisplay
+from metrifair.report.frontier import frontier_html
+from metrifair.report.frontier_chart import frontier_chart
 from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
-from metrifair.support.checks import require
 from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
@@ -30,6 +30,9 @@ from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, headline, note_text, summary
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import count_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def frontier(
@@ -540,23 +543,25 @@ class Frontier(PrintedPage, TradeOff):
             backend or self.library,
         )
 
-    def plot(self, *, title: str | None = None) -> Any:
-        """An altair chart: models, Pareto front, the chosen model and its limit.
+    def plot(self, *, title: str | None = None, ax: Axes | None = None) -> ChartDisplay:
+        """Draw models, Pareto front, the chosen model and its limit with matplotlib.
 
         Parameters
         ----------
         title : str, default=None
             Title of the chart. None: "Accuracy and fairness".
+        ax : matplotlib.axes.Axes, default=None
+            The axes to draw on. None: those of a new figure.
 
         Returns
         -------
-        altair.LayerChart
-            A chart to show or edit.
+        ChartDisplay
+            With the axes ``ax_`` and the figure ``figure_``, to restyle and to save.
 
         Raises
         ------
         MissingExtra
-            If altair is not installed.
+            If matplotlib is not installed.
         DataError
             If every model failed.
 
@@ -564,10 +569,11 @@ class Frontier(PrintedPage, TradeOff):
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
         >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
-        >>> len(front.plot().layer)                                    # points and Pareto line
-        2
+        >>> display = front.plot()                          # display.figure_.savefig("front.png")
+        >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+        ('Unfairness', 'Accuracy')
         """
-        return frontier_chart(self.view(title))
+        return frontier_chart(self.view(title), ax)
 
     def _repr_html_(self) -> str:
         """The page, shortened, in its own frame: no style leaves it."""
@@ -607,57 +613,6 @@ class Frontier(PrintedPage, TradeOff):
         True
         """
         write_html(path, frontier_html(self.view(title, about)))
-
-    def to_picture(self, path: str | Path, *, title: str | None = None) -> None:
-        """Write the chart as a picture.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, which ends in .png or .svg.
-        title : str, default=None
-            Title of the chart. None: "Accuracy and fairness".
-
-        Raises
-        ------
-        MissingExtra
-            If altair or vl-convert-python is not installed.
-        DataError
-            If the path ends otherwise, cannot be written, or every model failed.
-        """
-        save_picture(self.plot(title=title), path)
-
-    def widget(self) -> Any:
-        """A slider over the strengths, for notebooks, that Python can read and move.
-
-        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no
-        style leaves it. A limit that is typed into its box is a call of :meth:`select`.
-
-        Returns
-        -------
-        anywidget.AnyWidget
-            ``chosen`` has the figures of the model at the slider, ``points`` those of all its
-            seeds, ``model`` is the model of all rows, which is trained if it has not been.
-            ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and
-            observed.
-
-        Raises
-        ------
-        MissingExtra
-            If anywidget is not installed.
-
-        Examples
-        --------
-        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-        >>> outcomes = [Outcome(Job(one.strength, 0), one, model=f"model {one.strength}") for one in points]
-        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
-        >>> slider = front.widget()
-        >>> slider.strength = 1.0                                      # or move it in the notebook
-        >>> slider.chosen.unfairness, slider.model
-        (0.1, 'model 1.0')
-        """
-        require("anywidget", extra="notebook", purpose="a slider in a notebook")
-        return import_module("metrifair.api.widget").FrontierWidget(self)
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any

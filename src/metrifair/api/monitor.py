@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from metrifair.support.provenance import (
 )
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLUMNS: FrameColumns = {
     **field_columns("String", "look", "attribute", "criterion", "within"),
@@ -92,6 +95,36 @@ class AuditSeries(ComparedAudits):
             The fields of ``Look`` as columns.
         """
         return make_frame(self.record.series, _COLUMNS, backend)
+
+    def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
+        """Draw the distances of the main metric at each look, with their intervals and alarms.
+
+        The seven distances with the smallest p-values are drawn, or all if there are fewer.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            The axes to draw on. None: those of a new figure.
+
+        Returns
+        -------
+        ChartDisplay
+            With the axes ``ax_`` and the figure ``figure_``, to restyle and to save.
+
+        Raises
+        ------
+        MissingExtra
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from metrifair import AuditState
+        >>> day = AuditState().add(None, [0.2, 0.8] * 50, sensitive_features=list("fm") * 50)
+        >>> series = monitor({"Monday": day, "Tuesday": day}, random_state=0)
+        >>> [tick.get_text() for tick in series.plot().ax_.get_xticklabels()]
+        ['Monday', 'Tuesday']
+        """
+        return report.series_chart(self.record, ax)
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         record = replace(self.record, origin=self.record.origin.described(title, about))

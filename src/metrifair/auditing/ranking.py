@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from metrifair.auditing.records import AuditRecord, Decisions, Finding
+from metrifair.auditing.records import AuditRecord, Decisions, Difference, Finding, Look
 from metrifair.figures.selection_rates import (
     GroupRates,
     headline_groups,
@@ -15,8 +15,8 @@ from metrifair.figures.selection_rates import (
 from metrifair.metrics.registry import is_largest_gap
 
 
-def main_metric(findings: Sequence[Finding]) -> str:
-    """Kolmogorov, or else the first metric of the findings; empty without findings."""
+def main_metric(findings: Sequence[Finding | Difference | Look]) -> str:
+    """Kolmogorov, or else the first metric of the figures; empty without figures."""
     names = [finding.metric for finding in findings]
     return next(filter(is_largest_gap, names), names[0] if names else "")
 

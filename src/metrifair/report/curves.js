@@ -9,7 +9,7 @@ function linePlot(host) {
 
   function draw({ grid, lines, x, y, yTitle, text, height = 270 }) {
     host.classList.remove("blank");
-    figure = plot(host, { x, y, xTitle: "score", yTitle, height, labelledby: `${host.id}-title` });
+    figure = plot(host, { x, y, xTitle: textOf("score"), yTitle, height, labelledby: `${host.id}-title` });
     for (const { kind, values, fill } of lines) {
       if (!values) continue;
       const path = linePath(grid, values, figure.toX, figure.toY);
@@ -27,7 +27,7 @@ function linePlot(host) {
       for (const end of ["x1", "x2"]) cross.setAttribute(end, across);
       cross.setAttribute("visibility", "visible");
       const said = lines.map(({ name, values }) => [name, values?.[index] ?? null]);
-      tip.show(said.map(([name, value]) => [name, value === null ? "\u2013" : text(value)]), across, at.y, `score ${digitsText(grid[index])}`);
+      tip.show(said.map(([name, value]) => [name, value === null ? "\u2013" : text(value)]), across, at.y, textOf("score_at", { score: digitsText(grid[index]) }));
     });
     figure.root.addEventListener("pointerleave", hide);
     return figure;
@@ -58,8 +58,8 @@ function distributionPlots(densityHost, cumulativeHost) {
       name, kind: groupClass(colors[index]) + faded(index), values: curves[kind][index], fill: kind === "density" && few ? `c${colors[index] % 7}` : "",
     }));
     const shared = { grid: curves.grid, x };
-    density.draw({ ...shared, lines: lines("density"), y: curves.top, yTitle: "density", text: digitsText });
-    const figure = cumulative.draw({ ...shared, lines: lines("cumulative"), y: SHARES, yTitle: "share below", text: (value) => `${(100 * value).toFixed(1)}%` });
+    density.draw({ ...shared, lines: lines("density"), y: curves.top, yTitle: textOf("density"), text: digitsText });
+    const figure = cumulative.draw({ ...shared, lines: lines("cumulative"), y: SHARES, yTitle: textOf("share_below"), text: (value) => `${(100 * value).toFixed(1)}%` });
     if (curves.gap) drawGap(figure, curves.gap);
   }
 

@@ -1,10 +1,14 @@
 // Drawing: SVG elements, axes, plots. Nothing here knows what is drawn.
 
-// `page` is where everything stands: the document, or a shadow root inside a notebook's.
-function byId(id) { return page.getElementById(id); }
+function byId(id) { return document.getElementById(id); }
 
 /** The values of a part of the page, from its JSON block. */
 function dataOf(id) { return JSON.parse(byId(id).textContent); }
+
+const TEXTS = dataOf("texts");
+
+/** A text of the page, with values in its places. */
+function textOf(name, values = {}) { return TEXTS[name].replace(/\{(\w+)\}/g, (_, place) => values[place]); }
 
 // Read off an element, so that the file holds no address at all.
 const SVG = byId("blank").namespaceURI;

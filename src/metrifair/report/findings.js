@@ -11,7 +11,7 @@ const CELLS = {
   low: { text: intervalText, value: (row) => row.low },
   samples: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
 };
-CELLS.from = { text: (row) => (row.from === null ? "\u2013" : `${numberText(row.from)} to ${numberText(row.to)}`), value: (row) => row.from };
+CELLS.from = { text: (row) => rangeText(row.from, row.to), value: (row) => row.from };
 CELLS.chance = { text: (row) => data.chances[row.chance] || "\u2013", under: (row) => data.judges[row.judged], value: (row) => data.chances[row.chance] || null };
 for (const key of ["value", "divided"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
 CELLS.p = { text: (row) => pText(row.p), value: (row) => row.p };
@@ -30,7 +30,7 @@ function setUpTable() {
   const thead = html("thead");
   thead.append(head.row);
   byId("findings").hidden = false;
-  byId("findings").replaceChildren(html("caption", { class: "unseen" }, "All findings"), thead, html("tbody"));
+  byId("findings").replaceChildren(html("caption", { class: "unseen" }, textOf("all_findings")), thead, html("tbody"));
   byId("search-choice").hidden = false;
   byId("search").addEventListener("input", () => { table.query = byId("search").value; listFindings(); });
   byId("previous").addEventListener("click", () => turn(-1));
@@ -74,19 +74,20 @@ function showPage() {
   byId("findings").tBodies[0].replaceChildren(...linesOf(part, found[start - 1]));
   byId("findings-hint").textContent = countLine(found.length, start, part.length);
   byId("pager").hidden = found.length <= PAGE;
-  byId("page").textContent = `Page ${page + 1} of ${Math.max(1, Math.ceil(found.length / PAGE))}`;
+  byId("page").textContent = textOf("page", { page: page + 1, pages: Math.max(1, Math.ceil(found.length / PAGE)) });
   byId("previous").disabled = page === 0;
   byId("next").disabled = start + PAGE >= found.length;
 }
 
-function countLine(count, start, shown) {
-  if (!rows.length) return "There was nothing to compare.";
-  if (!count) return "No finding matches.";
-  const all = count === 1 ? "1 finding." : `${countText(count)} findings.`;
-  const listed = count > PAGE ? `${countText(start + 1)} to ${countText(start + shown)} of ${all}` : all;
-  const order = table.order || count === 1 ? "" : " Those that are certain come first, by their lower bounds; then the others, by their rows.";
-  const kept = data.total > rows.length ? ` The file lists the first ${countText(rows.length)} of ${countText(data.total)}; Audit.to_json holds all.` : "";
-  return `${listed}${order} Open a row for what it means.${kept}`;
+function countLine(count, start, shown, isPrinted = false) {
+  if (!rows.length) return textOf("nothing_compared");
+  if (!count) return textOf("no_match");
+  const places = { first: countText(start + 1), last: countText(start + shown), count: countText(count) };
+  const listed = textOf(count === 1 ? "one_finding" : count > PAGE ? "findings_from_to" : "findings", places);
+  const order = table.order || count === 1 ? "" : textOf("findings_order");
+  const opened = isPrinted ? "" : textOf("open_row");
+  const kept = data.total > rows.length ? textOf("file_lists", { listed: countText(rows.length), all: countText(data.total) }) : "";
+  return [listed, order, opened, kept].filter(Boolean).join(" ");
 }
 
 function findingRow(row) {
@@ -119,15 +120,15 @@ function toggle(row, button, line) {
 function detailRow(row) {
   const [sentence, meaning] = data.texts[row.index] ?? ["", ""];
   const inside = html("div");
-  const unsaid = row.index >= data.texts.length ? "To stay small this file keeps the sentences of the largest findings only." : "";
-  inside.append(...[sentence, meaning, unsaid, `By ${whereText(row)}.`].filter(Boolean).map((text) => html("p", {}, text)));
+  const unsaid = row.index >= data.texts.length ? textOf("sentences_left_out") : "";
+  inside.append(...[sentence, meaning, unsaid, textOf("by_where", { where: whereText(row) })].filter(Boolean).map((text) => html("p", {}, text)));
   const list = html("dl", { class: "facts" });
   for (const [name, text] of figuresOf(row)) {
     const entry = html("div");
     entry.append(html("dt", {}, name), html("dd", {}, text));
     list.append(entry);
   }
-  const show = html("button", { type: "button", class: "link" }, "Show in the charts");
+  const show = html("button", { type: "button", class: "link" }, textOf("show_in_charts"));
   show.addEventListener("click", () => goAndLook(row.index));
   inside.append(list, show);
   const cell = html("td", { colspan: data.columns.length });
@@ -138,21 +139,21 @@ function detailRow(row) {
 }
 
 function figuresOf(row) {
-  const bracket = row.least === null ? null : `${numberText(row.least)} to ${numberText(row.most)}`;
+  const significance = { significance: CELLS.chance.text(row), test: data.judges[row.judged] };
   const known = [
     [data.metrics[row.metric].name, numberText(row.value)],
-    ["Divided by R2", row.divided === null ? null : numberText(row.divided)],
-    ["R2", row.r2 === null ? null : numberText(row.r2)],
-    ["Proven bracket", bracket],
-    ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
-    [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
-    [`${data.confidence} joint interval`, row.from === null ? null : CELLS.from.text(row)],
-    ["Significance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
-    ["Certified upper bound", row.certified === null ? null : numberText(row.certified)],
-    ["Joint certified bound", row.jointly === null ? null : numberText(row.jointly)],
-    ["p-value", row.p === null ? null : pText(row.p)],
-    [`Rows of ${groupName(row, "left")}`, countText(row.leftSize)],
-    [`Rows of ${groupName(row, "right")}`, countText(row.rightSize)],
+    [textOf("figure_divided"), row.divided === null ? null : numberText(row.divided)],
+    [textOf("figure_r2"), row.r2 === null ? null : numberText(row.r2)],
+    [textOf("figure_bracket"), row.least === null ? null : rangeText(row.least, row.most)],
+    [textOf("figure_unbiased"), row.unbiased === null ? null : numberText(row.unbiased)],
+    [textOf("figure_interval", data), row.low === null ? null : intervalText(row)],
+    [textOf("figure_joint_interval", data), row.from === null ? null : CELLS.from.text(row)],
+    [textOf("figure_significance"), row.chance ? (significance.test ? textOf("significance_by", significance) : significance.significance) : null],
+    [textOf("figure_certified"), row.certified === null ? null : numberText(row.certified)],
+    [textOf("figure_jointly"), row.jointly === null ? null : numberText(row.jointly)],
+    [textOf("figure_p"), row.p === null ? null : pText(row.p)],
+    [textOf("figure_rows", { group: groupName(row, "left") }), countText(row.leftSize)],
+    [textOf("figure_rows", { group: groupName(row, "right") }), countText(row.rightSize)],
   ];
   return known.filter(([, text]) => text !== null);
 }
@@ -167,7 +168,7 @@ function markFinding() {
 // Paper has no pager: all findings are printed.
 window.addEventListener("beforeprint", () => {
   byId("findings").tBodies[0].replaceChildren(...linesOf(table.found));
-  byId("findings-hint").textContent = countLine(table.found.length, 0, table.found.length).replace("Open a row for what it means.", "");
+  byId("findings-hint").textContent = countLine(table.found.length, 0, table.found.length, true);
 });
 window.addEventListener("afterprint", showPage);
 

@@ -94,19 +94,18 @@ function go(index) {
   moveMarker();
   showDistributions();
   markTableRow();
-  page.dispatchEvent(new CustomEvent("row", { detail: index })); // a notebook's widget listens
 }
 
 function showCurrent(row) {
   byId("current-title").textContent = `${data.names.strength} ${row.text}`;
   const host = byId("current");
   if (!row.usable) {
-    host.replaceChildren(html("p", { class: "alarm" }, `Training failed at this ${row.parameter}: there are no figures to show.`));
+    host.replaceChildren(html("p", { class: "alarm" }, textOf("training_failed", row)));
     return;
   }
   const list = html("dl", { class: "current" });
   for (const figure of row.figures) list.append(html("dt", {}, figure.name), currentFigure(figure));
-  const notes = [row.against && `Changes are relative to ${row.against}.`, row.state !== "ok" && `Training: ${row.state}.`];
+  const notes = [row.against && textOf("changes_from", { row: row.against }), row.state !== "ok" && textOf("training_state", row)];
   const warnings = [row.mark && sentence(row.mark), row.overfit];
   host.replaceChildren(
     ...warnings.filter(Boolean).map((text) => html("p", { class: "warning" }, text)),
@@ -133,7 +132,7 @@ function drawFrontier() {
   const { host } = frontier;
   const { x, y } = data.frontier;
   const height = host.clientWidth < 500 ? 300 : 460;
-  const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: `${data.names.utility} (up is better)` };
+  const titles = { xTitle: textOf("left_is_fairer", { name: data.names.gap }), yTitle: textOf("up_is_better", { name: data.names.utility }) };
   const figure = plot(host, { x, y, ...titles, height, labelledby: "frontier-title" });
   frontier.figure = figure;
   drawNoise(figure);
@@ -148,7 +147,7 @@ function drawFrontier() {
   frontier.marker = svg("g", { class: "marker", "aria-hidden": "true" });
   figure.layer.append(frontier.marker);
   labelChosen(figure);
-  if (!data.frontier.points.length) figure.layer.append(svg("text", { class: "empty", x: figure.width / 2, y: height / 2, "text-anchor": "middle" }, "No model can be drawn"));
+  if (!data.frontier.points.length) figure.layer.append(svg("text", { class: "empty", x: figure.width / 2, y: height / 2, "text-anchor": "middle" }, textOf("nothing_drawn")));
   catchPointer(figure);
   moveMarker();
 }
@@ -183,7 +182,7 @@ function drawConstant({ layer, toX, toY, box }) {
   const mark = svg("rect", { class: "constant", x: x - 5.5, y: y - 5.5, width: 11, height: 11, tabindex: "0", role: "img", "aria-label": constant.text });
   mark.addEventListener("focus", () => showConstant(x, y));
   mark.addEventListener("blur", () => frontier.tip.hide());
-  layer.append(mark, svg("text", { class: "constant-label", x: x + (left ? -12 : 12), y: low ? y - 9 : y + 17, "text-anchor": left ? "end" : "start" }, "constant predictor"));
+  layer.append(mark, svg("text", { class: "constant-label", x: x + (left ? -12 : 12), y: low ? y - 9 : y + 17, "text-anchor": left ? "end" : "start" }, textOf("constant_label")));
 }
 
 function showConstant(x, y) {
@@ -273,7 +272,7 @@ function drawChosen({ layer, toX, toY }) {
 
 /** Above everything else; where it stands is decided when the slider's dot has moved. */
 function labelChosen({ layer }) {
-  frontier.label = data.frontier.chosen === null ? null : svg("text", { class: "chosen-label" }, "chosen");
+  frontier.label = data.frontier.chosen === null ? null : svg("text", { class: "chosen-label" }, textOf("chosen_label"));
   if (frontier.label) layer.append(frontier.label);
 }
 
@@ -315,13 +314,13 @@ function moveMarker() {
 function fillFrontierKey() {
   byId("frontier-hint").hidden = byId("frontier-key").hidden = !data.frontier.points.length;
   const several = data.frontier.points.length > data.rows.filter((row) => row.usable).length;
-  const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto front"]];
-  if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
-  if (data.frontier.constant) entries.push(["constant", "constant predictor: the same for everyone"]);
-  if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "not significantly better than it"]);
-  if (data.frontier.limit !== null) entries.push(["limit-line", "limit"]);
-  if (data.frontier.noise !== null) entries.push(["noise", "not distinguishable from 0"]);
+  const entries = [["now", several ? "key_slider_seeds" : "key_slider"], ["dot", "key_model"], ["front", "key_front"]];
+  if (data.frontier.chosen) entries.push(["chosen", "key_chosen"]);
+  if (data.frontier.constant) entries.push(["constant", "key_constant"]);
+  if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "key_alike"]);
+  if (data.frontier.limit !== null) entries.push(["limit-line", "key_limit"]);
+  if (data.frontier.noise !== null) entries.push(["noise", "key_noise"]);
   byId("area").textContent = data.frontier.area;
   byId("compared").textContent = data.compared;
-  byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));
+  byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), textOf(text))));
 }

@@ -1,21 +1,11 @@
-"""The report on a frontier: one HTML file, whose script only places numbers and texts; and a chart,
-PNG and SVG.
-
-The chart, for notebooks and pictures, needs the extra ``report``; the page needs a browser.
-"""
+"""The report on a frontier: one HTML file, whose script only places numbers and texts."""
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from metrifair.errors import DataError
 from metrifair.figures.utility import UTILITIES
 from metrifair.report.charts import (
     Axis,
@@ -29,7 +19,6 @@ from metrifair.report.charts import (
     widest_gap,
 )
 from metrifair.report.html import (
-    DRAWING,
     Json,
     Markup,
     Section,
@@ -39,8 +28,6 @@ from metrifair.report.html import (
     joined,
     resource,
 )
-from metrifair.support.checks import require
-from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import (
     UNSCRIPTED,
@@ -67,10 +54,6 @@ from metrifair.wording.frontier_view import (
 )
 from metrifair.wording.numbers import figure_text, noun
 
-if TYPE_CHECKING:
-    from altair import LayerChart, TopLevelMixin
-
-_ACCENT = "#4b3fbf"
 _SCRIPTS = ("frontier.js", "panels.js")
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
 _ROUNDING = 1e-6
@@ -111,15 +94,6 @@ def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Sect
     """
     content = page_content(view, most_numbers=most_numbers)
     return Section(Markup(resource("frontier.html")), "data", content, _SCRIPTS)
-
-
-def widget_script() -> str:
-    """The same drawing, slider and style as a module for notebooks; values come from the
-    widget's model.
-    """
-    scripts = "".join(resource(name) for name in (*DRAWING, *_SCRIPTS))
-    parts = f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"  # noqa: E501
-    return f"{parts}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
@@ -405,179 +379,3 @@ def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
     if not view.utility.larger_is_better:
         y = Axis(y.high, y.low, y.ticks)
     return axis(gaps, from_zero=True, top=1.0), y
-
-
-def frontier_chart(view: FrontierView) -> LayerChart:
-    """The trade-off: all models, the Pareto front, the chosen model and its limit; every figure of
-    a model on hover.
-
-    Raises
-    ------
-    MissingExtra
-        If altair is not installed.
-    DataError
-        If no model can be drawn because all failed.
-
-    Examples
-    --------
-    >>> chart = frontier_chart(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
-    >>> len(chart.layer)                                           # points and line; no chosen model
-    2
-    """
-    # Any: altair's own types double the time mypy takes, and altair's schema checks the chart.
-    alt: Any = require("altair", extra="report", purpose="a chart")
-    if not view.usable:
-        raise DataError(
-            f"all {len(view.points)} points failed, so there is nothing to draw; "
-            "train again with a smaller learning rate or smaller strengths"
-        )
-    x_axis, y_axis = frontier_axes(view)
-    x = alt.X(
-        "x:Q",
-        title=view.label(view.gap_key),
-        scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False),
-    )
-    y = alt.Y(
-        "y:Q",
-        title=view.label(view.key),
-        scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False),
-    )
-    chosen = view.choice
-    unpenalized = None if view.change is None else view.change.reference
-    if chosen is not None and unpenalized is not None and unpenalized.job == chosen.job:
-        unpenalized = None
-    points_by_kind: dict[str, list[Point | None]] = {
-        "Model": [
-            point
-            for point in view.usable
-            if not view.mark(point) and point not in (unpenalized, chosen)
-        ],
-        "Not significantly better than a constant": [
-            point for point in view.usable if view.mark(point)
-        ],
-        "Constant predictor": [view.baseline],
-        "Without the penalty": [unpenalized],
-        "Chosen model": [chosen],
-    }
-    drawn = {
-        name: [point for point in points if point is not None]
-        for name, points in points_by_kind.items()
-    }
-    lines = {_FRONT: True, _LIMIT: view.limit is not None}
-    kinds = [name for name in _LOOKS if drawn.get(name, lines.get(name))]
-    looks = {
-        channel: alt.Scale(domain=kinds, range=[_LOOKS[name][place] for name in kinds])
-        for place, channel in enumerate(("color", "shape"))
-    }
-    legend = alt.Legend(title=None, orient="bottom", symbolStrokeWidth=2, symbolSize=110, columns=3)
-
-    color = alt.Color("kind:N", scale=looks["color"], legend=legend)
-    shape = alt.Shape("kind:N", scale=looks["shape"])
-    corners = [
-        {"x": a, "y": b, "order": at, "kind": _FRONT} for at, (a, b) in enumerate(front_line(view))
-    ]
-    line = alt.Chart(alt.Data(values=corners)).mark_line(strokeWidth=1.5)
-    layers = [line.encode(x=x, y=y, order="order:Q", color=color)]
-    if view.limit is not None:
-        limit = alt.Chart(alt.Data(values=[{"x": view.limit, "kind": _LIMIT}]))
-        rule = limit.mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
-        layers.append(rule.encode(x=x, color=color))
-    layers += [
-        _interval_rules(alt, view, point, _LOOKS[name][0])
-        for name in ("Without the penalty", "Chosen model")
-        for point in drawn[name]
-        if point.intervals
-    ]
-    for name in kinds:
-        if points := drawn.get(name):
-            size, filled = _LOOKS[name][2:]
-            mark = {
-                "type": "point",
-                "filled": filled,
-                "size": size,
-                "strokeWidth": 2,
-                "opacity": 0.8,
-            }
-            layers.append(
-                _dots(alt, view, points, name).properties(mark=mark).encode(x, y, color, shape)
-            )
-    note = compared_note(view)
-    title = alt.Title(view.title, subtitle=note) if note else view.title
-    chart: LayerChart = alt.layer(*layers).properties(title=title, width=520, height=360)
-    return chart
-
-
-_FRONT = "Pareto front"
-_LIMIT = "Limit"
-# Color, shape, size and fill of each kind of point in a chart.
-_LOOKS: dict[str, tuple[str, str, int, bool]] = {
-    "Model": ("#555", "circle", 60, True),
-    "Not significantly better than a constant": ("#999", "circle", 50, False),
-    "Constant predictor": ("#777", "square", 130, False),
-    _FRONT: ("#222", "stroke", 0, False),
-    _LIMIT: ("#b02a37", "stroke", 0, False),
-    "Without the penalty": ("#b4530a", "triangle-up", 150, True),
-    "Chosen model": (_ACCENT, "diamond", 260, False),
-}
-
-
-def _interval_rules(alt: Any, view: FrontierView, point: Point, color: str) -> Any:
-    """The intervals of both figures of a point, as a cross."""
-    ends = []
-    for key, swapped in ((view.gap_key, False), (view.key, True)):
-        if (interval := point.intervals.get(key)) is not None:
-            fixed = view.gap(point) if swapped else view.value(point)
-            low, high = interval.low, interval.high
-            x, y = ((fixed, fixed), (low, high)) if swapped else ((low, high), (fixed, fixed))
-            ends.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]})
-    rules = alt.Chart(alt.Data(values=ends)).mark_rule(color=color, strokeWidth=1, clip=True)
-    return rules.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q")
-
-
-def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
-    """Write a chart as .png or .svg, without a browser, and return the path.
-
-    Raises
-    ------
-    MissingExtra
-        If vl-convert-python is not installed.
-    DataError
-        If the path ends otherwise, or cannot be written.
-
-    Examples
-    --------
-    >>> save_picture(None, "front.gif")
-    Traceback (most recent call last):
-    metrifair.errors.DataError: path must end in .png or .svg, got 'front.gif'; for a page use to_html
-    """
-    kind = Path(path).suffix.lower()
-    if kind not in (".png", ".svg"):
-        raise DataError(
-            f"path must end in .png or .svg, got {os.fspath(path)!r}; for a page use to_html"
-        )
-    require("vl_convert", extra="report", purpose="a picture of a chart")
-    if kind == ".png":
-        picture = io.BytesIO()
-        chart.save(picture, format="png", scale_factor=2)
-        return write_file(path, picture.getvalue())
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    return write_file(path, text.getvalue().encode())
-
-
-def _dots(alt: Any, view: FrontierView, points: Sequence[Point], kind: str) -> Any:
-    """Chart of points with all their figures as tooltips.
-
-    Fields are numbered, since names from users may contain characters with a meaning in field
-    names.
-    """
-    records = [
-        {"x": view.gap(point), "y": view.value(point), "kind": kind}
-        | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
-        for point in points
-    ]
-    tips = [
-        alt.Tooltip(f"text{number}:N", title=name)
-        for number, (name, _) in enumerate(figure_lines(view, points[0]))
-    ]
-    return alt.Chart(alt.Data(values=records)).encode(tooltip=tips)

@@ -18,13 +18,14 @@ from string import Template
 
 from metrifair.support.files import write_file
 from metrifair.support.provenance import Provenance
+from metrifair.wording.page_texts import PAGE_TEXTS
 from metrifair.wording.provenance import provenance_lines
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 # In JSON these are legal unescaped; in HTML < and & could end the element that contains it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-DRAWING = ("draw.js", "curves.js", "table.js")
+_DRAWING = ("draw.js", "curves.js", "table.js")
 
 
 class Markup(str):
@@ -150,13 +151,10 @@ def document(
     printed = resource("print.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
     style = resource("page.css") + printed
     # Each section has its own script block, so that names cannot clash.
-    script = (
-        "const page = document;\n"
-        + "".join(resource(name) for name in DRAWING)
-        + "".join(
-            f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
-        )
+    script = "".join(resource(name) for name in _DRAWING) + "".join(
+        f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
     )
+    blocks = {"texts": dict(PAGE_TEXTS)} | {section.data: section.content for section in sections}
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src "
         "data:; "
@@ -178,9 +176,8 @@ def document(
         if origin
         else "",
         data="\n".join(
-            '<script type="application/json" '
-            f'id="{section.data}">{embedded_json(section.content)}</script>'
-            for section in sections
+            f'<script type="application/json" id="{name}">{embedded_json(content)}</script>'
+            for name, content in blocks.items()
         ),
         script=script,
     )

@@ -21,7 +21,7 @@ function currentCurves() {
 function showDistributions() {
   if (!data.distributions) return;
   const curves = currentCurves();
-  byId("gap").textContent = curves ? (curves.gap?.text ?? "") + data.distributions.note : "There are no distributions for this model.";
+  byId("gap").textContent = curves ? (curves.gap?.text ?? "") + data.distributions.note : textOf("no_distributions");
   const drawn = [...data.groups.keys()].filter((index) => !curves || curves.cumulative[index]); // of one attribute
   byId("groups").replaceChildren(...groupEntries(drawn.map((index) => data.groups[index]), drawn));
   const own = (kind) => drawn.map((index) => curves[kind][index]);
@@ -37,7 +37,7 @@ function buildTable() {
   thead.append(head.row);
   const body = html("tbody");
   data.table.rows.forEach((cells, index) => body.append(tableRow(cells, index)));
-  byId("table").append(html("caption", { class: "unseen" }, `${data.title}: figures by model`), thead, body);
+  byId("table").append(html("caption", { class: "unseen" }, textOf("figures_by_model", data)), thead, body);
   byId("table-notes").append(...data.table.notes.map((note) => html("li", {}, note)));
   head.by(0, false);
 }

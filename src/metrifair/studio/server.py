@@ -31,6 +31,7 @@ from metrifair.errors import DataError
 from metrifair.studio.access import Access, Ticket, write_redirect
 from metrifair.studio.commands import Choices, Table
 from metrifair.studio.folders import private_folder, remove_dead_folders
+from metrifair.studio.page_texts import PAGE_TEXTS
 from metrifair.studio.session import FILES, Refused, Session
 
 _HOST = "127.0.0.1"
@@ -234,7 +235,7 @@ def studio_app(session: Session, port: int, access: Access) -> ASGIApp:
 
     answers = Answers(session, access)
     routes = [
-        Route("/", _asset("page.html")),
+        Route("/", _asset("page.html", TEXTS=json.dumps(PAGE_TEXTS))),
         Route("/studio.css", _asset("studio.css")),
         Route("/studio.js", _asset("studio.js")),
         Route("/key", answers.key, methods=["POST"]),
@@ -252,9 +253,11 @@ def studio_app(session: Session, port: int, access: Access) -> ASGIApp:
     return Guard(app, port, access)
 
 
-def _asset(name: str) -> Callable[[Request], Any]:
-    """A handler that returns a file of the package."""
+def _asset(name: str, **values: str) -> Callable[[Request], Any]:
+    """A handler that returns a file of the package, with values in their places."""
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    for place, value in values.items():
+        text = text.replace(place, value)
 
     async def answer(_: Request) -> Response:
         return Response(text, media_type=_ASSETS[name])

@@ -2,11 +2,18 @@
 
 const byId = (id) => document.getElementById(id);
 const all = (selector) => [...document.querySelectorAll(selector)];
-const STEPS = { inspect: "Reading the file", audit: "Auditing", pdf: "Printing the report", evidence: "Writing evidence", compare: "Comparing", train: "Training", choose: "Choosing" };
+const STEPS = ["inspect", "audit", "pdf", "evidence", "compare", "train", "choose"];
+const RESULTS = ["audit", "pdf", "evidence", "compare", "train", "choose"];
+const TEXTS = JSON.parse(byId("texts").textContent);
 const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
 const KEY = "metrifair-key"; // in sessionStorage: it survives a reload, and other tabs and other ports cannot read it
 const PAUSE = 2000; // milliseconds, before the page asks again
 let state = null;
+
+/** A text of the page, with values in its places. */
+function textOf(name, values = {}) {
+  return TEXTS[name].replace(/\{(\w+)\}/g, (_, place) => values[place]);
+}
 
 /** An element with properties and children. */
 function make(tag, properties = {}, ...children) {
@@ -20,7 +27,7 @@ function make(tag, properties = {}, ...children) {
 async function ask(path, options = {}) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}` };
   const answer = await fetch(path, { ...options, headers });
-  if (answer.status === 403) lock("This tab is not connected to the studio that runs now.");
+  if (answer.status === 403) lock(textOf("other_tab"));
   return answer;
 }
 
@@ -32,9 +39,9 @@ async function enter() {
   try {
     const { key } = await (await fetch("key", { method: "POST", body: token })).json();
     if (key) sessionStorage.setItem(KEY, key);
-    else if (!sessionStorage.getItem(KEY)) lock("This address was used before, or it belongs to an earlier studio.");
+    else if (!sessionStorage.getItem(KEY)) lock(textOf("used_address"));
   } catch {
-    lock("The studio does not respond.");
+    lock(textOf("no_response"));
   }
 }
 
@@ -56,7 +63,7 @@ async function send(step, path, options) {
     if (!answer.ok) showFailure(step, (await answer.json()).error);
     return answer.ok;
   } catch {
-    showStatus("The studio does not respond. Start metrifair studio again and open the address that it prints.");
+    showStatus(textOf("no_response_start"));
     return false;
   }
 }
@@ -114,12 +121,13 @@ function fill(table, headings, rows) {
 }
 
 function showColumns({ rows, columns, head, notes, spellings }) {
-  byId("columns-title").textContent = `${shortName(state.file)}: ${rows.toLocaleString("en")} rows, ${columns.length.toLocaleString("en")} columns`;
+  const counts = { rows: rows.toLocaleString("en"), columns: columns.length.toLocaleString("en") };
+  byId("columns-title").textContent = textOf("columns_title", { file: shortName(state.file), ...counts });
   byId("notes").replaceChildren(...spellings.map(offerSpelling), ...notes.map((text) => make("li", { textContent: text })));
   const spelled = (value) => value === value.trim() ? value : `“${value}”`;
-  const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => spelled(value)).join(", ") : `${column.low} to ${column.high}`;
-  const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : "none";
-  fill(byId("columns"), ["column", "type", "missing", "distinct values", "values"],
+  const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => spelled(value)).join(", ") : textOf("range", column);
+  const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : textOf("none");
+  fill(byId("columns"), ["column", "type", "missing", "distinct", "values"].map((name) => textOf(`head_${name}`)),
     columns.map((column) => [column.name, column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
   fill(byId("head"), columns.map((column) => column.name), head);
   showRoles(columns);
@@ -139,23 +147,23 @@ function offerSpelling({ text, offer, option, values }) {
 /** The roles as drop-downs: a suggestion and its reason, or the choice that was confirmed. */
 function showRoles(columns) {
   for (const [role, suggested] of Object.entries(ROLES)) {
-    options(byId(role), columns.map((column) => column.name), "none");
+    options(byId(role), columns.map((column) => column.name), textOf("none"));
     const guess = suggested.map((name) => columns.find((column) => column.role === name)).find(Boolean);
     byId(role).value = guess?.name ?? "";
-    byId(`${role}-why`).textContent = guess ? `Suggested: ${guess.name}, because ${guess.reason}.` : "Nothing suggested.";
+    byId(`${role}-why`).textContent = guess ? textOf("suggested", guess) : textOf("nothing_suggested");
   }
-  showBoxes("group", columns, ["group"], "suggested, because");
-  showBoxes("ignore", columns, ["score", "decision"], "suggested as an output of another model, because");
+  showBoxes("group", columns, ["group"]);
+  showBoxes("ignore", columns, ["score", "decision"]);
   restore(byId("roles-form"), state.choices.roles);
   showValues();
   restore(byId("roles-form"), state.choices.roles);
 }
 
 /** A box for each column; those that are suggested are checked, with the reason. */
-function showBoxes(name, columns, suggested, words) {
+function showBoxes(name, columns, suggested) {
   byId(name).replaceChildren(...columns.map((column) => {
     const checked = suggested.includes(column.role);
-    const why = checked ? [make("small", { textContent: `${words} ${column.reason}` })] : [];
+    const why = checked ? [make("small", { textContent: textOf(`suggested_${name}`, column) })] : [];
     return make("label", { className: "check" }, make("input", { type: "checkbox", name, value: column.name, checked }), column.name, ...why);
   }));
 }
@@ -171,12 +179,16 @@ function showValues() {
     byId(name === "positive" ? "positive-field" : "favorable-field").hidden = !needed;
     select.disabled = !needed;
     select.required = Boolean(needed);
-    options(select, needed ? column.values.map(([value]) => value) : [], "choose a value");
+    options(select, needed ? column.values.map(([value]) => value) : [], textOf("choose_value"));
   }
   const shown = classes && label.positive !== null;
-  const values = shown ? label.values.map(([value]) => value).sort().join(" and ") : "";
-  if (shown) byId("positive").value = label.positive;
-  byId("positive-why").textContent = `${shown ? `Suggested: ${label.positive}, because the values are ${values}. ` : ""}The label that a high score predicts.`;
+  const meaning = textOf("positive_label");
+  byId("positive-why").textContent = meaning;
+  if (!shown) return;
+  const [last, ...others] = label.values.map(([value]) => value).sort().reverse();
+  const values = textOf("two_values", { values: others.reverse().join(", "), last });
+  byId("positive").value = label.positive;
+  byId("positive-why").textContent = textOf("suggested_label", { name: label.positive, values, meaning });
 }
 
 /** The controls of the audit, by the roles that were confirmed. */
@@ -224,17 +236,17 @@ async function showResult(place) {
   }
   const address = await ticketFor(step, file);
   if (!address || place.dataset.shown !== shown) return; // a later result is on its way
-  const link = resultLink(step, file, { target: "_blank", rel: "noopener", textContent: "Open in a new tab" });
+  const link = resultLink(step, file, { target: "_blank", rel: "noopener", textContent: textOf("new_tab") });
   place.replaceChildren(make("p", {}, title, link), make("iframe", { src: address, title }));
 }
 
 /** A text with a button that copies it; ``whose`` tells the buttons of several results apart. */
 function copied(title, text, whose) {
-  const button = make("button", { type: "button", textContent: "Copy" });
-  button.setAttribute("aria-label", `Copy: ${title}, ${whose}`);
+  const button = make("button", { type: "button", textContent: textOf("copy") });
+  button.setAttribute("aria-label", textOf("copy_of", { title, whose }));
   button.onclick = async () => {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    button.textContent = textOf("copied");
   };
   return [make("div", { className: "copied" }, make("h3", { textContent: title }), button), make("pre", { tabIndex: 0, textContent: text })];
 }
@@ -247,14 +259,13 @@ function furtherForms() {
     return button;
   };
   const least = make("input", { type: "number", min: 1, step: 1, value: 1 });
-  const label = make("label", {}, "Minimum rows in a cell ", make("code", { textContent: "--min-cell" }), " ", least);
-  const hint = make("small", { textContent: "A cell is a combination of group and label. Groups with a smaller cell are withheld. With 1, the evidence contains all counts." });
-  return [make("div", { className: "further" }, runs("pdf", "Print the report as PDF")), make("div", { className: "further" }, runs("evidence", "Write evidence that others can verify"), label), hint];
+  const label = make("label", {}, `${textOf("minimum_rows")} `, make("code", { textContent: "--min-cell" }), " ", least);
+  const hint = make("small", { textContent: textOf("minimum_hint") });
+  return [make("div", { className: "further" }, runs("pdf", textOf("print_pdf"))), make("div", { className: "further" }, runs("evidence", textOf("write_evidence")), label), hint];
 }
 
 function showDownloads() {
-  const titles = { audit: "Audit", pdf: "Report as PDF", evidence: "Evidence", compare: "Comparison", train: "Trade-off", choose: "Chosen model" };
-  const steps = Object.keys(titles).filter((step) => state.done[step]);
+  const steps = RESULTS.filter((step) => state.done[step]);
   const shown = steps.map((step) => `${step}${state.done[step].number}`).join();
   byId("nothing").hidden = steps.length > 0;
   if (byId("downloads").dataset.shown === shown) return;
@@ -263,24 +274,24 @@ function showDownloads() {
     const { files, commands, python, notes } = state.done[step];
     const links = Object.entries(files).map(([name, title]) =>
       make("li", {}, resultLink(step, name, { download: name, textContent: name }, "?download"), ` ${title}`));
-    const card = make("div", { className: "card" }, make("h2", { textContent: titles[step] }), make("ul", { className: "files" }, ...links));
+    const card = make("div", { className: "card" }, make("h2", { textContent: textOf(`result_${step}`) }), make("ul", { className: "files" }, ...links));
     card.append(...notes.map((text) => make("p", { className: "hint", textContent: text })));
     if (step === "audit") card.append(...furtherForms());
-    const summary = make("summary", { textContent: "The same on the command line and in Python" });
-    const texts = [["Command line", commands.join("\n")], ["Python", python]];
-    card.append(make("details", {}, summary, ...texts.flatMap(([title, text]) => copied(title, text, titles[step]))));
+    const summary = make("summary", { textContent: textOf("the_same") });
+    const texts = [[textOf("command_line"), commands.join("\n")], [textOf("python"), python]];
+    card.append(make("details", {}, summary, ...texts.flatMap(([title, text]) => copied(title, text, textOf(`result_${step}`)))));
     return card;
   }));
 }
 
 function showFamilies() {
   const { families, total } = state.progress;
-  const after = state.running === "train" ? "running" : "stopped";
+  const after = textOf(state.running === "train" ? "family_running" : "family_stopped");
   byId("families").replaceChildren(...families.map(([name, seconds]) => {
-    const text = seconds === null ? after : `finished in ${seconds} s`;
+    const text = seconds === null ? after : textOf("family_finished", { seconds });
     return make("li", {}, make("code", { textContent: name }), " ", make("strong", { textContent: text }));
   }));
-  if (state.running === "train" && total) showStatus(`Training … family ${families.length} of at most ${total}`);
+  if (state.running === "train" && total) showStatus(textOf("training_family", { family: families.length, total }));
   byId("trained-notes").textContent = state.done.train?.notes.join(" ") ?? "";
   byId("kept").hidden = !state.has_ledger;
 }
@@ -300,12 +311,12 @@ function show(next) {
   const before = state;
   state = next;
   const same = (part) => before !== null && JSON.stringify(part(before)) === JSON.stringify(part(next));
-  document.title = next.file ? `${shortName(next.file)} – metrifair studio` : "metrifair studio";
-  byId("title").textContent = next.file ? shortName(next.file) : "Audit and train without code";
-  showStatus(next.running ? `${STEPS[next.running]} …` : "");
+  document.title = next.file ? textOf("studio_of", { file: shortName(next.file) }) : textOf("studio");
+  byId("title").textContent = next.file ? shortName(next.file) : textOf("title");
+  showStatus(next.running ? textOf(`step_${next.running}`) : "");
   byId("cancel").hidden = !next.running;
-  if (!same((one) => one.failed)) for (const step of Object.keys(STEPS)) showFailure(step, next.failed[step] ?? "");
-  byId("file-label").textContent = next.file ? "Choose another file, or drop one here" : "Choose a file, or drop one here";
+  if (!same((one) => one.failed)) for (const step of STEPS) showFailure(step, next.failed[step] ?? "");
+  byId("file-label").textContent = textOf(next.file ? "choose_other_file" : "choose_file");
   byId("close").hidden = !next.file;
   byId("found").hidden = !next.columns;
   if (!same((one) => one.choices.reading)) restore(byId("reading-form"), next.choices.reading);
@@ -318,7 +329,7 @@ function show(next) {
     restore(byId("train-form"), next.choices.train);
     restore(byId("choose-form"), next.choices.train); // the limit
   }
-  byId("second-name").textContent = next.second ? `Second file: ${next.second}` : "";
+  byId("second-name").textContent = next.second ? textOf("second_file", { file: next.second }) : "";
   showFamilies();
   all("[data-result]").forEach(showResult);
   showDownloads();
@@ -376,7 +387,7 @@ async function follow() {
     } catch {
       // The studio ended, or the connection broke.
     }
-    if (sessionStorage.getItem(KEY)) showStatus("The studio does not respond. If you stopped it, start metrifair studio again.");
+    if (sessionStorage.getItem(KEY)) showStatus(textOf("no_response_stopped"));
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 }
@@ -384,4 +395,4 @@ async function follow() {
 await enter();
 showHash();
 if (sessionStorage.getItem(KEY)) follow();
-else if (byId("locked").hidden) lock("This tab has no connection to the studio.");
+else if (byId("locked").hidden) lock(textOf("no_connection"));

@@ -1,6 +1,5 @@
 """Charts of an audit's page: the groups' distributions with the gap of each pair marked, witnesses,
-decisions; and charts for notebooks, by altair: distances with intervals, distributions, ROC and
-reliability curves.
+and decisions.
 """
 
 from __future__ import annotations
@@ -8,23 +7,20 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
 
-from metrifair.auditing.ranking import main_metric, sort_findings
 from metrifair.auditing.records import (
-    AuditRecord,
     AuditSettings,
     Decisions,
     Distribution,
     Finding,
     WitnessCurve,
 )
-from metrifair.errors import DataError, Remedy
+from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.report.audit.by_group import reliability_chart, roc_chart
 from metrifair.report.charts import (
+    Axis,
     Gap,
     Line,
     LineChart,
@@ -40,10 +36,8 @@ from metrifair.report.charts import (
     widest_gap,
 )
 from metrifair.report.html import Json
-from metrifair.support.checks import check_known, require
 from metrifair.wording.glossary import witness_text
-from metrifair.wording.metrics import metric_words
-from metrifair.wording.numbers import percent_text, points_text, shown_number
+from metrifair.wording.numbers import name_text, percent_text, points_text, shown_number
 from metrifair.wording.rates import ratio_text, table_selected_text
 
 _MAX_GROUPS = 12
@@ -57,6 +51,8 @@ _SHARES: dict[str, Callable[[GroupRates], float | None]] = {
     "True positive rate": lambda rate: rate.true_positive_rate,
     "False positive rate": lambda rate: rate.false_positive_rate,
 }
+
+_SHARE_AXIS = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 OTHER_SCORES = frozenset({"risk_parity"})
 """Criteria that compare something else than the prediction."""
@@ -102,6 +98,25 @@ def _drawable(grid: Sequence[float]) -> bool:
         and math.isfinite(2 * (grid[-1] - grid[0]))
         and math.isfinite(2 * max(map(abs, grid)))
     )
+
+
+def cumulative_chart(distribution: Distribution, y_title: str) -> LineChart:
+    """The share of each group below each score."""
+    grid = distribution.curves.grid
+    lines = [
+        Line(name_text(name), color, list(zip(grid, values, strict=True)))
+        for color, (name, values) in enumerate(distribution.curves.cumulative.items())
+    ]
+    return distribution_chart(distribution, lines, y_title, _SHARE_AXIS)
+
+
+def distribution_chart(
+    distribution: Distribution, lines: Sequence[Line], y_title: str, y: Axis
+) -> LineChart:
+    """A chart over the scores of a distribution."""
+    grid = distribution.curves.grid
+    where = f"{distribution.attribute}, {distribution.within}"
+    return LineChart(where, score_axis([grid[0], grid[-1]]), y, lines, "Score", y_title)
 
 
 def _members(distribution: Distribution, findings: Iterable[Finding]) -> list[str]:
@@ -271,146 +286,3 @@ def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumbe
             "text": ratio_text(table, settings),
         },
     }
-
-
-AuditChartKind: TypeAlias = Literal["findings", "distributions", "roc", "reliability"]
-"""The content of the chart."""
-
-_MOST_FINDINGS = 20
-# as on the pages
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#b3578c", "#b07700", "#2f8fc9", "#1b1b1f")
-
-
-def audit_chart(record: AuditRecord, kind: AuditChartKind) -> Any:
-    """A chart of one kind; a DataError if there is nothing to draw.
-
-    >>> audit_chart(AuditRecord(9, 0, (0.0, 1.0), 0.95, []), "roc")
-    Traceback (most recent call last):
-    metrifair.errors.DataError: this audit has no curves by group to draw, which need two labels and one score; ...
-    """
-    check_known("kind", kind, ("findings", "distributions", "roc", "reliability"))
-    # Any: altair's own types double the time mypy takes, and altair's schema checks the chart.
-    alt: Any = require("altair", extra="report", purpose="a chart")
-    if kind == "findings":
-        return _findings(alt, record)
-    if kind == "distributions":
-        return _distributions(alt, record)
-    curves = [
-        table for table in record.by_group if any(getattr(group, kind) for group in table.groups)
-    ]
-    if not curves:
-        missing = "curves by group" if kind == "roc" else "reliability curves"
-        requirement = (
-            "two labels and one score" if kind == "roc" else "two labels and probabilities"
-        )
-        raise DataError(
-            f"this audit has no {missing} to draw, which need {requirement}",
-            remedy=Remedy("y_true"),
-        )
-    return _line_chart(alt, roc_chart(curves[0]) if kind == "roc" else reliability_chart(curves[0]))
-
-
-def _findings(alt: Any, record: AuditRecord) -> Any:
-    """The most certain findings by one metric: value and interval of each comparison."""
-    metric = main_metric(record.findings)
-    if not metric:
-        raise DataError(
-            "this audit has no findings to draw; each comparison needs two groups with rows"
-        )
-    findings = [finding for finding in sort_findings(record.findings) if finding.metric == metric][
-        :_MOST_FINDINGS
-    ]
-    rows = [
-        {
-            "comparison": f"{finding.groups[0]} vs {finding.groups[1]} of {finding.attribute}, "
-            f"{finding.within}",
-            "value": finding.value,
-            "low": finding.value if finding.interval is None else finding.interval.low,
-            "high": finding.value if finding.interval is None else finding.interval.high,
-        }
-        for finding in findings
-    ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("comparison:N", sort=None, title=None, axis=alt.Axis(labelLimit=420))
-    )
-    scale = alt.Scale(zero=True)
-    name = metric_words(metric).name
-    spans = base.mark_rule(strokeWidth=4, opacity=0.45, color=_COLORS[0]).encode(
-        x=alt.X("low:Q", title=name, scale=scale), x2="high:Q"
-    )
-    dots = base.mark_circle(size=70, opacity=1, color=_COLORS[0]).encode(
-        x=alt.X("value:Q", title=name, scale=scale),
-        tooltip=["comparison:N", "value:Q", "low:Q", "high:Q"],
-    )
-    return alt.layer(spans, dots)
-
-
-def _distributions(alt: Any, record: AuditRecord) -> Any:
-    """The distributions that the most certain finding is about, or else the first there are."""
-    distributions = {(part.attribute, part.within): part for part in record.distributions}
-    if not distributions:
-        raise DataError(
-            "this audit has no distributions to draw; an attribute needs 2 to 30 groups with rows"
-        )
-    first = next(
-        (
-            place
-            for finding in sort_findings(record.findings)
-            if (place := (finding.attribute, finding.within)) in distributions
-        ),
-        next(iter(distributions)),
-    )
-    part = distributions[first]
-    grid, where = part.curves.grid, f"{part.attribute}, {part.within}"
-    curves_by_title = {
-        "Density": part.curves.density,
-        "Share of the group below each score": part.curves.cumulative,
-    }
-    places = {name: at for at, name in enumerate(part.curves.cumulative)}
-    x, y = score_axis([grid[0], grid[-1]]), axis([0.0, 1.0])
-    charts = [
-        _line_chart(alt, LineChart(where, x, y, lines, "Score", title))
-        for title, curves in curves_by_title.items()
-        if (
-            lines := [
-                Line(name, places[name], list(zip(grid, curve, strict=True)))
-                for name, curve in curves.items()
-            ]
-        )
-    ]
-    if len(charts) == 1:  # small groups have no density
-        return charts[0]
-    charts[0] = (
-        charts[0].mark_area(line=True, fillOpacity=0.15).encode(y=charts[0].encoding.y.stack(None))
-    )
-    return alt.hconcat(*charts)
-
-
-def _line_chart(alt: Any, chart: LineChart) -> Any:
-    """The lines of a chart, and their bands, with every value on hover."""
-    colors = [_COLORS[line.color % len(_COLORS)] for line in chart.lines]
-    scale = alt.Scale(domain=[line.name for line in chart.lines], range=colors)
-    x = alt.X("x:Q", title=chart.x_title)
-    color = alt.Color("group:N", title=None, scale=scale)
-    tips = [alt.Tooltip("x:Q", title=chart.x_title), alt.Tooltip("y:Q", title=chart.y_title)]
-    rows = [
-        {"x": across, "y": up, "group": line.name, "order": at}
-        for line in chart.lines
-        for at, (across, up) in enumerate(line.points)
-    ]
-    plot = alt.Chart(alt.Data(values=rows), title=chart.title).mark_line(
-        point=any(line.dots for line in chart.lines)
-    )
-    y = alt.Y("y:Q", title=chart.y_title)
-    plot = plot.encode(x=x, y=y, color=color, order="order:Q", tooltip=["group:N", *tips])
-    ends = [
-        {"x": at, "low": low, "high": high, "group": line.name}
-        for line in chart.lines
-        for at, low, high in line.band
-    ]
-    if not ends:
-        return plot
-    bands = alt.Chart(alt.Data(values=ends)).mark_area(opacity=0.15)
-    return alt.layer(
-        plot, bands.encode(x=x, y=alt.Y("low:Q", title=chart.y_title), y2="high:Q", color=color)
-    )

@@ -4,7 +4,8 @@ distribution or distance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from metrifair.auditing.records import (
     AuditRecord,
@@ -14,6 +15,8 @@ from metrifair.auditing.records import (
     Look,
     SeriesRecord,
 )
+from metrifair.figures.curves import Curves
+from metrifair.report.audit.charts import cumulative_chart
 from metrifair.report.charts import (
     Axis,
     Line,
@@ -22,7 +25,6 @@ from metrifair.report.charts import (
     check_curve,
     interval_bar,
     line_key,
-    score_axis,
     svg_chart,
     thin_curves,
 )
@@ -106,10 +108,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         ("Rows", f"{sum(record.rows):,}"),
         ("Confidence", confidence_text(record.confidence)),
     )
-    series: dict[int, list[Look]] = {}
-    for look in record.series:
-        series.setdefault(look.baseline, []).append(look)
-    ordered = sorted(series.values(), key=lambda looks: min(map(_p_value, looks)))
+    ordered = sorted_series(record)
     hint = "Bands are simultaneous over all looks."
     if len(ordered) > _MOST_CHARTS:
         hint = f"The {_MOST_CHARTS} of {len(ordered)} distances with the smallest p-values. {hint}"
@@ -145,6 +144,20 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         title=title,
         about="audits over time",
     )
+
+
+def sorted_series(record: SeriesRecord) -> list[list[Look]]:
+    """The looks of each distance, those with the smallest p-value first."""
+    series: dict[int, list[Look]] = {}
+    for look in record.series:
+        series.setdefault(look.baseline, []).append(look)
+    return sorted(series.values(), key=lambda looks: min(map(_p_value, looks)))
+
+
+def sorted_differences(differences: Iterable[Difference]) -> list[Difference]:
+    """The differences, the most significant first."""
+    order = list(VERDICTS)
+    return sorted(differences, key=lambda figure: (order.index(figure.verdict), _p_value(figure)))
 
 
 def _p_value(figure: Difference | Look) -> float:
@@ -190,10 +203,8 @@ def _row(figure: Difference | Look, cells: Sequence[str]) -> Markup:
 
 def _differences(record: DifferenceRecord, name: str) -> Markup:
     """The differences of one audit from the baseline, the most significant first."""
-    order = list(VERDICTS)
-    differences = sorted(
-        (difference for difference in record.differences if difference.model == name),
-        key=lambda difference: (order.index(difference.verdict), _p_value(difference)),
+    differences = sorted_differences(
+        difference for difference in record.differences if difference.model == name
     )
     limits: dict[str, float] = {}
     for difference in differences:
@@ -291,39 +302,42 @@ def _drawing(distribution: Distribution) -> Markup:
     )
     curves = thin_curves(distribution.curves, 120)
     names = list(curves.cumulative)[:_MAX_GROUPS]
-    lines = [
-        Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True)))
-        for at, name in enumerate(names)
-    ]
-    about = f"{distribution.attribute}, {distribution.within}"
-    x, y = (
-        score_axis([curves.grid[0], curves.grid[-1]]),
-        axis([0.0, 1.0], from_zero=True, top=1.0, count=5),
-    )
-    chart = LineChart(about, x, y, lines, "Score", f"Share below each score: {about}")
-    return joined(svg_chart(chart), line_key(names))
+    cumulative = {name: curves.cumulative[name] for name in names}
+    drawn = replace(distribution, curves=Curves(curves.grid, {}, cumulative))
+    title = f"Share below each score: {distribution.attribute}, {distribution.within}"
+    return joined(svg_chart(cumulative_chart(drawn, title)), line_key(names))
 
 
 def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     """One distance, look by look, with its alarms."""
-    at = {name: number for number, name in enumerate(looks)}
+    places = {name: number for number, name in enumerate(looks)}
     step = max(1, -(-len(looks) // _MOST_TICKS))
-    x = Axis(
-        0,
-        max(1, len(looks) - 1),
-        tuple((number, str(number + 1)) for number in range(0, len(looks), step)),
-    )
-    highest = max(look.value if look.interval is None else look.interval.high for look in series)
+    ticks = tuple((number, str(number + 1)) for number in range(0, len(looks), step))
+    x = Axis(0, max(1, len(looks) - 1), ticks)
     first = series[0]
+    lines = [look_line(series, places, first.metric, 0)]
+    if alarms := alarm_points(series, places):
+        lines.append(Line("alarm", 1, alarms, dots=True))
+    title = f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
+    return svg_chart(LineChart(title, x, look_axis(series), lines, "Look", title))
+
+
+def look_line(series: Sequence[Look], places: Mapping[str, int], name: str, color: int) -> Line:
+    """The values of one distance at its looks, with their intervals as a band."""
     band = [
-        (at[look.look], look.interval.low, look.interval.high)
+        (places[look.look], look.interval.low, look.interval.high)
         for look in series
         if look.interval is not None
     ]
-    alarms = [(at[look.look], look.value) for look in series if look.alarm in ("better", "worse")]
-    lines = [Line(first.metric, 0, [(at[look.look], look.value) for look in series], band)]
-    if alarms:
-        lines.append(Line("alarm", 1, alarms, dots=True))
-    title = f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
-    y = axis([0.0, highest], from_zero=True, count=4, least_span=0.0)
-    return svg_chart(LineChart(title, x, y, lines, "Look", title))
+    return Line(name, color, [(places[look.look], look.value) for look in series], band)
+
+
+def alarm_points(series: Iterable[Look], places: Mapping[str, int]) -> list[tuple[float, float]]:
+    """The looks at which a distance differs significantly from its baseline."""
+    return [(places[look.look], look.value) for look in series if look.alarm in ("better", "worse")]
+
+
+def look_axis(series: Iterable[Look]) -> Axis:
+    """An axis from 0 to the highest end of an interval."""
+    highest = max(look.value if look.interval is None else look.interval.high for look in series)
+    return axis([0.0, highest], from_zero=True, count=4, least_span=0.0)

@@ -1,0 +1,73 @@
+"""Texts that the script of the page shows, with places for names and figures; the page embeds
+them as JSON.
+"""
+
+from __future__ import annotations
+
+PAGE_TEXTS = {
+    "studio": "metrifair studio",
+    "studio_of": "{file} – metrifair studio",
+    "title": "Audit and train without code",
+    # steps
+    "step_inspect": "Reading the file …",
+    "step_audit": "Auditing …",
+    "step_pdf": "Printing the report …",
+    "step_evidence": "Writing evidence …",
+    "step_compare": "Comparing …",
+    "step_train": "Training …",
+    "step_choose": "Choosing …",
+    "training_family": "Training … family {family} of at most {total}",
+    "family_running": "running",
+    "family_stopped": "stopped",
+    "family_finished": "finished in {seconds} s",
+    # connection
+    "other_tab": "This tab is not connected to the studio that runs now.",
+    "used_address": "This address was used before, or it belongs to an earlier studio.",
+    "no_response": "The studio does not respond.",
+    "no_response_start": "The studio does not respond. Start metrifair studio again and open the "
+    "address that it prints.",
+    "no_response_stopped": "The studio does not respond. If you stopped it, start metrifair studio "
+    "again.",
+    "no_connection": "This tab has no connection to the studio.",
+    # the file
+    "choose_file": "Choose a file, or drop one here",
+    "choose_other_file": "Choose another file, or drop one here",
+    "second_file": "Second file: {file}",
+    "columns_title": "{file}: {rows} rows, {columns} columns",
+    "head_column": "column",
+    "head_type": "type",
+    "head_missing": "missing",
+    "head_distinct": "distinct values",
+    "head_values": "values",
+    "range": "{low} to {high}",
+    "none": "none",
+    "two_values": "{values} and {last}",
+    # roles
+    "suggested": "Suggested: {name}, because {reason}.",
+    "nothing_suggested": "Nothing suggested.",
+    "suggested_group": "suggested, because {reason}",
+    "suggested_ignore": "suggested as an output of another model, because {reason}",
+    "suggested_label": "Suggested: {name}, because the values are {values}. {meaning}",
+    "positive_label": "The label that a high score predicts.",
+    "choose_value": "choose a value",
+    # results
+    "new_tab": "Open in a new tab",
+    "copy": "Copy",
+    "copy_of": "Copy: {title}, {whose}",
+    "copied": "Copied",
+    "print_pdf": "Print the report as PDF",
+    "write_evidence": "Write evidence that others can verify",
+    "minimum_rows": "Minimum rows in a cell",
+    "minimum_hint": "A cell is a combination of group and label. Groups with a smaller cell are "
+    "withheld. With 1, the evidence contains all counts.",
+    "result_audit": "Audit",
+    "result_pdf": "Report as PDF",
+    "result_evidence": "Evidence",
+    "result_compare": "Comparison",
+    "result_train": "Trade-off",
+    "result_choose": "Chosen model",
+    "the_same": "The same on the command line and in Python",
+    "command_line": "Command line",
+    "python": "Python",
+}
+"""The texts by the names that the script uses."""
