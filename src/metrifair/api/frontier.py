@@ -185,10 +185,7 @@ def frontier(
         random_state=random_state,
         search=SearchOptions() if search is None else search,
     )
-    record = trade_off(request)
-    front = Frontier(
-        **{item.name: getattr(record, item.name) for item in fields(record) if item.init}
-    )
+    front = frontier_of(request)
     call = call_text(
         frontier,
         estimator,
@@ -209,7 +206,7 @@ def frontier(
         random_state=random_state,
         search=search,
     )
-    front.provenance = replace(record.provenance, call=call)
+    front.provenance = replace(front.provenance, call=call)
     for note in front.notes:
         # No strength is left at which models vary: the trade-off does not show.
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(
@@ -217,6 +214,14 @@ def frontier(
         ) - {0.0}:
             warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=2)
     return front
+
+
+def frontier_of(request: FrontierRequest) -> Frontier:
+    """The frontier of a request."""
+    record = trade_off(request)
+    return Frontier(
+        **{item.name: getattr(record, item.name) for item in fields(record) if item.init}
+    )
 
 
 @dataclass(eq=False, repr=False)

@@ -56,6 +56,7 @@ from metrifair.tradeoff.resamples import (
 )
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, sweep
+from metrifair.tradeoff.thresholds import decided_at
 
 
 class Trained(NamedTuple):
@@ -87,6 +88,7 @@ class SweepContext:
     devices: Sequence[str] | None = None
     group_aware: frozenset[Job] = frozenset()
     fitted: Mapping[Job, Any] = field(default_factory=dict)  # models that were passed fitted
+    thresholds: Mapping[Job, float] = field(default_factory=dict)  # none: the models decide
     _gaps: dict[str, ResampledGaps] = field(default_factory=dict)
     _utilities: dict[Any, ResampledUtilities] = field(default_factory=dict)
 
@@ -205,6 +207,13 @@ class SweepContext:
                 models |= dict(trained)
         return models
 
+    def predictions_of(self, job: Job, model: Any, part: HeldOut) -> Predictions:
+        """The predictions of a model of all rows, with decisions at its threshold."""
+        predictions = predict(model, part)
+        if job not in self.thresholds:
+            return predictions
+        return decided_at(self.thresholds[job], predictions, part.problem)
+
     def resembles_folds(self, job: Job, model: Any) -> bool:
         """Whether a model of all rows is like the models of the folds; those that were passed
         fitted have none.
@@ -225,7 +234,7 @@ class SweepContext:
         tested = self.tested
         if tested is None:
             return None
-        predictions = predict(model, tested)
+        predictions = self.predictions_of(point.job, model, tested)
         figures = make_point(
             predictions,
             tested,
@@ -429,6 +438,25 @@ class TradeOff:
         )
         return outcome
 
+    def choose_only(self) -> Outcome:
+        """Choose the only configuration, without a limit, and train it on all rows."""
+        chooser = self._chooser(self.utility)
+        (job,) = chooser.jobs
+        outcome = self._trained(job)
+        if outcome.model is None:
+            raise DataError("training on all rows failed, although the folds did not")
+        self._set_choice(outcome, chooser.choose(Rule()), chooser, self.utility)
+        if not outcome.resembles_folds:
+            self.choice_notes = (FrontierNote("only_unlike_folds"),)
+        return outcome
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold of the chosen model's decisions; None: the model decides."""
+        if self.chosen is None or self.source is None:
+            return None
+        return self.source.thresholds.get(self.chosen.job)
+
     @property
     def own_chooser(self) -> Chooser | None:
         """The choices by the utility of the frontier; None if all models failed."""
@@ -563,7 +591,9 @@ class TradeOff:
         if source is not None:
             self.chosen_predictions = source.predictions[outcome.job]
             if source.tested is not None:
-                self.chosen_predictions = predict(outcome.model, source.tested)
+                self.chosen_predictions = source.predictions_of(
+                    outcome.job, outcome.model, source.tested
+                )
         self.chosen_by = utility
         self.change = self._change(choice.configuration, chooser, utility)
 

@@ -106,10 +106,12 @@ def _families(
     if few_rows:
         texts.append("Trees and stacks were left out: too few rows train a model.")
     if not trees:
+        stacks = ""
+        if any("stack" in name for name in tried):
+            stacks = " Stacks use scikit-learn's trees and cannot be saved as a model file."
         texts.append(
-            "LightGBM is not installed, so the frontier has no trees with the penalty. Stacks use "
-            "scikit-learn's trees "
-            'and cannot be saved as a model file. Install "metrifair[boosting]".'
+            "LightGBM is not installed, so the frontier has no trees with the penalty."
+            f'{stacks} Install "metrifair[boosting]".'
         )
     return " ".join(texts)
 
@@ -245,6 +247,10 @@ def _same_decisions(models: int, of: int) -> str:
 NOTES: Mapping[str, Callable[..., str]] = {
     "cross_validation": _cross_validation,
     "unlike_folds": _unlike_folds,
+    "only_unlike_folds": lambda: (
+        "The model of all rows does not resemble those of the folds, so that its figures may "
+        "differ from these. Use fewer folds, or merge small groups."
+    ),
     "families": _families,
     "positive_label": positive_text,
     "weighted": lambda: "Rows count by their sample weights.",
@@ -489,6 +495,8 @@ def _chosen(view: FrontierView, choice: Point) -> str:
     if choice.marks.get(view.key) == CONSTANT:
         model = f"{model}, a constant predictor"
     first = f"Chosen: {model}"
+    if view.goal is None and len(view.points) == 1:
+        first = f"Trained: {model}"
     if view.is_best_effort and view.goal is not None:
         first = f"{_effort(view, view.goal)}: {model}"
     where = "Expected on new data"
