@@ -200,7 +200,9 @@ EXPECTED = "Expected on new data, with the choice taken into account, it reaches
 def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
     front: Frontier, tmp_path: Path
 ) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     assert front.chosen is not None
     card = to_card(outcome.model, frontier=front)
     assert f"with strength {outcome.job.value:g} and seed 0. {EXPECTED}" in card
@@ -215,7 +217,7 @@ def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
     assert "In cross-validation, by models that were trained without the rows they score" in card
     assert "It keeps the unfairness limit of 1." in card
     (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
-    assert origin == dict([("", ""), *provenance_lines(front.provenance)])
+    assert origin == dict([("", ""), *provenance_lines(front.record.provenance)])
     save(outcome.model, tmp_path / "model")
     assert to_card(load(tmp_path / "model"), frontier=front) == card
     front.save(tmp_path / "front")
@@ -295,7 +297,9 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
 
 
 def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
-    (chosen,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (chosen,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     swept, found = head_of(to_card(chosen.model, audited, front, audited_rows="all rows"))[
         "model-index"
     ][0]["results"]
@@ -308,7 +312,9 @@ def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Aud
 
 
 def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     assert front.chosen is not None
     quiet = copy(front)
     intervals = {**front.chosen.intervals, "unfairness": Interval(0.0, 0.062)}
@@ -319,7 +325,9 @@ def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier)
 
 
 def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     effort = copy(front)
     effort.is_best_effort = True
     effort.goal = Goal(max_unfairness=0.2, best_effort=True)

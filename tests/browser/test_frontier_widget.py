@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from metrifair import DataError, FairClassifier, Frontier, frontier
 from metrifair.errors import MissingExtra
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
 
 pytest.importorskip("anywidget", reason="anywidget is in the extra notebook")
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -62,7 +65,8 @@ def front_of(groups=("Black", "White"), seeds=2):
             point = point_of(strength, seed)
             curves, model = curves_of(strength, groups), f"model {strength:.3g}, {seed}"
             outcomes.append(Outcome(Job(strength, seed), point, curves, model))
-    return Frontier(outcomes, "scores", "accuracy", groups, dict.fromkeys(groups, 250))
+    record = FrontierRecord(groups=groups, sizes=dict.fromkeys(groups, 250))
+    return Frontier(TradeOff(outcomes, record))
 
 
 class Notebook:
@@ -148,7 +152,7 @@ def test_a_limit_is_a_selection(opened, trained):
     book.inside.locator("#limit").fill("0.3")
     book.inside.locator("#limit").blur()
     assert book.carry() == [{"max_unfairness": 0.3}]
-    assert front.limit == 0.3
+    assert front.record.limit == 0.3
     assert book.widget.chosen is front.chosen
     assert book.widget.model.strength == front.chosen.strength
     assert book.inside.locator("#frontier .chosen").count() == 1
@@ -233,8 +237,8 @@ def test_names_from_the_data_are_text(opened):
 )
 def test_it_is_readable_in_light_and_dark_wide_and_narrow(opened, contrast, scheme, width):
     front = front_of()
-    front.chosen = front.points[14]
-    front.goal = Goal(0.15)
+    record = replace(front.record, chosen=front.points[14], goal=Goal(0.15))
+    front._trade_off.record = record
     book = Notebook(
         opened, front.widget(), color_scheme=scheme, viewport={"width": width, "height": 900}
     )

@@ -28,6 +28,8 @@ from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
 
 TRAIN = (
@@ -444,11 +446,9 @@ def frontier_of(strengths: int, chosen: int, reached: float) -> Frontier:
         Point(float(place), 0, 0.9, reached if place == chosen else 0.5)
         for place in range(strengths)
     ]
-    found = Frontier(
-        [Outcome(Job(p.strength, 0), p) for p in points], "scores", "accuracy", ("a", "b"), {}
-    )
-    found.chosen, found.goal = points[chosen], Goal(0.15)
-    return found
+    outcomes = [Outcome(Job(point.strength, 0), point) for point in points]
+    record = FrontierRecord(chosen=points[chosen], goal=Goal(0.15))
+    return Frontier(TradeOff(outcomes, record))
 
 
 @pytest.mark.parametrize(("reached", "missed"), [(0.15, False), (0.18, True)])

@@ -294,7 +294,7 @@ def test_points_of_a_frontier(case: Case) -> None:
         for value, large in zip(own.compared("kolmogorov"), enough, strict=True)
         if large or not any(enough)
     ]
-    source = front.source
+    source = front._trade_off.source
     assert source is not None
     compared = lines(source.predictions[source.jobs[0]], source.part, "scores")
     once = np.ones((1, len(source.rows)))

@@ -203,12 +203,12 @@ def test_every_model_of_a_frontier_is_evaluated_on_other_persons(options: dict[s
         outside = scored - fitted
         assert not persons & set(PERSON[sorted(outside)])
     assert any(scored - fitted for fitted, scored in Seen.scored)
-    assert next(note for note in front.notes if note.kind == "clusters").facts == {
+    assert next(note for note in front.record.notes if note.kind == "clusters").facts == {
         "clusters": len(set(PERSON)),
         "rows": N,
     }
-    assert "clusters=..." in front.provenance.call
-    assert "p1" not in front.provenance.call
+    assert "clusters=..." in front.record.provenance.call
+    assert "p1" not in front.record.provenance.call
 
 
 def test_a_frontier_hands_clusters_to_models_that_split_rows_themselves() -> None:

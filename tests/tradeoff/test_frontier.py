@@ -30,6 +30,8 @@ from metrifair.tradeoff.evaluate import (
     unfairness_by_chance,
 )
 from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
 from metrifair.wording.frontier import note_text
 from tests.one_split import frontier
@@ -281,7 +283,9 @@ def made(
                 Job(k, 0), validation, Point(k, 0, 1 - accuracy, 1 - gap, gap), None, f"model {k}"
             )
         )
-    return Frontier(outcomes, unfairness_of, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
+    sizes = {"a": n, "b": n}
+    record = FrontierRecord(unfairness_of=unfairness_of, groups=("a", "b"), sizes=sizes, **more)
+    return Frontier(TradeOff(outcomes, record))
 
 
 SOME = ((0.5, 0.90), (0.3, 0.88), (0.2, 0.874), (0.1, 0.80), (0.25, 0.70))
@@ -371,7 +375,7 @@ def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> No
         **given,
         search=SearchOptions(seeds=2),
     )
-    (note,) = [note for note in front.notes if note.kind == "constant_models"]
+    (note,) = [note for note in front.record.notes if note.kind == "constant_models"]
     assert note.facts == {
         "family": "",
         "strengths": [0.0, 0.01, 300.0, 1e5],
@@ -422,7 +426,7 @@ def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     )
     assert tuple(view.points) == front.points
     assert dict(view.curves) == {
-        outcome.job.value: outcome.curves for outcome in front.outcomes[:2]
+        outcome.job.value: outcome.curves for outcome in front._trade_off.outcomes[:2]
     }
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
 
@@ -511,7 +515,7 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     assert sum("is taken as a number" in str(one.message) for one in told) == 1
     model = front.select(max_unfairness=1.0)
     assert model.continuous == ["age"]
-    assert front.provenance.call.startswith("frontier(FairClassifier(model='linear')")
+    assert front.record.provenance.call.startswith("frontier(FairClassifier(model='linear')")
 
 
 def test_a_frontier_counts_rows_without_a_group() -> None:
@@ -519,5 +523,5 @@ def test_a_frontier_counts_rows_without_a_group() -> None:
     front = frontier(
         [LogisticRegression().fit(X, Y)], X, Y, sensitive_features={"sex": groups}, random_state=0
     )
-    (facts,) = (note.facts for note in front.notes if note.kind == "missing_groups")
+    (facts,) = (note.facts for note in front.record.notes if note.kind == "missing_groups")
     assert facts == {"attribute": "sex", "rows": len(Y) // 3, "of": len(Y)}

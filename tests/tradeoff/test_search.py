@@ -99,11 +99,11 @@ def test_the_call_shows_the_search_without_folders(tmp_path: Path) -> None:
     search = SearchOptions(seeds=2, ledger=tmp_path / "runs.db")
     fair = FairClassifier(model="linear")
     front = frontier(fair, X, Y, sensitive_features=A, strengths=[0], random_state=1, search=search)
-    assert front.provenance.call == (
+    assert front.record.provenance.call == (
         "frontier(FairClassifier(model='linear'), ..., ..., sensitive_features=..., strengths=[0], "
         "test=0.25, search=SearchOptions(seeds=2, ledger='runs.db'))"
     )
-    assert front.provenance.seed == 1
+    assert front.record.provenance.seed == 1
 
 
 def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "Loans of May" in page
     assert "branch ledger" in page
-    assert (front.provenance.title, front.provenance.about) == ("", {})
+    assert (front.record.provenance.title, front.record.provenance.about) == ("", {})
     with pytest.raises(DataError, match=r"^about must be"):
         front.to_html(tmp_path / "page.html", about=["branch ledger"])
 

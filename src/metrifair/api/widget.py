@@ -40,7 +40,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
             content=content,
             row=row,
             strength=self._rows[row].strength,
-            max_unfairness=frontier.limit,
+            max_unfairness=frontier.record.limit,
         )
         self._ready = True  # from now on, setting a limit selects a model
 
@@ -66,8 +66,8 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
         chosen = self.chosen
         if chosen is None:
             return None
-        self.frontier.train_missing([chosen.job])
-        outcomes = self.frontier.outcomes
+        self.frontier._trade_off.train_missing([chosen.job])
+        outcomes = self.frontier._trade_off.outcomes
         return next((outcome.model for outcome in outcomes if outcome.job == chosen.job), None)
 
     @traitlets.validate("row")  # type: ignore[untyped-decorator]

@@ -4,9 +4,8 @@ penalty strengths.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -199,8 +198,8 @@ def _sweep(
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, *reports])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say, write_json, write_pages
-    from metrifair.cli.training import show_frontier, threshold_lines, training_provenance
+    from metrifair.cli.console import command_text, console, say, write_pages, write_text
+    from metrifair.cli.training import show_frontier, threshold_text
     from metrifair.cli.training_file import training_file
     from metrifair.tradeoff.portfolio import AUTO
 
@@ -208,33 +207,33 @@ def _sweep(
     source = training_file(options, table, files, strength=1.0)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
-    front = source.frontier(sweep)
-    front = replace(front, provenance=training_provenance(source, command_text(ctx)))
+    front = source.frontier(sweep, command_text(ctx))
     try:
         if delivers:
             chosen, unfinished = source.select(front, choice)
     finally:  # if no model is within the limit, the report still shows what is possible
         show_frontier(out, front)
         say(out, *source.description(source.encoder(source.data.rows)))
-        say(out, *_costs_note(front, sweep))
+        say(out, *filter(None, [_costs_note(front, sweep)]))
         write_pages(out, partial(front.to_html, title=source.title), reports.html, reports.pdf)
         if reports.json_to is not None:
-            write_json(_frontier_figures(front), reports.json_to)
+            write_text(front.to_json(), reports.json_to)
     if delivers:
-        say(out, *threshold_lines(chosen, sweep), *(f"Warning: {text}" for text in unfinished))
+        lines = (threshold_text(chosen, sweep), *(f"Warning: {text}" for text in unfinished))
+        say(out, *filter(None, lines))
         _save(out, source, front, chosen, choice)
 
 
-def _costs_note(front: Frontier, sweep: Sweep) -> list[str]:
-    """How to choose a threshold by costs, for a chosen model that has the usual one."""
+def _costs_note(front: Frontier, sweep: Sweep) -> str:
+    """How to choose a threshold by costs, for a chosen model that has the usual one; or empty."""
     if sweep.costs is None or sweep.rule is not None:
-        return []
-    if front.chosen is None or front.parameters:
-        return []
-    return [
+        return ""
+    if front.chosen is None or front.record.parameters:
+        return ""
+    return (
         "Costs are those of decisions at a probability of 0.5. To choose another threshold: "
         f"metrifair train --strength {front.chosen.strength:g} --choose-threshold cost --cost ..."
-    ]
+    )
 
 
 def _check_choice(choice: ChoiceOptions) -> None:
@@ -246,35 +245,6 @@ def _check_choice(choice: ChoiceOptions) -> None:
             )
 
 
-def _frontier_figures(front: Frontier) -> dict[str, Any]:
-    """All figures: ``points`` are those by which models were compared, ``chosen`` those expected
-    of the chosen model on new rows, or its figures on test rows.
-    """
-    same = (
-        "accuracy_name",
-        "unfairness_of",
-        "groups",
-        "sizes",
-        "folds",
-        "noise",
-        "constant_value",
-        "area",
-        "area_with_constant",
-        "is_best_effort",
-    )
-    return {name: getattr(front, name) for name in same} | {
-        "utility": front.utility.name,
-        "points": [asdict(point) for point in front.points],
-        "constant": None if front.constant is None else asdict(front.constant),
-        "notes": list(front.view().notes),
-        "chosen": None if front.chosen is None else asdict(front.chosen),
-        "goal": None if front.goal is None else asdict(front.goal),
-        "unmet": None if front.unmet is None else asdict(front.unmet),
-        "threshold": front.threshold,
-        "provenance": asdict(front.provenance),
-    }
-
-
 def _save(
     out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: ChoiceOptions
 ) -> None:
@@ -282,12 +252,15 @@ def _save(
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
 
-    context = front.source
+    trade_off = front._trade_off
+    context = trade_off.source
     assert context is not None
     final = None if choice.output is None else model
-    rows, predictions = context.rows, front.chosen_predictions
+    rows = context.rows
+    predictions = trade_off.chosen_predictions
     if context.test_rows is not None:
-        rows, predictions = context.test_rows, None  # the chosen model makes them
+        rows = context.test_rows
+        predictions = None  # the chosen model makes them
     if choice.held_out is not None:
         path = choice.held_out
         say(out, *write_held_out(source, model, rows, path, final=final, predictions=predictions))

@@ -19,7 +19,6 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import fingerprint
-from metrifair.support.provenance import Provenance, made_now
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_view import figure_texts
 from metrifair.wording.numbers import count_text
@@ -37,19 +36,19 @@ _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}
 
 
-def threshold_lines(model: TableModel, sweep: Sweep) -> list[str]:
-    """The threshold of the decisions, and where it comes from; nothing if the model has none."""
+def threshold_text(model: TableModel, sweep: Sweep) -> str:
+    """The threshold of the decisions, and where it comes from; empty if the model has none."""
     threshold = model.threshold
     if threshold is None or model.classes is None:
-        return []
+        return ""
     origin = "as requested"
     if sweep.rule is not None:
         origin = "chosen by scores out of fold, for each fold without it"
     label = model.classes[model.positive]
-    return [
+    return (
         f"Decisions: “{label}” at a probability of at least {threshold:.4g}, {origin}; predict "
         "uses it too."
-    ]
+    )
 
 
 def write_held_out(
@@ -170,34 +169,14 @@ def show_strengths(out: Console, front: Frontier) -> None:
         *gaps.values(),
     ]
     first = [
-        "on the Pareto front" if view.parameters else front.parameter,
+        "on the Pareto front" if view.parameters else view.parameter,
         *(["group"] if by_group else []),
     ]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
-    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
-
-
-def training_provenance(source: TrainingFile, call: str) -> Provenance:
-    """The provenance of the figures: the files, their rows and columns, and the command."""
-    options = source.options
-    return Provenance(
-        title=options.title or "",
-        about=dict(options.about),
-        files=source.files,
-        rows_read=len(source.table) + source.left_out,
-        left_out={
-            "missing_label": source.left_out,
-            "zero_weight": len(source.table) - len(source.data.rows),
-        },
-        columns={
-            **{
-                role: options.roles[role]
-                for role in ("label", "group", "control", "weight", "cluster", "id")
-            },
-            "feature": source.features.columns,
-        },
-        call=call,
-        seed=options.seed,
-        **made_now(),
+    say(
+        out,
+        wording.shown_note(view, len(shown)),
+        *wording.remarks(view),
+        *wording.note_texts(view),
     )

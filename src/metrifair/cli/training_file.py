@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 import metrifair
-from metrifair.api.frontier import Frontier, frontier_of
+from metrifair.api.frontier import Frontier
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.sources.file_formats import DAY_OR_MONTH
 from metrifair.auditing.sources.typed_tables import typed_text
@@ -59,15 +59,17 @@ from metrifair.problem.tables import (
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
-from metrifair.support.provenance import SourceFile
-from metrifair.tradeoff.frontier import FrontierRequest, group_notes
+from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.tradeoff.frontier import FrontierRequest, group_notes, trade_off
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.portfolio import AUTO
 from metrifair.tradeoff.repeats import repeat_notes
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.tradeoff.thresholds import Threshold
 from metrifair.wording.frontier import note_text as frontier_note_text
+from metrifair.wording.frontier import note_texts
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
 
@@ -141,8 +143,8 @@ class TrainingFile:
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep) -> Frontier:
-        """The frontier of families, or of the options' model."""
+    def frontier(self, sweep: Sweep, call: str) -> Frontier:
+        """The frontier of families, or of the options' model, for the command ``call``."""
         families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
         estimator: Any = AUTO
@@ -174,15 +176,41 @@ class TrainingFile:
         with _training(self.options.model) as warned:
             # the notes have it
             warnings.filterwarnings("ignore", message=".*make it a category to have names")
-            front = frontier_of(request)
-        repeated = self.repeat_texts(self._parts_of(front))
-        others = (*repeated, *self.notes, *warned.notes, *warned.unfinished)
-        texts = (*front.view().notes, *others)
-        front = replace(
-            front,
-            notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)),
+            found = trade_off(request)
+        repeated = self.repeat_texts(self._parts_of(found))
+        known = note_texts(found.record)
+        texts = dict.fromkeys([*repeated, *self.notes, *warned.notes, *warned.unfinished])
+        more = [FrontierNote("message", {"text": text}) for text in texts if text not in known]
+        found.record = replace(
+            found.record,
+            notes=(*found.record.notes, *more),
+            provenance=self._provenance(call),
         )
-        return _needing_the_group(front) if self.options.use_group else front
+        return Frontier(_needing_the_group(found) if self.options.use_group else found)
+
+    def _provenance(self, call: str) -> Provenance:
+        """The provenance of the figures: the files, their rows and columns, and the command."""
+        options = self.options
+        return Provenance(
+            title=options.title or "",
+            about=dict(options.about),
+            files=self.files,
+            rows_read=len(self.table) + self.left_out,
+            left_out={
+                "missing_label": self.left_out,
+                "zero_weight": len(self.table) - len(self.data.rows),
+            },
+            columns={
+                **{
+                    role: options.roles[role]
+                    for role in ("label", "group", "control", "weight", "cluster", "id")
+                },
+                "feature": self.features.columns,
+            },
+            call=call,
+            seed=options.seed,
+            **made_now(),
+        )
 
     def _threshold(self, sweep: Sweep) -> Threshold | None:
         """The threshold of the decisions; None: the models decide."""
@@ -201,11 +229,11 @@ class TrainingFile:
             )
         return Threshold(sweep.threshold, sweep.rule or "accuracy", sweep.costs)
 
-    def _parts_of(self, front: Frontier) -> Integers:
+    def _parts_of(self, found: TradeOff) -> Integers:
         """The fold of each row; test rows have a number of their own."""
-        source = front.source
+        source = found.source
         assert source is not None
-        part = np.full(len(self.data.rows), front.folds)
+        part = np.full(len(self.data.rows), found.record.folds)
         part[np.searchsorted(self.data.rows, source.rows)] = source.fold
         return part
 
@@ -218,7 +246,7 @@ class TrainingFile:
         with _training(self.options.model) as warned:
             warnings.simplefilter("ignore", MetrifairWarning)
             if choice.max_unfairness is None:
-                best = front.choose_only().model
+                best = front._trade_off.choose_only().model
             else:
                 best = front.select(
                     max_unfairness=choice.max_unfairness,
@@ -226,11 +254,11 @@ class TrainingFile:
                     confidence=choice.confidence,
                     best_effort=choice.best_effort,
                 )
-        model = self.model(*(step for _, step in best.steps), threshold=front.threshold)
-        source = front.source
+        model = self.model(*(step for _, step in best.steps), threshold=front._trade_off.threshold)
+        source = front._trade_off.source
         assert source is not None
         texts = [*warned.unfinished, *self._slack_texts(model, source.rows)]
-        known = front.view().notes
+        known = note_texts(front.record)
         return model, [text for text in texts if text not in known]
 
     def _slack_texts(self, model: TableModel, rows: Integers) -> Iterator[str]:
@@ -360,16 +388,16 @@ def _with_encoder(estimator: Any) -> Pipeline:
     return Pipeline([("encoder", TableEncoder()), ("model", estimator)])
 
 
-def _needing_the_group(front: Frontier) -> Frontier:
+def _needing_the_group(found: TradeOff) -> TradeOff:
     """The frontier of models that all need the group, which is one of their features."""
-    source = front.source
+    source = found.source
     assert source is not None
     outcomes = [
         replace(outcome, point=replace(outcome.point, needs_group=True))
-        for outcome in front.outcomes
+        for outcome in found.outcomes
     ]
     source = replace(source, group_aware=frozenset(source.jobs))
-    return replace(front, outcomes=outcomes, source=source)
+    return replace(found, outcomes=outcomes, source=source)
 
 
 def training_file(

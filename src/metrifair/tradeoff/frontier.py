@@ -45,7 +45,6 @@ from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.configurations import fold_utility, is_constant
 from metrifair.tradeoff.evaluate import (
-    all_small,
     make_point,
     predict,
     score_curves,
@@ -68,6 +67,7 @@ from metrifair.tradeoff.portfolio import (
     STRENGTHS,
     Portfolio,
 )
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.resamples import draw_rows
 from metrifair.tradeoff.result import SweepContext, TradeOff, with_gap, with_model, with_utility
@@ -118,7 +118,7 @@ class FrontierRequest:
     criterion: str | Criterion | None = None
     pos_label: Any = None
     random_state: Any = None
-    search: SearchOptions = SearchOptions()
+    search: SearchOptions = field(default_factory=SearchOptions)
     # a fair estimator: families of "auto" have its parameters, and models are saved with encoders
     template: Any = None
     threshold: Threshold | None = None  # None: the models decide
@@ -308,7 +308,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
         labels = [_plain(label) for label in scheme.classes]
         facts = {"labels": labels, "positive": scheme.positive}
         notes.append(FrontierNote("positive_label", facts))
-    return _record(request, search, context, notes=notes)
+    return _trade_off(request, search, context, notes=notes)
 
 
 def _families_notes(
@@ -631,7 +631,7 @@ def _run_name(family: Family, rows: RowsToTrain, data: DataSet, unfairness_of: s
     return rows.fingerprint(content_text(inputs), *comparisons)
 
 
-def _record(
+def _trade_off(
     request: FrontierRequest,
     search: _FoldSearch,
     context: SweepContext,
@@ -669,27 +669,23 @@ def _record(
         for name, member in groups.items()
     }
     constant, constant_value = context.constant(search.utility)
-    lines = len(scheme.classes) if len(scheme.classes) > 2 else 1
-    return TradeOff(
-        outcomes,
-        request.unfairness_of,
-        "accuracy" if scheme.classes else "R2",
-        tuple(sizes),
-        sizes,
-        tuple(all_notes),
-        comparisons=len(part.comparisons) * lines,
+    record = FrontierRecord(
+        unfairness_of=request.unfairness_of,
+        accuracy_name="accuracy" if scheme.classes else "R2",
+        groups=tuple(sizes),
+        sizes=sizes,
+        notes=tuple(all_notes),
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
+        parameters={name: parameter for name, parameter in parameters.items() if name},
         noise=noise,
-        all_small=all_small(part),
-        utility=search.utility,
         constant=constant,
         constant_value=_plain(constant_value),
-        source=context,
-        parameters={name: parameter for name, parameter in parameters.items() if name},
-        library=table_library(request.X, request.y, request.sensitive_features),
-        provenance=data.provenance(request.random_state),
         folds=len(search.folds),
+        test_rows=0 if context.test_rows is None else len(context.test_rows),
+        provenance=data.provenance(request.random_state),
     )
+    library = table_library(request.X, request.y, request.sensitive_features)
+    return TradeOff(outcomes, record, search.utility, context, library)
 
 
 def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:

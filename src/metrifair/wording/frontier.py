@@ -17,6 +17,7 @@ from metrifair.problem.proxies import Assumption
 from metrifair.problem.unknown_names import MARK_AS_MISSING, unknown_name_text
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.frontier_view import (
     MARKS,
     FrontierRow,
@@ -57,6 +58,11 @@ def note_text(note: FrontierNote) -> str:
     'Models are compared by 5-fold cross-validation of 1,000 rows.'
     """
     return NOTES[note.kind](**note.facts)
+
+
+def note_texts(record: FrontierRecord) -> list[str]:
+    """The sentences of all notes of a frontier."""
+    return list(filter(None, map(note_text, record.all_notes)))
 
 
 def _cross_validation(rows: int, folds: int, test: int) -> str:
@@ -754,7 +760,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on "
-        f"others. {overfit_remedy(view.parameter(row))}"
+        f"others. {overfit_remedy(view.parameter_of(row))}"
     )
 
 
