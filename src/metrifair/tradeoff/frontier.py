@@ -707,7 +707,6 @@ def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:
             strength=job.value,
             seed=job.seed,
             against=against,
-            certified=False,
         )
         point = replace(point, family=job.family, needs_group=job in context.group_aware)
         if is_constant(predictions, context.fold):

@@ -122,9 +122,7 @@ class SweepContext:
         against = self.rivals(utility)
         rival = next(rival for rival in against if rival.utility.key == utility.key)
         predictions = rival.constant.predictions(len(self.part.problem))
-        point = make_point(
-            predictions, self.part, strength=0.0, seed=0, against=against, certified=False
-        )
+        point = make_point(predictions, self.part, strength=0.0, seed=0, against=against)
         return point, rival.constant.value
 
     def chooser(self, utility: Utility) -> Chooser:
@@ -241,7 +239,6 @@ class SweepContext:
             strength=point.strength,
             seed=point.seed,
             against=self.rivals(utility),
-            certified=False,
         )
         figures = replace(figures, family=point.family, needs_group=point.needs_group)
         sides = tested.fold_sides(np.zeros(len(tested.problem), dtype=np.int64))

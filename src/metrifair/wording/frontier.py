@@ -826,31 +826,6 @@ any score."
     return " ".join(filter(None, sentences))
 
 
-def interval_note(view: FrontierView, point: Point, *, resampled: bool) -> str:
-    """Definitions of the unfairness of one model and of its intervals, which are ``resampled``
-    with test folds.
-    """
-    meaning = f"Unfairness is {_KOLMOGOROV}."
-    if not point.intervals:
-        return (
-            f"{meaning} Rows count by their sample weights. Intervals are omitted: their proof does "
-            "not cover weighted samples."
-        )
-    if "unfairness" not in point.intervals:
-        return meaning  # a note says it of probabilities
-    kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
-    origin = (
-        "come from resampling and are approximate"
-        if resampled
-        else "are proven (Dvoretzky-Kiefer-Wolfowitz)"
-    )
-    return (
-        f"{meaning} Its intervals, for all comparisons at once, {origin}; that of "
-        f"{noun(view.label('accuracy'))} is "
-        f"{kind}."
-    )
-
-
 def _best(view: FrontierView) -> str:
     return (
         "the most accurate"
