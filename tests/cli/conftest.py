@@ -19,12 +19,6 @@ from metrifair.cli import main
 N = 240
 
 
-@pytest.fixture(autouse=True)
-def one_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These files have few rows: without this, `train` would evaluate in folds by default."""
-    monkeypatch.setattr("metrifair.tradeoff.split._ENOUGH", 0)
-
-
 @pytest.fixture(scope="session")
 def people() -> pl.DataFrame:
     """Raw columns as they come: numbers with gaps, names, codes, dates as text, an id."""
