@@ -4,7 +4,6 @@ and what is proven.
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -27,7 +25,6 @@ from metrifair.tradeoff.evaluate import (
     make_point,
     predict,
     score_curves,
-    unfairness_by_chance,
 )
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.record import FrontierRecord
@@ -321,34 +318,6 @@ def held_out(
         score[:, None], labels, groups, None, regression=False, criterion=named, contrast="pairs"
     )
     return data.held_out(np.arange(len(score)))
-
-
-def test_chance_is_the_mean_of_the_largest_of_all_comparisons_when_scores_are_dealt_out_anew() -> (
-    None
-):
-    rng = np.random.default_rng(1)
-    sex, region = np.arange(160) % 2, np.searchsorted([60, 100, 130], np.arange(160), side="right")
-    pairs = [
-        (column == a, column == b)
-        for column in (sex, region)
-        for a, b in combinations(np.unique(column), 2)
-    ]
-    assert len(pairs) == 7
-    worst = []
-    for _ in range(60):
-        dealt = rng.permutation(160)
-        worst.append(
-            max(
-                ks_2samp(dealt[left], dealt[right], method="asymp").statistic
-                for left, right in pairs
-            )
-        )
-    part = held_out(np.linspace(0, 1, 160), {"sex": sex, "region": region})
-    found = unfairness_by_chance(part)
-    assert found == pytest.approx(np.mean(worst), rel=0.08)
-    assert found == unfairness_by_chance(part)
-    assert unfairness_by_chance(held_out(np.linspace(0, 1, 160), {"sex": sex})) < 0.75 * found
-    assert unfairness_by_chance(part, "decisions") < found
 
 
 def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() -> None:
