@@ -145,10 +145,10 @@ def _figures(
 
 def front_of_family(front: Frontier, name: str) -> Frontier:
     """The frontier of the configurations of one family, on the same rows."""
-    source = front._trade_off.source
-    assert source is not None
-    outcomes = [outcome for outcome in front._trade_off.outcomes if outcome.job.family == name]
-    return replace(front, outcomes=outcomes, source=source.of_family(name))
+    found = front._trade_off
+    assert found.source is not None
+    outcomes = [outcome for outcome in found.outcomes if outcome.job.family == name]
+    return Frontier(replace(found, outcomes=outcomes, source=found.source.of_family(name)))
 
 
 def hindsight_page(path: Path, *, notes: Sequence[str] = ()) -> Page:

@@ -544,7 +544,6 @@ ORIGINS = {  # the model and the refit that an audit records; whether its figure
     "no record": (None, None),
     "this model": (("this", None), True),
     "another model": (("other", None), False),
-    "another fit, this after the refit": (("other", "this"), False),
     "folds of another": ((None, "other"), False),
     "folds of this": ((None, "this"), False),
 }

@@ -49,11 +49,6 @@ _UNSAID = "Not stated. Do not use for decisions."
 _UNAUDITED = (
     "No audit of this model's scores was given: nothing is known of how this model treats groups."
 )
-_BEFORE_REFIT = (
-    "These are not figures of this model, but of the fit with the same settings before it was "
-    "trained again on all "
-    "rows."
-)
 _OUT_OF_FOLD = (
     "These are not figures of this model, but of models with the same settings that were trained "
     "without the rows that they score."
@@ -211,15 +206,15 @@ class _Audited(NamedTuple):
 
 
 def is_audit_of(model: Any, audit: Audit) -> bool:
-    """Whether the audit records scores of this model, of its fit before a refit, or of fits
-    without the rows that they score.
+    """Whether the audit records scores of this model, or of fits without the rows that they
+    score.
     """
     origin = audit.provenance.score_origin
     print_of_model = _fingerprint(model)
     return (
         origin is not None
         and print_of_model is not None
-        and print_of_model in (origin.model, origin.refit)
+        and print_of_model == (origin.model or origin.refit)
     )
 
 
@@ -243,9 +238,7 @@ def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
     rows = f"Audited: {scored}."
     if _fingerprint(model) == origin.model:
         return _Audited(True, [rows])
-    if origin.model is None:
-        return _Audited(False, [f"{_OUT_OF_FOLD} {_CHOSEN_BY_THEM}", rows])
-    return _Audited(False, [_BEFORE_REFIT, rows])
+    return _Audited(False, [f"{_OUT_OF_FOLD} {_CHOSEN_BY_THEM}", rows])
 
 
 def _audited_without_record(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
@@ -573,7 +566,7 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    choice: tuple[Frontier | None, FrontierView | None, _Figures | None],
+    choice: tuple[FrontierView | None, _Figures | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
     """The figures in the format of model hubs; the data set is named by its title, ``datasets``

@@ -68,9 +68,11 @@ def write_held_out(
     """
     options, shown = source.options, source.predictions(model, rows, predictions)
     table = shown.table
-    again = final is not None and (final is not model or predictions is not None)
-    refit = fingerprint(final._content()) if again and final is not None else None
-    model_hash = fingerprint(model._content()) if predictions is None else None
+    refit = None
+    model_hash = fingerprint(model._content())
+    if predictions is not None:
+        refit = None if final is None else model_hash
+        model_hash = None
     shown.write(path, model=model_hash, rows="held_out", sources=source.files, refit=refit)
     which = (
         "that the model has not seen"

@@ -254,7 +254,8 @@ class TrainingFile:
                     confidence=choice.confidence,
                     best_effort=choice.best_effort,
                 )
-        model = self.model(*(step for _, step in best.steps), threshold=front._trade_off.threshold)
+        encoder, estimator = (step for _, step in best.steps)
+        model = self.model(encoder, estimator, front._trade_off.threshold)
         source = front._trade_off.source
         assert source is not None
         texts = [*warned.unfinished, *self._slack_texts(model, source.rows)]

@@ -206,7 +206,7 @@ class FrontierRequest:
                 argument="pos_label",
                 received=self.pos_label,
             )
-        shared = {"metric": self.search.metric, "contrast": self.search.contrast}
+        shared: dict[str, Any] = {"metric": self.search.metric, "contrast": self.search.contrast}
         if is_classifier:
             return FairClassifier(pos_label=self.pos_label, **shared)
         return FairRegressor(**shared)
