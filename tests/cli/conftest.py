@@ -19,6 +19,11 @@ from metrifair.cli import main
 N = 240
 
 
+def texts_of(figures: Any) -> list[str]:
+    """The sentences of the notes in the JSON of a frontier."""
+    return [note["text"] for note in figures["notes"]]
+
+
 @pytest.fixture(scope="session")
 def people() -> pl.DataFrame:
     """Raw columns as they come: numbers with gaps, names, codes, dates as text, an id."""

@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, load
 from metrifair.tradeoff.portfolio import Portfolio
+from tests.cli.conftest import texts_of
 
 TRAIN = ["--label", "hired", "--group", "sex"]
 
@@ -465,7 +466,7 @@ def test_without_a_model_the_families_are_automatic(
         words for line in done.output.splitlines() if "Accuracy" in (words := line.split())
     )
     assert "group" not in heading  # no model needs it
-    assert ("Families tried, in this order: linear; network." in " ".join(figures["notes"])) == (
+    assert ("Families tried, in this order: linear; network." in " ".join(texts_of(figures))) == (
         len(families) == 2
     )
 
