@@ -250,7 +250,7 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(
         tmp_path / "people.csv"
     )
     asked = ("--label", "label", "--group", "sex", "--model", "lightgbm", "--strength", "5")
-    kept = ("--output", tmp_path / "m", "--held-out", tmp_path / "held.csv")
+    kept = ("--test", "0.25", "--output", tmp_path / "m", "--held-out", tmp_path / "held.csv")
     trained = call("train", tmp_path / "people.csv", *asked, *kept)
     assert trained.exit_code == 0, trained.output
     audit = ("--score", "probability", "--group", "sex", "--label", "label", "--json", "-")
@@ -274,7 +274,6 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(
             max(one["value"] for one in findings if one["criterion"] == "statistical_parity")
         )
     assert values[1] > values[0] + 0.1
-    assert "Unfairness is significantly smaller on training rows" in trained.stdout
 
 
 def test_parts_have_the_same_mix_of_groups_and_labels(
@@ -371,7 +370,7 @@ def test_a_very_high_base_rate_does_not_read_as_success(tmp_path: Path, call: An
     assert figures["decision_unfairness"] < 0.02
     assert figures["more"]["four_fifths"] > 0.98
     assert 0.4 < figures["more"]["auc"] < 0.6
-    assert "not significantly better than a constant predictor" in done.stdout
+    assert done.stdout.startswith("Trained: strength 1, a constant predictor. Expected on new")
     decisions = figures_of(call("train", rare, *asked, "--utility", "accuracy", "--json", "-"))
     assert decisions["chosen"]["marks"]["accuracy"] == "constant"
     done = call("predict", model, rare, "--output", tmp_path / "p.csv")
@@ -389,7 +388,7 @@ def test_a_useful_model_with_a_bad_threshold_is_told_to_move_it(
     monkeypatch.undo()  # few epochs would end at the constant
     rng = np.random.default_rng(1)
     x, sex = rng.normal(size=6000), rng.integers(2, size=6000)
-    y = rng.random(6000) < 1 / (1 + np.exp(-(x + 3)))  # nine of ten
+    y = rng.random(6000) < 1 / (1 + np.exp(-(x + 4)))  # nearly all
     table = pl.DataFrame({"x": x, "sex": np.array(["f", "m"])[sex], "y": np.where(y, "yes", "no")})
     table.write_csv(tmp_path / "people.csv")
     asked = ("--label", "y", "--group", "sex", "--model", "linear", "--json", "-")
