@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -311,14 +310,19 @@ def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Aud
     assert "kolmogorov" in {one["type"] for one in found["metrics"]}
 
 
+def with_facts(front: Frontier, **facts: Any) -> Frontier:
+    """The frontier with another record."""
+    return Frontier(replace(front._trade_off, record=replace(front.record, **facts)))
+
+
 def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier) -> None:
     (outcome,) = (
         one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
     )
     assert front.chosen is not None
-    quiet = copy(front)
     intervals = {**front.chosen.intervals, "unfairness": Interval(0.0, 0.062)}
-    quiet.chosen = replace(front.chosen, unfairness=0.0, intervals=intervals, is_noise=True)
+    chosen = replace(front.chosen, unfairness=0.0, intervals=intervals, is_noise=True)
+    quiet = with_facts(front, chosen=chosen)
     card = to_card(outcome.model, frontier=quiet)
     assert figures_of(card)["Unfairness"] == "below 0.062"
     assert set(result_of(card)) == {"auc"}
@@ -328,9 +332,8 @@ def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
     (outcome,) = (
         one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
     )
-    effort = copy(front)
-    effort.is_best_effort = True
-    effort.goal = Goal(max_unfairness=0.2, best_effort=True)
+    goal = Goal(max_unfairness=0.2, best_effort=True)
+    effort = with_facts(front, is_best_effort=True, goal=goal)
     card = to_card(outcome.model, frontier=effort)
     assert "No model has an unfairness of at most 0.2. The least unfair one is chosen" in card
     assert "keeps the unfairness limit" not in card

@@ -142,10 +142,10 @@ def test_the_first_line_says_where_the_figures_are_from(front: Frontier) -> None
 
 @pytest.mark.filterwarnings("ignore:The chosen model is not significantly better")
 def test_a_best_effort_is_named_in_the_first_line(front: Frontier) -> None:
-    effort = copy(front)
+    effort = Frontier(copy(front._trade_off))
     effort.select(max_unfairness=0.001, best_effort=True)
     first = effort.summary().splitlines()[0]
-    assert effort.is_best_effort
+    assert effort.record.is_best_effort
     assert first.startswith("A limit of 0.001 cannot be verified with these rows")
     assert "Chosen as a best effort: strength" in first
 

@@ -50,9 +50,14 @@ def of_folds(rows: DataSet, seed: int) -> list[tuple[Any, ...]]:
     return [(rows.rows[np.setdiff1d(everything, fold)], rows.rows[fold]) for fold in folds]
 
 
+def of_share(rows: DataSet, share: float, seed: int) -> tuple[Any, ...]:
+    parts = rows.divide(np.arange(len(rows.problem)), share, seed)
+    return tuple(rows.rows[part] for part in parts)
+
+
 WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
-    "training, test": lambda rows, seed: [rows.divide(np.arange(N), 0.25, seed)],
-    "uneven shares": lambda rows, seed: [rows.divide(np.arange(N), 0.35, seed)],
+    "training, test": lambda rows, seed: [of_share(rows, 0.25, seed)],
+    "uneven shares": lambda rows, seed: [of_share(rows, 0.35, seed)],
     "folds": of_folds,
 }
 

@@ -74,8 +74,8 @@ def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
     alone = frontier(
         FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0], random_state=0
     )
-    assert alone.parameter == "tolerance"
-    assert not alone.parameters
+    assert alone.record.parameter == "tolerance"
+    assert not alone.record.parameters
     for own, other in zip(alone.points, front.points[3:6], strict=True):
         assert (own.accuracy, own.unfairness) == (other.accuracy, other.unfairness)
     # The group makes the model's own unfairness vanish; the tolerance 1 is the model itself.

@@ -157,7 +157,7 @@ def test_test_rows_are_seen_by_nothing_and_evaluated_by_the_delivered_model() ->
     other = frontier(
         LINEAR, X, changed, sensitive_features=A, strengths=STRENGTHS, random_state=0, test=0.25
     )
-    same = other.source
+    same = other._trade_off.source
     assert same is not None
     assert same.test_rows is not None
     if same.test_rows.tolist() == test.tolist():  # labels take part in how rows are divided
