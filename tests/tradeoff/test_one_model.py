@@ -375,6 +375,10 @@ def test_the_next_feasible_configuration_is_delivered_with_a_note() -> None:
     (note,) = found.record.choice_notes
     assert note.kind == "unlike_folds"
     assert note.facts["value"] == 0.0
+    # as metrifair train does, for which there is no other one
+    only = made(Unlike(), strengths=[0.0])
+    assert only._trade_off.choose_only().job.value == 0.0
+    assert [note.kind for note in only.record.choice_notes] == ["only_unlike_folds"]
 
 
 def test_a_model_within_the_spread_of_its_folds_resembles_them() -> None:

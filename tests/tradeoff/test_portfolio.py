@@ -201,8 +201,6 @@ def test_families_are_names_of_auto_only() -> None:
         frontier(
             metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"])
         )
-    with pytest.raises(DataError, match="budget must be omitted"):
-        SearchOptions(families=["linear"], budget=3)
 
 
 def test_the_positive_label_is_that_of_the_user() -> None:
