@@ -224,8 +224,8 @@ def one_split(
     for limit in LIMITS:
         for way, confidence in CONFIDENCES.items():
             found[limit, way] = ruled(front, new, limit, confidence, is_blind=setting.is_blind)
-    assert front.noise is not None
-    return front.noise, found
+    assert front.record.noise is not None
+    return front.record.noise, found
 
 
 def line(limit: float, way: str, results: Sequence[Result]) -> str:

@@ -87,7 +87,7 @@ def automatic(rows: int) -> tuple[float, float, int]:
     # a quick run takes one family
     search = SearchOptions(families=["linear"]) if shrunk(rows) < rows else None
     front = frontier("auto", X, y, sensitive_features=a, random_state=0, search=search)
-    return time.perf_counter() - start, time.process_time() - used, len(front.parameters)
+    return time.perf_counter() - start, time.process_time() - used, len(front.record.parameters)
 
 
 def portfolio() -> list[Claim]:

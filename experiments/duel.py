@@ -329,7 +329,7 @@ def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
     )
     wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
-    for family in front.parameters:
+    for family in front.record.parameters:
         fronts[f"{OURS}: {family}"] = (front_of_family(front, family), None)
     found = {name: _said(own, needs, wish, rows) for name, (own, needs) in fronts.items()}
     return {"names": np.array(list(found)), "said": np.array(list(found.values()))}

@@ -109,7 +109,7 @@ def choices(job: tuple[str, int], *, rows: int, strengths: Sequence[float]) -> l
         return [
             Chosen(name, seed, limit, among, *_figures(front, among, limit, unseen))
             for limit in LIMITS
-            for among in (AUTO, *front.parameters)
+            for among in (AUTO, *front.record.parameters)
         ]
 
 
@@ -145,10 +145,10 @@ def _figures(
 
 def front_of_family(front: Frontier, name: str) -> Frontier:
     """The frontier of the configurations of one family, on the same rows."""
-    source = front.source
-    assert source is not None
-    outcomes = [outcome for outcome in front.outcomes if outcome.job.family == name]
-    return replace(front, outcomes=outcomes, source=source.of_family(name))
+    found = front._trade_off
+    assert found.source is not None
+    outcomes = [outcome for outcome in found.outcomes if outcome.job.family == name]
+    return Frontier(replace(found, outcomes=outcomes, source=found.source.of_family(name)))
 
 
 def hindsight_page(path: Path, *, notes: Sequence[str] = ()) -> Page:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sklearn.base import BaseEstimator
 
-from metrifair import FairClassifier, FairRegressor
+from metrifair import FairClassifier, FairRegressor, Frontier
 from metrifair.api.audit_result import RateTable
 from metrifair.api.group_metrics import GroupMetrics
 
@@ -195,3 +195,10 @@ def test_the_groups_of_an_estimators_parameters_are_complete(estimator: type) ->
         for name in re.findall(r"``(\w+)``", line)
     ]
     assert listed == parameters(estimator)
+
+
+def test_a_frontier_has_few_public_attributes() -> None:
+    names = {name for name in dir(Frontier) if not name.startswith("_")}
+    assert len(names) <= 20, sorted(names)
+    wanted = {"points", "pareto", "models", "chosen", "constant", "record", "select", "held_out"}
+    assert wanted | {"summary", "plot", "to_frame", "to_html", "to_pdf", "to_json", "save"} <= names

@@ -284,7 +284,7 @@ def test_a_frontier_tells_of_groups_that_are_the_label() -> None:
     front = frontier(
         [LogisticRegression().fit(X, y)], X, y, sensitive_features=renamed, random_state=0
     )
-    assert [note.kind for note in front.notes].count("label_groups") == 1
+    assert [note.kind for note in front.record.notes].count("label_groups") == 1
 
 
 def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:

@@ -187,16 +187,17 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
         if not point.failed:
             figures = _point_figures(point)
             steps[step] = {"strength": point.strength, "seed": point.seed, **figures}
-    chosen = frontier.chosen
+    record = frontier.record
+    chosen = record.chosen
     of_choice = {} if chosen is None else _chosen_figures(chosen)
     steps[0] = {**steps.get(0, {}), "area": frontier.area, **of_choice}
     params = {
-        "parameter": frontier.parameter,
+        "parameter": record.parameter,
         "models": len(frontier.points),
         "utility": frontier.utility.name,
-        "max_unfairness": frontier.limit,
-        "confidence": None if frontier.goal is None else frontier.goal.confidence,
-        "best_effort": True if frontier.is_best_effort else None,
+        "max_unfairness": record.limit,
+        "confidence": None if record.goal is None else record.goal.confidence,
+        "best_effort": True if record.is_best_effort else None,
         "chosen_strength": None if chosen is None else chosen.strength,
         "chosen_seed": None if chosen is None else chosen.seed,
         "chosen_family": None if chosen is None else chosen.family or None,
@@ -205,7 +206,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
         with suppress(DataError):  # a model that cannot be saved; its figures are logged
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
-        return _log(name, steps, params, _origin(frontier.provenance), folder)
+        return _log(name, steps, params, _origin(record.provenance), folder)
 
 
 def _point_figures(point: Point) -> dict[str, float]:

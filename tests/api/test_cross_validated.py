@@ -73,7 +73,7 @@ def test_an_unmet_limit_is_an_error_and_best_effort_delivers() -> None:
         model.fit(**given)
     with pytest.warns(MetrifairWarning, match="not significantly better than a constant"):
         least = clone(model).set_params(best_effort=True).fit(**given)
-    assert least.frontier_.is_best_effort
+    assert least.frontier_.record.is_best_effort
 
 
 def test_a_regressor_predicts_numbers_even_of_few_integers() -> None:

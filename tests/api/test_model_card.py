@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -200,7 +199,9 @@ EXPECTED = "Expected on new data, with the choice taken into account, it reaches
 def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
     front: Frontier, tmp_path: Path
 ) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     assert front.chosen is not None
     card = to_card(outcome.model, frontier=front)
     assert f"with strength {outcome.job.value:g} and seed 0. {EXPECTED}" in card
@@ -215,7 +216,7 @@ def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
     assert "In cross-validation, by models that were trained without the rows they score" in card
     assert "It keeps the unfairness limit of 1." in card
     (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
-    assert origin == dict([("", ""), *provenance_lines(front.provenance)])
+    assert origin == dict([("", ""), *provenance_lines(front.record.provenance)])
     save(outcome.model, tmp_path / "model")
     assert to_card(load(tmp_path / "model"), frontier=front) == card
     front.save(tmp_path / "front")
@@ -295,7 +296,9 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
 
 
 def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
-    (chosen,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (chosen,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     swept, found = head_of(to_card(chosen.model, audited, front, audited_rows="all rows"))[
         "model-index"
     ][0]["results"]
@@ -307,22 +310,30 @@ def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Aud
     assert "kolmogorov" in {one["type"] for one in found["metrics"]}
 
 
+def with_facts(front: Frontier, **facts: Any) -> Frontier:
+    """The frontier with another record."""
+    return Frontier(replace(front._trade_off, record=replace(front.record, **facts)))
+
+
 def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
     assert front.chosen is not None
-    quiet = copy(front)
     intervals = {**front.chosen.intervals, "unfairness": Interval(0.0, 0.062)}
-    quiet.chosen = replace(front.chosen, unfairness=0.0, intervals=intervals, is_noise=True)
+    chosen = replace(front.chosen, unfairness=0.0, intervals=intervals, is_noise=True)
+    quiet = with_facts(front, chosen=chosen)
     card = to_card(outcome.model, frontier=quiet)
     assert figures_of(card)["Unfairness"] == "below 0.062"
     assert set(result_of(card)) == {"auc"}
 
 
 def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
-    (outcome,) = (one for one in front.outcomes if front.chosen and one.job == front.chosen.job)
-    effort = copy(front)
-    effort.is_best_effort = True
-    effort.goal = Goal(max_unfairness=0.2, best_effort=True)
+    (outcome,) = (
+        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
+    )
+    goal = Goal(max_unfairness=0.2, best_effort=True)
+    effort = with_facts(front, is_best_effort=True, goal=goal)
     card = to_card(outcome.model, frontier=effort)
     assert "No model has an unfairness of at most 0.2. The least unfair one is chosen" in card
     assert "keeps the unfairness limit" not in card
@@ -536,7 +547,6 @@ ORIGINS = {  # the model and the refit that an audit records; whether its figure
     "no record": (None, None),
     "this model": (("this", None), True),
     "another model": (("other", None), False),
-    "another fit, this after the refit": (("other", "this"), False),
     "folds of another": ((None, "other"), False),
     "folds of this": ((None, "this"), False),
 }

@@ -14,6 +14,7 @@ from metrifair import FairClassifier, Frontier, frontier, load, to_card
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.result import TradeOff
 from metrifair.wording.frontier import costs, story
 from metrifair.wording.numbers import figure_text, interval_text
 
@@ -103,7 +104,7 @@ def test_frame_and_card_have_the_figures_of_the_chosen_model(front: Frontier) ->
     assert row["auc"] == chosen.figure("auc")
     assert row["unfairness"] == chosen.unfairness
     assert row["unfairness_high"] == chosen.intervals["unfairness"].high
-    (outcome,) = (one for one in front.outcomes if one.job == chosen.job)
+    (outcome,) = (one for one in front._trade_off.outcomes if one.job == chosen.job)
     card = to_card(outcome.model, frontier=front)
     assert f"| AUC | {shown(front, 'auc')} |" in card
     assert f"| Unfairness | {shown(front, 'unfairness')} |" in card
@@ -132,10 +133,10 @@ def test_the_first_line_says_where_the_figures_are_from(front: Frontier) -> None
 
 @pytest.mark.filterwarnings("ignore:The chosen model is not significantly better")
 def test_a_best_effort_is_named_in_the_first_line(front: Frontier) -> None:
-    effort = copy(front)
+    effort = Frontier(copy(front._trade_off))
     effort.select(max_unfairness=0.001, best_effort=True)
     first = effort.summary().splitlines()[0]
-    assert effort.is_best_effort
+    assert effort.record.is_best_effort
     assert first.startswith("A limit of 0.001 cannot be verified with these rows")
     assert "Chosen as a best effort: strength" in first
 
@@ -164,7 +165,7 @@ def test_a_constant_predictor_is_named_in_the_first_line(utility: str) -> None:
 def test_a_frontier_without_a_choice_has_the_best_model_in_its_first_line() -> None:
     points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.0, 1.0, failed=True)]
     outcomes = [Outcome(Job(point.strength, 0), point) for point in points]
-    bare = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {})
+    bare = Frontier(TradeOff(outcomes))
     assert repr(bare) == (
         "Frontier of 2 models (1 failed). The most accurate model is right in 90.0% of cases; its "
         "unfairness is 0.400."

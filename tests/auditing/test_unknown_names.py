@@ -32,6 +32,7 @@ from metrifair import (
 from metrifair.cli.app import main
 from metrifair.errors import MetrifairWarning
 from metrifair.evidence import verify
+from metrifair.wording.frontier import note_texts
 from metrifair.wording.notes import note_text
 
 OPTIONS = {"resamples": 60, "permutations": 99}
@@ -445,6 +446,6 @@ def test_a_frontier_keeps_the_group_and_notes_it() -> None:
             strengths=[0, 1],
             random_state=0,
         )
-    (note,) = (text for text in front.view().notes if "Prefer not to say" in text)
+    (note,) = (text for text in note_texts(front.record) if "Prefer not to say" in text)
     assert "40 of 400 rows are named" in note
-    assert "Prefer not to say" in front.sizes
+    assert "Prefer not to say" in front.record.sizes

@@ -14,7 +14,7 @@ from metrifair.figures.utility import NO_BETTER, UTILITIES
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
 from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
+from metrifair.tradeoff.points import Change, FrontierNote, Point
 from metrifair.wording.frontier_view import MARKS, FrontierView
 
 PHONE = {"width": 390, "height": 844}
@@ -223,7 +223,14 @@ def test_the_table_sorts_and_figures_that_are_missing_come_last(opened, by):
 def test_names_from_the_data_are_text(opened):
     bold = "<b>bold</b><img src=x onerror=alert(2)>"
     names = dict.fromkeys(("strength", "accuracy", "unfairness", "auc", "seed"), HOSTILE)
-    page = opened(demo_view(title=HOSTILE, groups=(HOSTILE, bold), notes=[bold], labels=names))
+    page = opened(
+        demo_view(
+            title=HOSTILE,
+            groups=(HOSTILE, bold),
+            notes=(FrontierNote("message", {"text": bold}),),
+            labels=names,
+        )
+    )
     assert page.locator("h1").inner_text() == HOSTILE
     assert page.locator("#groups").inner_text().split("\n") == [HOSTILE, bold]
     assert bold in page.locator("#notes li").all_inner_texts()

@@ -19,10 +19,9 @@ from metrifair.cli import main
 N = 240
 
 
-@pytest.fixture(autouse=True)
-def one_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These files have few rows: without this, `train` would evaluate in folds by default."""
-    monkeypatch.setattr("metrifair.tradeoff.split._ENOUGH", 0)
+def texts_of(figures: Any) -> list[str]:
+    """The sentences of the notes in the JSON of a frontier."""
+    return [note["text"] for note in figures["notes"]]
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     learn += ["--test", "0.25"]
     run(*learn, "--output", found / "m", "--held-out", found / "held.csv")
-    run(*learn, "--refit", "--output", found / "refit.m", "--held-out", found / "refit.csv")
     run(*learn, "--strength", "3", "--output", found / "other.m", "--held-out", found / "other.csv")
     for name in ("loans", "later"):
         rest = ["--keep", "sex,paid", "--keep", "limit", "--output", found / f"{name}-scores.csv"]
@@ -124,7 +123,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     audits = {
         name: [f"{name}.csv", "--score", "probability"]
-        for name in ("held", "refit", "folds", "other", "loans-scores", "later-scores", "edited")
+        for name in ("held", "folds", "other", "loans-scores", "later-scores", "edited")
     }
     audits["kept"] = ["later-scores.csv", "--score", "limit"]
     audits["replaced"] = ["held.csv", "--score", "probability", "--replace", "men=man"]
@@ -141,7 +140,6 @@ def run(*arguments: object) -> Result:
 
 
 OTHER = "This audit does not record that this model computed the scores."
-BEFORE = "These are not figures of this model, but of the fit with the same settings"
 FOLDS = (
     "These are not figures of this model, but of models with the same settings that were trained "
     "without the rows that they score."
@@ -151,16 +149,13 @@ CARDS = [  # model, audit, sentence of the card, whether the figures are listed 
     ("m", "decisions", "Audited: held-out rows of loans.csv", True),
     ("m", "loans-scores", "Audited: rows of the training file: loans.csv", True),
     ("m", "later-scores", "Audited: rows of another file than the training file: later.csv", True),
-    ("refit.m", "refit", BEFORE, False),
     ("folds.m", "folds", FOLDS, False),
     ("m", "folds", OTHER, False),
-    # the fit before the refit is this model
-    ("m", "refit", "Audited: held-out rows of loans.csv", True),
     ("m", "other", OTHER, False),
     ("m", "kept", OTHER, False),
     ("m", "edited", OTHER, False),
     ("m", "replaced", OTHER, False),
-    ("refit.m", "held", OTHER, False),
+    ("other.m", "held", OTHER, False),
 ]
 
 
@@ -181,15 +176,14 @@ def test_an_audit_is_the_models_only_where_it_records_who_computed_the_scores(
     assert ("before acting" in done.stdout) is ("**Notes**" in done.stdout)
 
 
-@pytest.mark.parametrize("audited", ["held", "refit", "folds", "later-scores"])
+@pytest.mark.parametrize("audited", ["held", "folds", "later-scores"])
 def test_a_card_shows_fingerprints_of_models_only(trained: Path, call: Any, audited: str) -> None:
-    model = {"refit": "refit.m", "folds": "folds.m"}.get(audited, "m")
+    model = "folds.m" if audited == "folds" else "m"
     card = call("card", trained / model, "--audit", trained / f"{audited}.json").stdout
     shown = re.findall(r"scored by the model with fingerprint (.*?)\.\n", card)
     assert len(shown) == (audited != "folds")
     assert all(re.fullmatch("[0-9a-f]{16}", text) for text in shown)
     assert ("scored by models that were trained without them" in card) is (audited == "folds")
-    assert ("of the fit with the same settings" in card) is (audited == "refit")
 
 
 def test_the_head_has_the_figure_of_the_audited_rows(trained: Path, call: Any) -> None:

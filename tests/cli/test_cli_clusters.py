@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from metrifair import audit_file
+from tests.cli.conftest import texts_of
 
 TRAIN = ("--label", "hired", "--group", "sex", "--model", "linear")
 
@@ -90,7 +91,7 @@ def test_repeated_ids_are_reported_with_the_option_that_helps(
     for more, repeated in ((("--id", "person"), True), (("--cluster", "person"), False)):
         done = call("frontier", visits, *TRAIN, *options, *more)
         assert done.exit_code == 0, done.output
-        notes = " ".join(json.loads(result.read_text())["notes"])
+        notes = " ".join(texts_of(json.loads(result.read_text())))
         assert ("have the same “person” as rows of another part" in notes) == repeated
         assert ("1,200 rows form 300 clusters" in notes) != repeated
 

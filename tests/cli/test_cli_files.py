@@ -422,7 +422,7 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
     for name, more in (("gaps.csv", []), ("p.csv", named)):
         done = call("train", tmp_path / name, *trained, "--strength", "0.1", "--json", "-", *more)
         assert done.exit_code == 0, done.output
-        figures.append(json.loads(done.stdout)["groups"])
+        figures.append(json.loads(done.stdout)["points"])
     assert figures[0] == figures[1]
 
 

@@ -389,13 +389,12 @@ def test_a_model_is_trained_by_probabilities_that_are_no_features(
     race = GroupProbabilities(
         {"white": held_out["p_white"], "black": held_out["p_black"]}, attribute="race"
     )
-    figures = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
-    assert figures["unfairness"] == pytest.approx(
-        unfairness(None, held_out["probability"], sensitive_features=race), abs=1e-9
-    )
-    assert figures["more"]["known_unfairness"] == pytest.approx(
-        unfairness(None, held_out["probability"], sensitive_features=held_out["race"]), abs=1e-9
-    )
+    (point,) = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))["points"]
+    # without the part that chance explains
+    gap = unfairness(None, held_out["probability"], sensitive_features=race)
+    assert gap - 0.1 < point["unfairness"] < gap
+    known = unfairness(None, held_out["probability"], sensitive_features=held_out["race"])
+    assert known - 0.1 < point["more"]["known_unfairness"] < known
 
 
 def test_a_frontier_is_made_by_probabilities(

@@ -20,6 +20,7 @@ from metrifair.auditing.ranking import summarized_finding, worst_ratio
 from metrifair.cli.show import show_alarms, show_audit, show_differences
 from metrifair.cli.training import show_frontier
 from metrifair.tradeoff.points import Outcome, Point
+from metrifair.tradeoff.result import TradeOff
 
 OPTIONS = AuditOptions(resamples=30, permutations=0, min_group_size=10)
 
@@ -137,9 +138,7 @@ def test_the_model_that_a_headline_names_is_in_the_table() -> None:
         ]
         outcomes = [Outcome(point.job, point) for point in points]
         out = terminal()
-        show_frontier(
-            out, Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
-        )
+        show_frontier(out, Frontier(TradeOff(outcomes)))
         text = printed(out)
         assert re.search(rf"(?m)^ *{best} +0\.900", text), best
 

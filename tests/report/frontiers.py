@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import FrontierNote, Point
 from metrifair.wording.frontier_view import FrontierView
 
 HOSTILE = "<script>alert(1)</script>"
@@ -79,7 +79,7 @@ def demo_view(*, count=25, seeds=2, groups=("Black", "White"), failed=1, decisio
         "chosen": chosen,
         "title": "Mortgage approvals in Boston",
         "groups": groups,
-        "notes": ["Models are compared by 5-fold cross-validation of 1,989 rows."],
+        "notes": (FrontierNote("cross_validation", {"rows": 1989, "folds": 5, "test": 0}),),
         "noise": 0.098,
     }
     return FrontierView(**(given | changes))

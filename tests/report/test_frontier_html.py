@@ -20,7 +20,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import embedded_json, write_html
 from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
+from metrifair.tradeoff.points import Change, FrontierNote, Point
 from metrifair.wording.frontier_view import FrontierView
 
 VIEWS = {
@@ -30,7 +30,7 @@ VIEWS = {
     "all failed": demo_view(count=3, failed=3),
     "regression": demo_view(decisions=False, accuracy_name="R2", unfairness_of="decisions"),
     "no curves, no choice, no noise": demo_view(
-        curves={}, chosen=None, noise=None, notes=[], groups=()
+        curves={}, chosen=None, noise=None, notes=(), groups=()
     ),
     "not numbers": FrontierView(
         [
@@ -173,7 +173,11 @@ def test_names_from_the_data_arrive_unchanged_and_as_text(name):
     plain = elements_of(frontier_html(demo_view(count=3)))
     keys = ("strength", "seed", "accuracy", "unfairness", "decision_unfairness", "auc")
     view = demo_view(
-        count=3, title=name, groups=(name, "b"), notes=[name], labels=dict.fromkeys(keys, name)
+        count=3,
+        title=name,
+        groups=(name, "b"),
+        notes=(FrontierNote("message", {"text": name}),),
+        labels=dict.fromkeys(keys, name),
     )
     text = frontier_html(view)
     assert elements_of(text) == plain  # no element more, no attribute changed

@@ -259,7 +259,9 @@ def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
         front = frontier(steps, TABLE, YES, sensitive_features=SEX, **asked)
     front.save(tmp_path / "front.metrifair")
     for before, after in zip(
-        front.outcomes, load(tmp_path / "front.metrifair").outcomes, strict=True
+        front._trade_off.outcomes,
+        load(tmp_path / "front.metrifair")._trade_off.outcomes,
+        strict=True,
     ):
         assert isinstance(after.model, Pipeline)
         assert (after.model.predict_proba(TABLE) == before.model.predict_proba(TABLE)).all()

@@ -144,7 +144,7 @@ def sweep_once(task: dict[str, Any]) -> None:
         search=SearchOptions(seeds=SEEDS, ledger=task["ledger"]),
     )
     part = Path(f"{task['table']}.{os.getpid()}")
-    part.write_text(table_of(front.outcomes))
+    part.write_text(table_of(front._trade_off.outcomes))
     part.replace(task["table"])
 
 

@@ -50,10 +50,14 @@ def of_folds(rows: DataSet, seed: int) -> list[tuple[Any, ...]]:
     return [(rows.rows[np.setdiff1d(everything, fold)], rows.rows[fold]) for fold in folds]
 
 
+def of_share(rows: DataSet, share: float, seed: int) -> tuple[Any, ...]:
+    parts = rows.divide(np.arange(len(rows.problem)), share, seed)
+    return tuple(rows.rows[part] for part in parts)
+
+
 WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
-    "training, validation, test": lambda rows, seed: [tuple(rows.split(0.25, 0.25, seed))],
-    "uneven shares": lambda rows, seed: [tuple(rows.split(0.1, 0.35, seed))],
-    "fitted models": lambda rows, seed: [rows.split(0.5, 0.5, seed, train=False)[1:]],
+    "training, test": lambda rows, seed: [of_share(rows, 0.25, seed)],
+    "uneven shares": lambda rows, seed: [of_share(rows, 0.35, seed)],
     "folds": of_folds,
 }
 
@@ -79,22 +83,27 @@ def test_without_clusters_persons_are_on_both_sides(way: str) -> None:
     assert set(PERSON[parts[0]]) & set(PERSON[parts[-1]])
 
 
+def divided(clusters: Any, seed: int = 0) -> tuple[Any, Any]:
+    """The rows to train on, and a quarter to test on."""
+    return data(clusters).divide(np.arange(N), 0.25, seed)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_parts_have_their_shares_and_the_same_mix(seed: int) -> None:
-    split = data(PERSON).split(0.25, 0.25, seed)
-    for part, share in zip(split, (0.5, 0.25, 0.25), strict=True):
+    split = divided(PERSON, seed)
+    for part, share in zip(split, (0.75, 0.25), strict=True):
         assert abs(len(part) / N - share) < 0.05
         assert abs(Y[part].mean() - Y.mean()) < 0.1
         assert abs(A[part].mean() - A.mean()) < 0.1
     assert sorted(np.concatenate(split)) == list(range(N))
-    assert not np.array_equal(split.test, data(PERSON).split(0.25, 0.25, seed + 1).test)
+    assert not np.array_equal(split[1], divided(PERSON, seed + 1)[1])
 
 
 def test_clusters_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(
         TooFewSamples, match="clusters have 1 distinct values, too few to hold out 25% of them"
     ):
-        data(np.zeros(N)).split(0.25, 0.25, 0)
+        divided(np.zeros(N))
     few = np.where(Y == 1, np.arange(N) % 3, 10 + np.arange(N))
     with pytest.raises(
         TooFewSamples, match="folds must be at most 3, as every fold needs rows of every label"
@@ -203,12 +212,12 @@ def test_every_model_of_a_frontier_is_evaluated_on_other_persons(options: dict[s
         outside = scored - fitted
         assert not persons & set(PERSON[sorted(outside)])
     assert any(scored - fitted for fitted, scored in Seen.scored)
-    assert next(note for note in front.notes if note.kind == "clusters").facts == {
+    assert next(note for note in front.record.notes if note.kind == "clusters").facts == {
         "clusters": len(set(PERSON)),
         "rows": N,
     }
-    assert "clusters=..." in front.provenance.call
-    assert "p1" not in front.provenance.call
+    assert "clusters=..." in front.record.provenance.call
+    assert "p1" not in front.record.provenance.call
 
 
 def test_a_frontier_hands_clusters_to_models_that_split_rows_themselves() -> None:
@@ -255,8 +264,8 @@ def test_early_stopping_holds_out_whole_clusters(
 
 
 def test_clusters_of_one_row_each_are_the_rows() -> None:
-    split = data(np.arange(N)).split(0.25, 0.25, 0)
-    assert [len(part) for part in split] == pytest.approx([N / 2, N / 4, N / 4], abs=2)
+    split = divided(np.arange(N))
+    assert [len(part) for part in split] == pytest.approx([3 * N / 4, N / 4], abs=2)
 
 
 def test_models_that_need_folds_refuse_a_single_cluster() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 from typing import Any
 
@@ -23,9 +22,8 @@ from sklearn.metrics import (
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import Predictions
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.tradeoff.evaluate import is_overfit, make_point, predict, score_curves
+from metrifair.tradeoff.evaluate import make_point, predict, score_curves
 from metrifair.tradeoff.split import HeldOut, data_set
 
 N = 240
@@ -374,28 +372,6 @@ def test_the_interval_of_the_accuracy_is_wilsons(right: int, n: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("classes", "groups"), [(2, 2), (2, 3), (3, 2)])
-def test_the_interval_of_the_unfairness_is_the_gap_and_both_radii_for_all_functions(
-    classes: int, groups: int
-) -> None:
-    data = part(classes=classes, groups=groups, n=1200)
-    point = judged(Scorer(), data)
-    pairs = list(combinations(range(groups), 2))
-    functions = 2 * len(pairs) * (1 if classes == 2 else classes)
-    counts = np.bincount(codes_of(data))
-    radius = max(
-        sum(math.sqrt(math.log(2 * functions / 0.05) / (2 * counts[code])) for code in pair)
-        for pair in pairs
-    )
-    for name, gap in (
-        ("unfairness", point.unfairness),
-        ("decision_unfairness", point.decision_unfairness),
-    ):
-        assert point.intervals[name] == Interval(
-            pytest.approx(max(0.0, gap - radius)), pytest.approx(min(1.0, gap + radius))
-        )
-
-
 @pytest.mark.extended
 def test_the_interval_of_r2_holds_the_truth_as_often_as_said() -> None:
     """y = x + noise of a quarter of the variance: the truth is 0.8.
@@ -521,51 +497,6 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}
     assert np.isfinite(curves.density["f"]).all()
-
-
-# ---- training rows and others
-# -----------------------------------------------------------------------------------
-
-
-def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
-    """Scores of training rows, alike in both groups, and of others, where they differ by this
-    shift.
-    """
-    generator = np.random.default_rng(seed)
-    found = []
-    for apart in (0.0, shift):
-        groups = np.arange(rows) % 2
-        data = data_set(
-            np.zeros((rows, 1)),
-            generator.integers(2, size=rows),
-            groups,
-            None,
-            regression=False,
-            criterion="statistical_parity",
-            contrast="pairs",
-        )
-        score = 0.5 + 0.1 * generator.normal(size=rows) + 0.1 * apart * groups
-        said = Predictions(score, (score >= 0.5).astype(int), "probability")
-        found += [said, data.held_out(np.arange(rows))]
-    return tuple(found)
-
-
-def test_a_model_that_is_fair_on_its_training_rows_only_is_found_out() -> None:
-    """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what
-    chance shows.
-    """
-    assert all(is_overfit(*two_parts(seed, 1.0), chance=0.087) for seed in range(8))
-
-
-def test_a_model_that_treats_all_rows_alike_is_hardly_ever_accused() -> None:
-    # of 1 that is expected
-    assert sum(is_overfit(*two_parts(seed, 0.0), chance=0.0) for seed in range(100)) <= 6
-
-
-def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None:
-    own, training, found, other = two_parts(0, 3.0)
-    assert is_overfit(own, training, found, other, chance=0.05)
-    assert not is_overfit(found, other, own, training, chance=0.05)
 
 
 # --- whose column is whose

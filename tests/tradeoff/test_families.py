@@ -74,8 +74,8 @@ def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
     alone = frontier(
         FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0], random_state=0
     )
-    assert alone.parameter == "tolerance"
-    assert not alone.parameters
+    assert alone.record.parameter == "tolerance"
+    assert not alone.record.parameters
     for own, other in zip(alone.points, front.points[3:6], strict=True):
         assert (own.accuracy, own.unfairness) == (other.accuracy, other.unfairness)
     # The group makes the model's own unfairness vanish; the tolerance 1 is the model itself.
@@ -87,7 +87,7 @@ def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
 def test_a_list_of_estimators_is_families_under_their_classes_names() -> None:
     moved = BarycenterPostprocessor(LINEAR, folds=1)
     found = made([LINEAR, moved, moved], strengths=[0.0], tolerances=[0.0])
-    assert list(found.parameters) == [
+    assert list(found.record.parameters) == [
         "FairClassifier (linear)",
         "BarycenterPostprocessor of FairClassifier (linear)",
         "BarycenterPostprocessor of FairClassifier (linear) #2",
@@ -121,7 +121,7 @@ def test_a_file_keeps_families(front: Frontier, tmp_path: Path) -> None:
     front.save(tmp_path / "front")
     again = load(tmp_path / "front")
     assert again.points == front.points
-    assert again.parameters == front.parameters
+    assert again.record.parameters == front.record.parameters
     assert again.chosen == front.chosen
     np.testing.assert_array_equal(
         again.models[3].predict(X, sensitive_features=A),
@@ -190,7 +190,7 @@ def test_a_pipeline_is_swept_by_its_last_step_and_chosen_whole(tmp_path: Path) -
     front = frontier(scaled, X, Y, **kept)
     kept_plain = {key: value for key, value in kept.items() if key != "search"}
     plain = frontier(LINEAR, X, Y, **kept_plain)
-    assert front.parameter == "strength"
+    assert front.record.parameter == "strength"
     np.testing.assert_allclose(
         [p.unfairness for p in front.points], [p.unfairness for p in plain.points], atol=1e-3
     )

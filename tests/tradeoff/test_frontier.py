@@ -4,7 +4,6 @@ and what is proven.
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -28,9 +26,10 @@ from metrifair.tradeoff.evaluate import (
     make_point,
     predict,
     score_curves,
-    unfairness_by_chance,
 )
 from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
 from metrifair.wording.frontier import note_text
 from tests.one_split import frontier
@@ -282,7 +281,9 @@ def made(
                 Job(k, 0), validation, Point(k, 0, 1 - accuracy, 1 - gap, gap), None, f"model {k}"
             )
         )
-    return Frontier(outcomes, unfairness_of, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
+    sizes = {"a": n, "b": n}
+    record = FrontierRecord(unfairness_of=unfairness_of, groups=("a", "b"), sizes=sizes, **more)
+    return Frontier(TradeOff(outcomes, record))
 
 
 SOME = ((0.5, 0.90), (0.3, 0.88), (0.2, 0.874), (0.1, 0.80), (0.25, 0.70))
@@ -320,34 +321,6 @@ def held_out(
     return data.held_out(np.arange(len(score)))
 
 
-def test_chance_is_the_mean_of_the_largest_of_all_comparisons_when_scores_are_dealt_out_anew() -> (
-    None
-):
-    rng = np.random.default_rng(1)
-    sex, region = np.arange(160) % 2, np.searchsorted([60, 100, 130], np.arange(160), side="right")
-    pairs = [
-        (column == a, column == b)
-        for column in (sex, region)
-        for a, b in combinations(np.unique(column), 2)
-    ]
-    assert len(pairs) == 7
-    worst = []
-    for _ in range(60):
-        dealt = rng.permutation(160)
-        worst.append(
-            max(
-                ks_2samp(dealt[left], dealt[right], method="asymp").statistic
-                for left, right in pairs
-            )
-        )
-    part = held_out(np.linspace(0, 1, 160), {"sex": sex, "region": region})
-    found = unfairness_by_chance(part)
-    assert found == pytest.approx(np.mean(worst), rel=0.08)
-    assert found == unfairness_by_chance(part)
-    assert unfairness_by_chance(held_out(np.linspace(0, 1, 160), {"sex": sex})) < 0.75 * found
-    assert unfairness_by_chance(part, "decisions") < found
-
-
 def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() -> None:
     rng = np.random.default_rng(2)
     sex, region = rng.integers(2, size=200), rng.integers(3, size=200)
@@ -372,7 +345,7 @@ def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> No
         **given,
         search=SearchOptions(seeds=2),
     )
-    (note,) = [note for note in front.notes if note.kind == "constant_models"]
+    (note,) = [note for note in front.record.notes if note.kind == "constant_models"]
     assert note.facts == {
         "family": "",
         "strengths": [0.0, 0.01, 300.0, 1e5],
@@ -423,7 +396,7 @@ def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     )
     assert tuple(view.points) == front.points
     assert dict(view.curves) == {
-        outcome.job.value: outcome.curves for outcome in front.outcomes[:2]
+        outcome.job.value: outcome.curves for outcome in front._trade_off.outcomes[:2]
     }
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
 
@@ -511,7 +484,7 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     assert sum("is taken as a number" in str(one.message) for one in told) == 1
     model = front.select(max_unfairness=1.0)
     assert model.continuous == ["age"]
-    assert front.provenance.call.startswith("frontier(FairClassifier(model='linear')")
+    assert front.record.provenance.call.startswith("frontier(FairClassifier(model='linear')")
 
 
 def test_a_frontier_counts_rows_without_a_group() -> None:
@@ -519,5 +492,5 @@ def test_a_frontier_counts_rows_without_a_group() -> None:
     front = frontier(
         [LogisticRegression().fit(X, Y)], X, Y, sensitive_features={"sex": groups}, random_state=0
     )
-    (facts,) = (note.facts for note in front.notes if note.kind == "missing_groups")
+    (facts,) = (note.facts for note in front.record.notes if note.kind == "missing_groups")
     assert facts == {"attribute": "sex", "rows": len(Y) // 3, "of": len(Y)}

@@ -43,7 +43,7 @@ def swept(groups: Any, **more: Any) -> Any:
 def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
     front = swept(race(known_groups=KNOWN))
     model = front.select(max_unfairness=1.0)
-    source = front.source
+    source = front._trade_off.source
     test = source.test_rows
     point = front.chosen
     score = model.predict_proba(X[test])[:, 1]
@@ -64,10 +64,10 @@ def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
     assert point.accuracy == pytest.approx((selected == Y[test]).mean())
     assert "accuracy" in point.intervals
     assert front.points[1].unfairness < 0.5 * front.points[0].unfairness
-    assert sum(front.sizes.values()) == pytest.approx(len(source.rows), abs=1)
-    curve = front.outcomes[0].curves.cumulative["1"]
-    grid = np.array(front.outcomes[0].curves.grid)
-    score = source.predictions[front.outcomes[0].job].score
+    assert sum(front.record.sizes.values()) == pytest.approx(len(source.rows), abs=1)
+    curve = front._trade_off.outcomes[0].curves.cumulative["1"]
+    grid = np.array(front._trade_off.outcomes[0].curves.grid)
+    score = source.predictions[front._trade_off.outcomes[0].job].score
     expected = [np.average(score <= at, weights=P[source.rows]) for at in grid]
     np.testing.assert_allclose(curve, expected, atol=1e-5)
 
@@ -149,4 +149,4 @@ def test_families_of_certain_probabilities_are_those_that_take_probabilities() -
         strengths=[0.0, 1.0],
         random_state=0,
     )
-    assert {family.name for family in front.source.families} <= TAKE_PROBABILITIES
+    assert {family.name for family in front._trade_off.source.families} <= TAKE_PROBABILITIES

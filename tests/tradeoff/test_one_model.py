@@ -121,7 +121,7 @@ def test_every_row_is_scored_by_a_model_without_it() -> None:
 
 
 def test_the_auc_is_that_within_folds_weighted_by_pairs(front: Frontier) -> None:
-    source = front.source
+    source = front._trade_off.source
     assert source is not None
     for point in front.points:
         score = source.predictions[point.job].score
@@ -135,7 +135,7 @@ def test_the_auc_is_that_within_folds_weighted_by_pairs(front: Frontier) -> None
 
 def test_test_rows_are_seen_by_nothing_and_evaluated_by_the_delivered_model() -> None:
     found = made(test=0.25)
-    source = found.source
+    source = found._trade_off.source
     assert source is not None
     assert source.test_rows is not None
     assert not set(source.test_rows) & set(source.rows)
@@ -157,7 +157,7 @@ def test_test_rows_are_seen_by_nothing_and_evaluated_by_the_delivered_model() ->
     other = frontier(
         LINEAR, X, changed, sensitive_features=A, strengths=STRENGTHS, random_state=0, test=0.25
     )
-    same = other.source
+    same = other._trade_off.source
     assert same is not None
     assert same.test_rows is not None
     if same.test_rows.tolist() == test.tolist():  # labels take part in how rows are divided
@@ -170,7 +170,7 @@ def test_a_random_state_gives_the_same_choice_twice(front: Frontier) -> None:
         one.select(max_unfairness=0.3)
     assert front.points == again.points
     assert front.chosen == again.chosen
-    assert front.change == again.change
+    assert front.record.change == again.record.change
 
 
 def test_fitted_models_are_only_evaluated() -> None:
@@ -187,12 +187,12 @@ def test_fitted_models_are_only_evaluated() -> None:
 def test_rows_of_one_cluster_stay_in_one_fold() -> None:
     clusters = np.arange(800) // 4
     found = made(clusters=clusters)
-    assert found.source is not None
-    fold = found.source.fold
+    assert found._trade_off.source is not None
+    fold = found._trade_off.source.fold
     assert all(len(np.unique(fold[clusters == one])) == 1 for one in range(200))
-    assert found.noise is not None
-    assert made().noise is not None
-    assert found.noise > (made().noise or 0)
+    assert found.record.noise is not None
+    assert made().record.noise is not None
+    assert found.record.noise > (made().record.noise or 0)
 
 
 # Which is chosen
@@ -223,7 +223,9 @@ def test_constant_decisions_come_last_where_decisions_are_compared() -> None:
     found = made(strengths=[0.0, 1.0, 3.0, 10_000.0], unfairness_of="decisions")
     assert found.utility.name == "accuracy"
     least = min(point.gap("decisions") for point in found.points[:3])
-    assert found.select(max_unfairness=max(least, found.noise or 0) + 0.001).strength < 10_000
+    assert (
+        found.select(max_unfairness=max(least, found.record.noise or 0) + 0.001).strength < 10_000
+    )
     assert found.points[-1].gap("decisions") == 0
 
 
@@ -251,12 +253,12 @@ def test_the_least_unfair_model_of_an_accuracy_is_chosen(front: Frontier) -> Non
 
 def test_another_utility_chooses_by_its_own_figures(front: Frontier) -> None:
     front.select(max_unfairness=1.0, utility="log_loss")
-    assert front.chosen_by is UTILITIES["log_loss"]
+    assert front._trade_off.chosen_by is UTILITIES["log_loss"]
     assert front.chosen is not None
     assert front.chosen.more["log_loss"] < 0.69
     for costs in ([[0, 1], [5, 0]], [[0, 5], [1, 0]]):
         front.select(max_unfairness=1.0, utility=np.array(costs))
-        first = front.chosen.more[front.chosen_by.name]
+        first = front.chosen.more[front._trade_off.chosen_by.name]
         assert first > 0
 
 
@@ -266,17 +268,17 @@ def test_another_utility_chooses_by_its_own_figures(front: Frontier) -> None:
 def test_a_limit_below_noise_is_refused_with_the_rows_that_would_do(front: Frontier) -> None:
     sizes = np.bincount(A)
     noise = sqrt(np.pi**2 / 12 * (1 / sizes).sum())
-    assert front.noise == pytest.approx(noise)
+    assert front.record.noise == pytest.approx(noise)
     with pytest.raises(DataError) as caught:
         front.select(max_unfairness=noise / 2)
     needed = int(re.findall(r"about ([\d,]+) rows", str(caught.value))[0].replace(",", ""))
     assert needed == pytest.approx(4 * len(Y), abs=2)
     assert "best_effort=True" in str(caught.value)
-    assert front.unmet is not None
+    assert front.record.unmet is not None
     front.select(max_unfairness=noise / 2, best_effort=True)
-    assert front.is_best_effort
+    assert front.record.is_best_effort
     front.select(max_unfairness=0.5)
-    assert not front.is_best_effort
+    assert not front.record.is_best_effort
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])
@@ -286,9 +288,9 @@ def test_the_least_limit_is_named_and_can_then_be_met(confidence: float | None) 
         found.select(max_unfairness=0.12, confidence=confidence)
     least = float(re.findall(r"can be met is ([\d.]+\d)", str(caught.value))[0])
     assert found.select(max_unfairness=least, confidence=confidence) is not None
-    assert not found.is_best_effort
+    assert not found.record.is_best_effort
     found.select(max_unfairness=0.12, confidence=confidence, best_effort=True)
-    assert found.is_best_effort
+    assert found.record.is_best_effort
     assert found.chosen is not None
     assert found.chosen.strength == 0.5
 
@@ -370,9 +372,13 @@ def test_the_next_feasible_configuration_is_delivered_with_a_note() -> None:
 
     found = made(Unlike(), strengths=[0.0, 1.0])
     assert found.select(max_unfairness=1.0).strength == 1.0
-    (note,) = found.choice_notes
+    (note,) = found.record.choice_notes
     assert note.kind == "unlike_folds"
     assert note.facts["value"] == 0.0
+    # as metrifair train does, for which there is no other one
+    only = made(Unlike(), strengths=[0.0])
+    assert only._trade_off.choose_only().job.value == 0.0
+    assert [note.kind for note in only.record.choice_notes] == ["only_unlike_folds"]
 
 
 def test_a_model_within_the_spread_of_its_folds_resembles_them() -> None:
@@ -399,7 +405,7 @@ def test_group_probabilities_work_with_weights() -> None:
     limit = expected.points[2].unfairness + 0.01
     for one in (found, expected):
         one.select(max_unfairness=limit)
-    assert found.noise == pytest.approx(expected.noise)
+    assert found.record.noise == pytest.approx(expected.record.noise)
     assert found.chosen is not None
     assert expected.chosen is not None
     assert found.chosen.strength == expected.chosen.strength
@@ -454,9 +460,9 @@ def test_a_frontier_from_a_file_chooses_as_the_one_in_memory(
     for request in requests:
         models = [one.select(**request) for one in (found, kept)]
         assert kept.chosen == found.chosen
-        assert kept.change == found.change
-        assert kept.is_best_effort == found.is_best_effort
-        part = found.source.part if found.source else None
+        assert kept.record.change == found.record.change
+        assert kept.record.is_best_effort == found.record.is_best_effort
+        part = found._trade_off.source.part if found._trade_off.source else None
         assert part is not None
         scores = [predict(model, part).score for model in models]
         np.testing.assert_allclose(scores[0], scores[1])

@@ -41,8 +41,8 @@ def check_choices(name: str, family: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training, as that it has not converged
         front = frontier(made, X, y, sensitive_features=groups, strengths=STRENGTHS, random_state=0)
-    assert front.source is not None
-    label = front.source.part.labels
+    assert front._trade_off.source is not None
+    label = front._trade_off.source.part.labels
     if classes:
         constant = {"accuracy": float((label == np.bincount(label).argmax()).mean()), "auc": 0.5}
     else:
@@ -58,7 +58,7 @@ def check_choices(name: str, family: str) -> None:
         assert value is not None
         assert sign * value == pytest.approx(reached)
         gaps = {point.unfairness for point in front.points}
-        for limit in sorted(gap for gap in gaps if gap >= front.noise):
+        for limit in sorted(gap for gap in gaps if gap >= front.record.noise):
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 front.select(max_unfairness=limit, utility=utility)

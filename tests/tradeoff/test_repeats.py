@@ -143,7 +143,9 @@ def test_a_frontier_reports_copies_unless_clusters_keep_them_together() -> None:
             test=test,
             clusters=clusters,
         )
-        kinds = [note.kind for note in front.notes]
-        repeated = [note.facts["rows"] for note in front.notes if note.kind == "repeated_rows"]
+        kinds = [note.kind for note in front.record.notes]
+        repeated = [
+            note.facts["rows"] for note in front.record.notes if note.kind == "repeated_rows"
+        ]
         assert repeated == ([600] if clusters is None else [])
         assert ("clusters" in kinds) == (clusters is not None)

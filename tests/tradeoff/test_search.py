@@ -81,29 +81,29 @@ def test_repeated_strengths_are_trained_once_in_their_order() -> None:
 def test_without_a_seed_splits_differ_and_the_recorded_seed_repeats_one() -> None:
     runs = [frontier([FITTED], X, Y, sensitive_features=A) for _ in range(3)]
     assert (
-        len({run.provenance.seed for run in runs})
+        len({run.record.provenance.seed for run in runs})
         == len({run.points[0].accuracy for run in runs})
         == 3
     )
-    again = frontier([FITTED], X, Y, sensitive_features=A, random_state=runs[0].provenance.seed)
+    again = frontier([FITTED], X, Y, sensitive_features=A, random_state=runs[0].record.provenance.seed)
     assert again.points == runs[0].points
     drawn = [
         frontier([FITTED], X, Y, sensitive_features=A, random_state=np.random.default_rng(5))
         for _ in range(2)
     ]
     assert drawn[0].points == drawn[1].points
-    assert drawn[0].provenance.seed == drawn[1].provenance.seed
+    assert drawn[0].record.provenance.seed == drawn[1].record.provenance.seed
 
 
 def test_the_call_shows_the_search_without_folders(tmp_path: Path) -> None:
     search = SearchOptions(seeds=2, ledger=tmp_path / "runs.db")
     fair = FairClassifier(model="linear")
     front = frontier(fair, X, Y, sensitive_features=A, strengths=[0], random_state=1, search=search)
-    assert front.provenance.call == (
+    assert front.record.provenance.call == (
         "frontier(FairClassifier(model='linear'), ..., ..., sensitive_features=..., strengths=[0], "
         "test=0.25, search=SearchOptions(seeds=2, ledger='runs.db'))"
     )
-    assert front.provenance.seed == 1
+    assert front.record.provenance.seed == 1
 
 
 def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "Loans of May" in page
     assert "branch ledger" in page
-    assert (front.provenance.title, front.provenance.about) == ("", {})
+    assert (front.record.provenance.title, front.record.provenance.about) == ("", {})
     with pytest.raises(DataError, match=r"^about must be"):
         front.to_html(tmp_path / "page.html", about=["branch ledger"])
 

@@ -83,7 +83,7 @@ def test_strengths_are_added_for_every_seed() -> None:
         search=SearchOptions(seeds=2),
     )
     first = 25
-    assert len(found.outcomes) == 2 * (first + 8)
+    assert len(found._trade_off.outcomes) == 2 * (first + 8)
 
 
 def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> None:
@@ -104,7 +104,7 @@ def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> 
         point.marks.get("accuracy") == CONSTANT and "auc" not in point.marks
         for point in front.points
     )
-    assert FrontierNote("same_decisions", {"models": 2, "of": 2}) in front.notes
+    assert FrontierNote("same_decisions", {"models": 2, "of": 2}) in front.record.notes
     assert "2 of 2 models decide the same for everyone at their threshold" in front.summary()
     with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
         front.select(max_unfairness=1.0)

@@ -121,9 +121,11 @@ def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> No
         front(made(**settings), y=y, strengths=[0.0, 0.3, 3.0], seeds=[0, 4])
         for made in (kind, one_by_one)
     )
-    assert len(stacked.outcomes) == 6
+    assert len(stacked._trade_off.outcomes) == 6
     assert None not in (*stacked.models, *separate.models)
-    for first, second in zip(stacked.outcomes, separate.outcomes, strict=True):
+    for first, second in zip(
+        stacked._trade_off.outcomes, separate._trade_off.outcomes, strict=True
+    ):
         alike(first, second)
         assert type(first.model) is kind
         assert type(second.model) is one_by_one
@@ -132,16 +134,20 @@ def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> No
 
 def test_outcomes_come_seed_by_seed_in_the_order_of_the_values() -> None:
     found = front(strengths=[2.0, 0.0, 1.0], seeds=[7, 3])
-    assert [one.job[:2] for one in found.outcomes] == [
+    assert [one.job[:2] for one in found._trade_off.outcomes] == [
         (v, s) for s in (7, 3) for v in (2.0, 0.0, 1.0)
     ]
-    assert [(p.strength, p.seed) for p in found.points] == [one.job[:2] for one in found.outcomes]
+    assert [(p.strength, p.seed) for p in found.points] == [
+        one.job[:2] for one in found._trade_off.outcomes
+    ]
 
 
 def test_a_ledger_does_not_change_the_figures(tmp_path: Path) -> None:
     """Without one all seeds train at once, with one seed by seed."""
     for first, second in zip(
-        front(seeds=3).outcomes, front(seeds=3, ledger=tmp_path / "runs.db").outcomes, strict=True
+        front(seeds=3)._trade_off.outcomes,
+        front(seeds=3, ledger=tmp_path / "runs.db")._trade_off.outcomes,
+        strict=True,
     ):
         alike(first, second)
 
@@ -157,9 +163,9 @@ def test_other_estimators_are_fitted_value_by_value_on_any_number_of_processes(
         spread = front(
             Penalized(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=jobs
         )
-    assert table_of(alone.outcomes) == table_of(spread.outcomes)
+    assert table_of(alone._trade_off.outcomes) == table_of(spread._trade_off.outcomes)
     assert [(model.C, model.random_state) for model in spread.models] == [
-        one.job[:2] for one in spread.outcomes
+        one.job[:2] for one in spread._trade_off.outcomes
     ]
     assert len({point.more["log_loss"] for point in alone.points}) == 3
 
@@ -217,11 +223,11 @@ LOST = {"accuracy": 0.0, "unfairness": 1.0, "failed": True}
 
 
 def check_lost(found: Frontier, place: int) -> None:
-    lost = found.outcomes[place]
+    lost = found._trade_off.outcomes[place]
     assert lost.model is lost.curves is None
     assert {name: getattr(lost.point, name) for name in LOST} == LOST
     assert (lost.point.strength, lost.point.seed) == lost.job[:2]
-    others = [one for k, one in enumerate(found.outcomes) if k != place]
+    others = [one for k, one in enumerate(found._trade_off.outcomes) if k != place]
     assert not any(one.point.failed for one in others)
     models = found.models
     assert [model is None for model in models] == [k == place for k in range(len(models))]
@@ -270,9 +276,11 @@ def test_a_finished_run_trains_nothing_and_says_the_same(
     assert len(trainings) == 4 * FOLDS
     second = front(seeds=2, ledger=tmp_path / "runs.db")
     assert len(trainings) == 4 * FOLDS
-    assert table_of(first.outcomes) == table_of(second.outcomes)
+    assert table_of(first._trade_off.outcomes) == table_of(second._trade_off.outcomes)
     assert first.points == second.points
-    assert [one.curves for one in first.outcomes] == [one.curves for one in second.outcomes]
+    assert [one.curves for one in first._trade_off.outcomes] == [
+        one.curves for one in second._trade_off.outcomes
+    ]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +330,9 @@ def test_only_missing_seeds_and_strengths_are_trained(tmp_path: Path, trainings:
     )
     assert len(found.points) == 12
     for first, second in zip(
-        found.outcomes, front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3).outcomes, strict=True
+        found._trade_off.outcomes,
+        front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3)._trade_off.outcomes,
+        strict=True,
     ):
         alike(first, second)
 

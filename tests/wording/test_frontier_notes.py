@@ -55,6 +55,14 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
             "the model of all rows does not resemble those of the folds."
         ),
     ),
+    (
+        "only_unlike_folds",
+        {},
+        (
+            "The model of all rows does not resemble those of the folds, so that its figures may "
+            "differ from these. Use fewer folds, or merge small groups."
+        ),
+    ),
     ("positive_label", {"labels": ["no", "yes"], "positive": 1}, ""),
     (
         "positive_label",

@@ -25,8 +25,8 @@ chosen = front.chosen
 figure, axes = plt.subplots(figsize=(7.2, 4.4))
 # The largest strengths end at a constant.
 shown = [point for point in front.points if point.more["auc"] > 0.6]
-axes.axvspan(0, front.noise, color="#5a5a63", alpha=0.08, linewidth=0)
-axes.annotate("noise", (front.noise / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
+axes.axvspan(0, front.record.noise, color="#5a5a63", alpha=0.08, linewidth=0)
+axes.annotate("noise", (front.record.noise / 2, 0.92), ha="center", color="#5a5a63", fontsize=10)
 axes.plot(
     [p.unfairness for p in shown],
     [p.more["auc"] for p in shown],

@@ -193,7 +193,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     def utility_(self) -> float:
         """The utility that is expected on new rows."""
         front = self._chosen_frontier()
-        value: float = front.chosen.figure(front.chosen_by.name)
+        value: float = front.chosen.figure(front._trade_off.chosen_by.name)
         return value
 
     def _chosen_frontier(self) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from metrifair.api.pages import PrintedPage
-from metrifair.errors import DataError, MetrifairWarning
+from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
-from metrifair.figures.utility import UtilityLike
+from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
@@ -20,14 +20,16 @@ from metrifair.report.frontier import frontier_html
 from metrifair.report.frontier_chart import frontier_chart
 from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
+from metrifair.support.files import write_json
 from metrifair.support.provenance import call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Outcome: for the examples
-from metrifair.tradeoff.result import TradeOff, held_out_columns
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.sweep import SearchOptions
-from metrifair.wording.frontier import choice_warning, headline, note_text, summary
+from metrifair.wording.frontier import choice_warning, headline, note_text, note_texts, summary
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import count_text
 
@@ -188,10 +190,7 @@ def frontier(
         random_state=random_state,
         search=SearchOptions() if search is None else search,
     )
-    record = trade_off(request)
-    front = Frontier(
-        **{item.name: getattr(record, item.name) for item in fields(record) if item.init}
-    )
+    front = Frontier(trade_off(request))
     call = call_text(
         frontier,
         estimator,
@@ -212,8 +211,9 @@ def frontier(
         random_state=random_state,
         search=search,
     )
-    front.provenance = replace(record.provenance, call=call)
-    for note in front.notes:
+    provenance = replace(front.record.provenance, call=call)
+    front._trade_off.record = replace(front.record, provenance=provenance)
+    for note in front.record.notes:
         # No strength is left at which models vary: the trade-off does not show.
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(
             note.facts["strengths"]
@@ -222,79 +222,79 @@ def frontier(
     return front
 
 
-@dataclass(eq=False, repr=False)
-class Frontier(PrintedPage, TradeOff):
+class Frontier(PrintedPage):
     """Models with their accuracy and unfairness on rows that did not train them.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
-        Every configuration with its figures.
-    unfairness_of : {"scores", "decisions"}
-        What unfairness compares across groups: score distributions, or decisions.
-    accuracy_name : {"accuracy", "R2"}
-        Name of the first figure of a point.
-    groups : tuple of str
-        Names of the groups.
-    sizes : dict of str to int
-        Rows by group.
-    notes : tuple of FrontierNote, default=()
-        Notes on the figures, each a kind with its facts; ``summary`` has the sentences.
-    comparisons : int, default=1
-        Distances behind each unfairness: comparisons, times classes where there are several.
-    parameter : str, default="strength"
-        The parameter of the estimator that was varied.
-    noise : float, default=None
-        A gap below it cannot be distinguished from 0 with these rows.
-    all_small : bool, default=False
-        Whether all groups that are compared have few rows.
-    utility : Utility, default=accuracy
-        Measure of quality.
-    constant : Point, default=None
-        Figures of the best constant predictor; its strength and seed mean nothing.
-    constant_value : str or float, default=None
-        The label or number that it predicts.
-    source : SweepContext, default=None
-        Rows and estimators in memory. Files do not contain them.
-    parameters : dict of str to str, default={}
-        The parameter that was varied, by family, where there are several.
-    library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
-        Library of the data frames that were passed, which ``to_frame`` also uses.
-    provenance : Provenance, default=Provenance()
-        Rows, columns, the call, seed, versions and time.
-    folds : int, default=0
-        Number of folds. 0: the models were passed fitted and are only evaluated.
+    trade_off : TradeOff
+        The configurations with their figures and models.
 
     Attributes
     ----------
     chosen : Point or None
         The figures that are expected of the selected model on new rows; with ``test=``, its figures
         on the test rows. ``points`` has the figures by which configurations were compared.
-    goal : Goal or None
-        What was asked of it: the limits, the confidence and whether prediction may need the group.
-    unmet : Goal or None
-        What the last :meth:`select` asked for, if no model meets it. The earlier selection then
-        remains.
-    is_best_effort : bool
-        Whether the selected model is the least unfair one, as none meets the goal.
-    limit : float or None
-        Its unfairness limit.
-    chosen_by : Utility or None
-        Its measure of quality.
-    change : Change or None
-        Its figures less those of the model without the penalty, with intervals.
-    choice_notes : tuple of FrontierNote
-        Notes on the selection.
+    record : FrontierRecord
+        All other facts: groups and their sizes, notes, the noise of a gap, the goal and the cost of
+        the choice, and the provenance.
 
     Examples
     --------
     >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-    >>> outcomes = [Outcome(Job(point.strength, 0), point) for point in points]
-    >>> Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+    >>> Frontier(TradeOff([Outcome(Job(point.strength, 0), point) for point in points]))
     Frontier of 2 models. The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     """
+
+    def __init__(self, trade_off: TradeOff) -> None:
+        self._trade_off = trade_off
+
+    @property
+    def record(self) -> FrontierRecord:
+        """The facts of the frontier and of its choice."""
+        return self._trade_off.record
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Figures of each configuration, as they are compared."""
+        return self._trade_off.points
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """The models of all rows, trained when they are first asked for; None if training failed."""
+        self._trade_off.train_missing()
+        return tuple(outcome.model for outcome in self._trade_off.outcomes)
+
+    @property
+    def pareto(self) -> tuple[Point, ...]:
+        """The points that no other beats."""
+        return self._trade_off.pareto
+
+    @property
+    def area(self) -> float:
+        """Area below the Pareto front, which the paper calls AUC: the share of the unit box that
+        points dominate.
+
+        Of a loss, what it saves of the constant predictor's.
+        """
+        return self._trade_off.area
+
+    @property
+    def utility(self) -> Utility:
+        """The measure of quality."""
+        return self._trade_off.utility
+
+    @property
+    def chosen(self) -> Point | None:
+        """The figures of the selected model; None if none is selected."""
+        return self.record.chosen
+
+    @property
+    def constant(self) -> Point | None:
+        """Figures of the best constant predictor; its strength and seed mean nothing."""
+        return self.record.constant
 
     def select(
         self,
@@ -364,9 +364,9 @@ class Frontier(PrintedPage, TradeOff):
         (0.0, 10.0)
         """
         goal = Goal(max_unfairness, min_accuracy, needs_group, confidence, best_effort)
-        best = self.choose(goal, utility)
+        best = self._trade_off.choose(goal, utility)
         assert self.chosen is not None
-        if warning := choice_warning(self.chosen, self.chosen_by or self.utility):
+        if warning := choice_warning(self.chosen, self._trade_off.chosen_by or self.utility):
             warnings.warn(warning, MetrifairWarning, stacklevel=2)
         return best.model
 
@@ -404,12 +404,7 @@ class Frontier(PrintedPage, TradeOff):
         >>> front.held_out("pandas").columns.tolist()
         ['row', 'sex', 'label', 'prediction', 'probability']
         """
-        _, context = self.choice()
-        if self.chosen_predictions is None:
-            raise DataError("no model is chosen; call select first")
-        part = context.part if context.tested is None else context.tested
-        rows = context.rows if context.test_rows is None else context.test_rows
-        columns = {"row": rows, **held_out_columns(self.chosen_predictions, part)}
+        columns = self._trade_off.held_out()
         return frame({name: column.tolist() for name, column in columns.items()}, None, backend)
 
     def summary(self) -> str:
@@ -424,12 +419,12 @@ class Frontier(PrintedPage, TradeOff):
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
         >>> front.summary().splitlines()[0]
         'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.'
         """
         view = self.view()
-        return "\n".join((*summary(view), *view.notes))
+        return "\n".join((*summary(view), *note_texts(view)))
 
     def view(
         self, title: str | None = None, about: Mapping[str, str] | None = None
@@ -448,45 +443,27 @@ class Frontier(PrintedPage, TradeOff):
         FrontierView
             Numbers and texts, ready to be drawn.
         """
+        trade_off = self._trade_off
         curves: dict[float | tuple[str, float], Curves] = {}
-        for outcome in self.outcomes:
+        for outcome in trade_off.outcomes:
             if outcome.curves is not None:
                 curves.setdefault(outcome.point.place, outcome.curves)
-        provenance = self.provenance.described(title, about)
-        utility = self.chosen_by or self.utility
-        constant = self.constant
-        constant_value = self.constant_value
-        if self.source is not None and utility is not self.utility:
-            constant, constant_value = self.source.constant(utility)
+        provenance = self.record.provenance.described(title, about)
+        utility = trade_off.chosen_by or self.utility
+        constant, constant_value = trade_off.constant_by(utility)
+        record = replace(
+            self.record, provenance=provenance, constant=constant, constant_value=constant_value
+        )
+        parameter = record.parameter
         return FrontierView(
             self.points,
             curves,
-            chosen=self.chosen,
             title=provenance.title or "Accuracy and fairness",
-            accuracy_name=self.accuracy_name,
-            unfairness_of=self.unfairness_of,
-            groups=self.groups,
-            notes=[text for note in (*self.choice_notes, *self.notes) if (text := note_text(note))],
-            labels={} if self.parameter == "strength" else {"strength": self.parameter},
-            noise=self.noise,
-            goal=self.goal,
-            unmet=self.unmet,
-            is_best_effort=self.is_best_effort,
+            labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
-            constant=constant,
-            constant_value=constant_value,
-            areas=(self.area, self.area_with_constant),
-            parameters=self.parameters,
-            provenance=provenance,
-            change=self.change,
-            test_rows=self._test_rows,
+            areas=(self.area, trade_off.area_with_constant),
+            **vars(record),
         )
-
-    @property
-    def _test_rows(self) -> int:
-        """The number of test rows, which a note records, so that files keep it."""
-        counts = (note.facts["test"] for note in self.notes if note.kind == "cross_validation")
-        return next(counts, 0)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """The points as a data frame, one row each.
@@ -509,18 +486,19 @@ class Frontier(PrintedPage, TradeOff):
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
         chosen = None if self.chosen is None else self.chosen.job
         view = self.view()
         rows = [_figures(point, view.key) | {"chosen": point.job == chosen} for point in view.shown]
-        if self.parameters:
+        parameters = self.record.parameters
+        if parameters:
             rows = [
                 {
                     "family": point.family,
-                    "parameter": self.parameters[point.family],
+                    "parameter": parameters[point.family],
                     "needs_group": point.needs_group,
                 }
                 | row
@@ -540,7 +518,7 @@ class Frontier(PrintedPage, TradeOff):
         return frame(
             {name: [row.get(name) for row in rows] for name in names},
             schema,
-            backend or self.library,
+            backend or self._trade_off.library,
         )
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> ChartDisplay:
@@ -568,7 +546,7 @@ class Frontier(PrintedPage, TradeOff):
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
         >>> display = front.plot()                          # display.figure_.savefig("front.png")
         >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
         ('Unfairness', 'Accuracy')
@@ -582,6 +560,53 @@ class Frontier(PrintedPage, TradeOff):
             height=720,
             title="Accuracy and fairness",
         )
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The figures of all models and the record as strict JSON text.
+
+        An object with ``kind`` ("metrifair frontier"), ``version`` (1), ``utility``, ``points``
+        (those by which models were compared), ``area``, ``threshold`` (of the decisions of the
+        selected model, if it was chosen) and the fields of the record by their names. Missing
+        values are null; there is no NaN. ``summary`` and the ``text`` of each note are for people;
+        no reader uses them.
+
+        Parameters
+        ----------
+        path : str or Path, default=None
+            The file, if the text is to be written too.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Examples
+        --------
+        >>> import json
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
+        >>> json.loads(front.to_json())["points"][0]["accuracy"]
+        0.9
+        """
+        view = self.view()
+        notes = [
+            {"kind": note.kind, "facts": note.facts, "text": note_text(note)}
+            for note in view.all_notes
+        ]
+        content = {
+            "kind": "metrifair frontier",
+            "version": 1,
+            "summary": list(summary(view)),
+            "utility": view.utility.name,
+            "points": [asdict(point) for point in self.points],
+            "area": self.area,
+            "area_with_constant": self._trade_off.area_with_constant,
+            "threshold": self._trade_off.threshold,
+            **asdict(replace(self.record, notes=(), choice_notes=())),
+            "notes": notes,
+        }
+        del content["choice_notes"]
+        return write_json(content, path)
 
     def to_html(
         self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None
@@ -606,7 +631,7 @@ class Frontier(PrintedPage, TradeOff):
         --------
         >>> import tempfile
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
         ...     "Who is hired" in Path(folder, "report.html").read_text()
@@ -634,13 +659,13 @@ class Frontier(PrintedPage, TradeOff):
         >>> from pathlib import Path
         >>> from metrifair import load
         >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     front.save(Path(folder, "front.metrifair"))
         ...     load(Path(folder, "front.metrifair")).points == front.points
         True
         """
-        write_frontier(path, self)
+        write_frontier(path, self._trade_off)
 
     def __repr__(self) -> str:
         view = self.view()

@@ -139,7 +139,7 @@ def _check_notes(front: Frontier) -> Frontier:
     """The frontier, if its notes are of known kinds with the facts that their sentences need."""
     from metrifair.wording.frontier import note_text  # noqa: PLC0415  (imports torch)
 
-    for note in front.notes:
+    for note in front.record.all_notes:
         try:
             note_text(note)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -161,7 +161,7 @@ def _build(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == FRONTIER:
         from metrifair.api.frontier import Frontier  # noqa: PLC0415
 
-        return _check_notes(read_frontier(content, Frontier, build_model))
+        return _check_notes(Frontier(read_frontier(content, build_model)))
     if content.kind == TABLE_MODEL:
         return read_table_model(content, build_model)
     if content.kind not in KINDS:

@@ -34,7 +34,7 @@ from metrifair.saving.models import class_named, make_content
 from metrifair.support.files import write_file
 from metrifair.tradeoff.points import Outcome, Point
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.wording.frontier import constant_sentence, headline, verdict
+from metrifair.wording.frontier import constant_sentence, headline, note_texts, verdict
 from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
@@ -48,11 +48,6 @@ _ALWAYS = """\
 _UNSAID = "Not stated. Do not use for decisions."
 _UNAUDITED = (
     "No audit of this model's scores was given: nothing is known of how this model treats groups."
-)
-_BEFORE_REFIT = (
-    "These are not figures of this model, but of the fit with the same settings before it was "
-    "trained again on all "
-    "rows."
 )
 _OUT_OF_FOLD = (
     "These are not figures of this model, but of models with the same settings that were trained "
@@ -174,9 +169,7 @@ def to_card(
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own_audit = audit if audited is not None and audited.of_model else None
     of_model = None if figures is None or not figures.of_model else figures
-    head |= _results(
-        title, str(head["pipeline_tag"]), datasets, (frontier, view, of_model), own_audit
-    )
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (view, of_model), own_audit)
     cost: list[str] = []
     if view is not None and figures is not None:
         cost = ["## What fairness cost", *_choice(view, figures)]
@@ -213,15 +206,15 @@ class _Audited(NamedTuple):
 
 
 def is_audit_of(model: Any, audit: Audit) -> bool:
-    """Whether the audit records scores of this model, of its fit before a refit, or of fits
-    without the rows that they score.
+    """Whether the audit records scores of this model, or of fits without the rows that they
+    score.
     """
     origin = audit.provenance.score_origin
     print_of_model = _fingerprint(model)
     return (
         origin is not None
         and print_of_model is not None
-        and print_of_model in (origin.model, origin.refit)
+        and print_of_model == (origin.model or origin.refit)
     )
 
 
@@ -245,9 +238,7 @@ def _audited(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
     rows = f"Audited: {scored}."
     if _fingerprint(model) == origin.model:
         return _Audited(True, [rows])
-    if origin.model is None:
-        return _Audited(False, [f"{_OUT_OF_FOLD} {_CHOSEN_BY_THEM}", rows])
-    return _Audited(False, [_BEFORE_REFIT, rows])
+    return _Audited(False, [f"{_OUT_OF_FOLD} {_CHOSEN_BY_THEM}", rows])
 
 
 def _audited_without_record(model: Any, audit: Audit, stated_rows: str | None) -> _Audited:
@@ -384,7 +375,7 @@ def _matching_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outco
     """The outcome of this model in the frontier; otherwise that of a similar model, and how
     that model differs.
     """
-    outcomes = [outcome for outcome in frontier.outcomes if outcome.model is not None]
+    outcomes = [outcome for outcome in frontier._trade_off.outcomes if outcome.model is not None]
     match = next(
         (entry for entry in outcomes if entry.model is model or entry.model is inner), None
     )
@@ -406,7 +397,7 @@ def _matching_outcome(model: Any, inner: Any, frontier: Frontier) -> tuple[Outco
         return match, "that decides by its own threshold" if moved else ""
     settings = (_settings(model), _settings(inner))
     seed = getattr(inner, "random_state", None)
-    trained = outcomes if frontier.folds else []
+    trained = outcomes if frontier.record.folds else []
     similar = [entry for entry in trained if _settings(entry.model) in settings]
     if not similar:
         raise DataError(
@@ -435,7 +426,7 @@ class _Figures(NamedTuple):
 
 def _figures(frontier: Frontier, view: FrontierView, outcome: Outcome, apart: str) -> _Figures:
     """The figures of an outcome: those of the choice, or those by which it was compared."""
-    was_trained = frontier.folds > 0
+    was_trained = frontier.record.folds > 0
     chosen = frontier.chosen
     is_chosen = chosen is not None and chosen.job == outcome.job
     point = chosen if is_chosen and chosen is not None else outcome.point
@@ -528,7 +519,7 @@ def _remarks(view: FrontierView, figures: _Figures, texts: Mapping[str, str]) ->
     yield constant_sentence(view)
     if mark := view.mark(figures.point):
         yield f"Mark of {'that' if figures.apart else 'this'} model: {mark}."
-    yield from view.notes
+    yield from note_texts(view)
 
 
 def _use(model: Any, inner: Any) -> str:
@@ -575,13 +566,13 @@ def _results(
     title: str,
     task: str,
     datasets: Sequence[str],
-    choice: tuple[Frontier | None, FrontierView | None, _Figures | None],
+    choice: tuple[FrontierView | None, _Figures | None],
     audit: Audit | None,
 ) -> dict[str, Value]:
     """The figures in the format of model hubs; the data set is named by its title, ``datasets``
     or the split.
     """
-    frontier, view, own = choice
+    view, own = choice
     figures: list[dict[str, Value]] = []
     split = ""
     if view is not None and own is not None:
@@ -593,7 +584,7 @@ def _results(
             if value is not None and view.below(own.point, key) is None
         ]
     parts = {
-        split: (frontier, figures),
+        split: (view, figures),
         "audited rows": (audit, _audit_results(audit)),
     }
     results: list[Value] = []

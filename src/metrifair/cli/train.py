@@ -4,9 +4,8 @@ penalty strengths.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -25,7 +24,6 @@ from metrifair.cli.training_options import (
     ChoiceOptions,
     Reports,
     Sweep,
-    Training,
     TrainingOptions,
 )
 
@@ -34,22 +32,23 @@ if TYPE_CHECKING:
 
     from metrifair.api.frontier import Frontier
     from metrifair.cli.training_file import TrainingFile
-    from metrifair.estimators.table_model import TableModel
+    from metrifair.estimators.table_model import TableModel, ThresholdRule
 
 # Options of train for a choice among many models, and those for one model: parameter and option.
-_OF_SWEEP = ("families", "budget", "utility")
-_OF_MANY_MODELS = {name: name for name in _OF_SWEEP} | {
+_OF_MANY_MODELS = {
+    "families": "families",
+    "budget": "budget",
     "confidence": "confidence",
     "best_effort": "best-effort",
 }
 _OF_ONE_MODEL = {
     "strength": "strength",
-    "validation": "validation",
     "threshold": "threshold",
     "rule": "choose-threshold",
     "costs": "cost",
-    "refit": "refit",  # the model within a limit is always trained on all rows
 }
+_SWEEP_OF_TRAIN = ("families", "budget", "folds", "test", "utility", "costs")
+_SWEEP_OF_FRONTIER = tuple(name for name in Sweep._fields if name not in ("threshold", "rule"))
 _CHOICE_OF_TRAIN = ("max_unfairness", "confidence", "best_effort", "output", "held_out")
 
 
@@ -59,8 +58,7 @@ _CHOICE_OF_TRAIN = ("max_unfairness", "confidence", "best_effort", "output", "he
 @READING
 @TRAINING
 @REPORTS
-@gather_options("training", Training, Training._fields)
-@gather_options("sweep", Sweep, _OF_SWEEP)
+@gather_options("sweep", Sweep, _SWEEP_OF_TRAIN)
 @gather_options("choice", ChoiceOptions, _CHOICE_OF_TRAIN)
 @click.pass_context
 def train_command(
@@ -69,23 +67,24 @@ def train_command(
     *,
     options: TrainingOptions,
     strength: float,
-    training: Training,
+    threshold: float | None,
+    rule: ThresholdRule | None,
     sweep: Sweep,
     choice: ChoiceOptions,
     reports: Reports,
 ) -> None:
-    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and evaluate it on
-    rows that did not train it.
+    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), with the figures that
+    are expected of it on new rows.
 
     The model encodes text, dates and missing values itself. It uses the groups for training, not
-    for prediction.
+    for prediction. It is trained on all rows, and the figures come from cross-validation or, with
+    --test, from rows that did not train it.
 
-    With --max-unfairness, it tries families of models that suit the data, and trains the best model
-    within the limit on all rows, as metrifair frontier does, which has more options. Only then
-    --families, --budget, --utility, --confidence and --best-effort apply.
+    With --max-unfairness, it tries families of models that suit the data, and chooses the best
+    model within the limit. Only then --families, --budget, --confidence and --best-effort apply.
+    Without it, --model is trained with the penalty --strength.
 
-    Without it, --model is trained with the penalty --strength, and evaluated on held-out rows. They
-    have the same mix of groups and labels as the training rows.
+    It is metrifair frontier for one model. metrifair frontier has more options.
 
     \b
     Example: train the best model within an unfairness limit
@@ -93,73 +92,25 @@ def train_command(
         --output model.metrifair
 
     \b
-    Example: train, and audit rows that the model never saw
+    Example: train, and audit scores of rows by models that never saw them
       metrifair train people.csv --label income --group sex --output model.metrifair \\
         --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income --html report.html
     """
     _check_limit(ctx, choice.max_unfairness)
+    _check_threshold(threshold, rule, sweep)
     if choice.max_unfairness is None:
-        _check_training(training, choice, reports)
-    elif training.test == 0:
-        raise click.UsageError("--test 0 leaves no test rows; leave it out")
-    check_paths([options.file], [choice.held_out, choice.output, *reports])
-    if choice.max_unfairness is not None:
-        _sweep(
-            ctx, options, sweep._replace(folds=training.folds, test=training.test), choice, reports
-        )
-        return
-    table, files = options.table()
-    from metrifair.cli import training as steps
-    from metrifair.cli.console import command_text, console, say, write_json, write_pages
-    from metrifair.cli.training_file import training_file
-
-    out = console(stderr=reports.json_to == STANDARD_OUTPUT)
-    source = training_file(options, table, files, strength=strength)
-    result = steps.train_model(source, training)
-    output = choice.output
-    if output is not None:
-        result.model.save(output)
-    written = []
-    if choice.held_out is not None:
-        written = steps.write_held_out(
-            source,
-            result.evaluated,
-            result.parts.test,
-            choice.held_out,
-            final=result.model,
-            predictions=result.predictions,
-        )
-    steps.show_model(out, source, result, written)
-    say(
-        out,
-        "The model is not saved: name a file with --output."
-        if output is None
-        else f"Model: {output}",
-    )
-    origin = steps.training_provenance(source, command_text(ctx))
-    write_pages(
-        out, partial(steps.write_model_page, source, result, origin), reports.html, reports.pdf
-    )
-    if reports.json_to is not None:
-        write_json(steps.figures(source, result) | {"provenance": asdict(origin)}, reports.json_to)
+        sweep = sweep._replace(strengths=[strength], threshold=threshold, rule=rule)
+    _sweep(ctx, options, sweep, choice, reports, delivers=True)
 
 
-def _check_training(training: Training, choice: ChoiceOptions, reports: Reports) -> None:
-    """Raise a usage error if options of ``train`` exclude each other."""
-    if training.test is not None and training.folds is not None:
-        raise click.UsageError("--test and --folds exclude each other; leave one of them out")
-    outputs = {"--held-out": choice.held_out, "--html": reports.html, "--pdf": reports.pdf}
-    for option, path in outputs.items():
-        if path is not None and training.test == 0:
-            raise click.UsageError(f"{option} needs held-out rows; leave --test 0 out")
-    if training.refit and choice.output is None:
-        raise click.UsageError("--refit trains the model that is saved: name a file with --output")
-    if training.threshold is not None and training.rule is not None:
+def _check_threshold(threshold: float | None, rule: ThresholdRule | None, sweep: Sweep) -> None:
+    """Raise a usage error for options of a threshold that exclude or need each other."""
+    if threshold is not None and rule is not None:
         raise click.UsageError(
             "--threshold and --choose-threshold exclude each other; leave one of them out"
         )
-    if (training.costs is None) == (training.rule == "cost"):
+    if (sweep.costs is None) == (rule == "cost"):
         raise click.UsageError(
             "--cost and --choose-threshold cost must be combined; use both or neither"
         )
@@ -189,7 +140,7 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
 @READING
 @TRAINING
 @REPORTS
-@gather_options("sweep", Sweep, Sweep._fields)
+@gather_options("sweep", Sweep, _SWEEP_OF_FRONTIER)
 @gather_options("choice", ChoiceOptions, ChoiceOptions._fields)
 @click.pass_context
 def frontier_command(
@@ -228,11 +179,9 @@ def frontier_command(
       metrifair frontier people.csv --label income --group sex \\
         --families mlp,linear,barycenter --html report.html
     """
-    if sweep.costs is not None and sweep.utility != "auto":
-        raise click.UsageError("--cost is a utility of its own; leave --utility out")
     _check_choice(choice)
-    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, *reports])
-    _sweep(ctx, options, sweep, choice, reports)
+    delivers = choice.max_unfairness is not None
+    _sweep(ctx, options, sweep, choice, reports, delivers=delivers)
 
 
 def _sweep(
@@ -241,11 +190,16 @@ def _sweep(
     sweep: Sweep,
     choice: ChoiceOptions,
     reports: Reports,
+    *,
+    delivers: bool,
 ) -> None:
-    """Train the models of a frontier, show them, and save the chosen one."""
+    """Train the models of a frontier, show them, and save the chosen one if it ``delivers``."""
+    if sweep.costs is not None and sweep.utility != "auto":
+        raise click.UsageError("--cost is a utility of its own; leave --utility out")
+    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, *reports])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, say, write_json, write_pages
-    from metrifair.cli.training import show_frontier, training_provenance
+    from metrifair.cli.console import command_text, console, say, write_pages, write_text
+    from metrifair.cli.training import show_frontier, threshold_text
     from metrifair.cli.training_file import training_file
     from metrifair.tradeoff.portfolio import AUTO
 
@@ -253,27 +207,33 @@ def _sweep(
     source = training_file(options, table, files, strength=1.0)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
-    front = source.frontier(sweep)
-    front = replace(front, provenance=training_provenance(source, command_text(ctx)))
-    say(out, *source.description(source.encoder(source.data.rows)))
+    front = source.frontier(sweep, command_text(ctx))
     try:
-        if choice.max_unfairness is not None:
+        if delivers:
             chosen, unfinished = source.select(front, choice)
     finally:  # if no model is within the limit, the report still shows what is possible
         show_frontier(out, front)
-        if sweep.costs is not None and front.chosen is not None and not front.parameters:
-            say(
-                out,
-                "Costs are those of decisions at a probability of 0.5. To choose another "
-                "threshold: metrifair "
-                f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
-            )
+        say(out, *source.description(source.encoder(source.data.rows)))
+        say(out, *filter(None, [_costs_note(front, sweep)]))
         write_pages(out, partial(front.to_html, title=source.title), reports.html, reports.pdf)
         if reports.json_to is not None:
-            write_json(_frontier_figures(front), reports.json_to)
-    if choice.max_unfairness is not None:
-        say(out, *unfinished)
+            write_text(front.to_json(), reports.json_to)
+    if delivers:
+        lines = (threshold_text(chosen, sweep), *(f"Warning: {text}" for text in unfinished))
+        say(out, *filter(None, lines))
         _save(out, source, front, chosen, choice)
+
+
+def _costs_note(front: Frontier, sweep: Sweep) -> str:
+    """How to choose a threshold by costs, for a chosen model that has the usual one; or empty."""
+    if sweep.costs is None or sweep.rule is not None:
+        return ""
+    if front.chosen is None or front.record.parameters:
+        return ""
+    return (
+        "Costs are those of decisions at a probability of 0.5. To choose another threshold: "
+        f"metrifair train --strength {front.chosen.strength:g} --choose-threshold cost --cost ..."
+    )
 
 
 def _check_choice(choice: ChoiceOptions) -> None:
@@ -285,34 +245,6 @@ def _check_choice(choice: ChoiceOptions) -> None:
             )
 
 
-def _frontier_figures(front: Frontier) -> dict[str, Any]:
-    """All figures: ``points`` are those by which models were compared, ``chosen`` those expected
-    of the chosen model on new rows, or its figures on test rows.
-    """
-    same = (
-        "accuracy_name",
-        "unfairness_of",
-        "groups",
-        "sizes",
-        "folds",
-        "noise",
-        "constant_value",
-        "area",
-        "area_with_constant",
-        "is_best_effort",
-    )
-    return {name: getattr(front, name) for name in same} | {
-        "utility": front.utility.name,
-        "points": [asdict(point) for point in front.points],
-        "constant": None if front.constant is None else asdict(front.constant),
-        "notes": list(front.view().notes),
-        "chosen": None if front.chosen is None else asdict(front.chosen),
-        "goal": None if front.goal is None else asdict(front.goal),
-        "unmet": None if front.unmet is None else asdict(front.unmet),
-        "provenance": asdict(front.provenance),
-    }
-
-
 def _save(
     out: Console, source: TrainingFile, front: Frontier, model: TableModel, choice: ChoiceOptions
 ) -> None:
@@ -320,16 +252,20 @@ def _save(
     from metrifair.cli.console import say
     from metrifair.cli.training import write_held_out
 
-    context = front.source
+    trade_off = front._trade_off
+    context = trade_off.source
     assert context is not None
     final = None if choice.output is None else model
-    rows, predictions = context.rows, front.chosen_predictions
+    rows = context.rows
+    predictions = trade_off.chosen_predictions
     if context.test_rows is not None:
-        rows, predictions = context.test_rows, None  # the chosen model makes them
+        rows = context.test_rows
+        predictions = None  # the chosen model makes them
     if choice.held_out is not None:
         path = choice.held_out
         say(out, *write_held_out(source, model, rows, path, final=final, predictions=predictions))
     if choice.output is None:
+        say(out, "The model is not saved: name a file with --output.")
         return
     model.save(choice.output)
     columns = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -41,8 +40,8 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.convergence import training_slack
-from metrifair.estimators.table_model import TableModel
-from metrifair.figures.utility import Predictions
+from metrifair.estimators.table_model import UTILITY_OF_RULE, TableModel
+from metrifair.figures.utility import Predictions, UtilityLike
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import value_counts
@@ -58,17 +57,19 @@ from metrifair.problem.tables import (
     take_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Integers
-from metrifair.support.checks import argument_if_accepted, check_known, last_step
-from metrifair.support.provenance import SourceFile
-from metrifair.tradeoff.frontier import group_notes, rows_of_fold_models, usual_folds
-from metrifair.tradeoff.points import FrontierNote, Job
-from metrifair.tradeoff.portfolio import AUTO, AutoFamilies, Portfolio
+from metrifair.support.checks import check_known
+from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.tradeoff.frontier import FrontierRequest, group_notes, trade_off
+from metrifair.tradeoff.points import FrontierNote
+from metrifair.tradeoff.portfolio import AUTO
 from metrifair.tradeoff.repeats import repeat_notes
+from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import Family, SearchOptions, estimator_at
+from metrifair.tradeoff.sweep import SearchOptions
+from metrifair.tradeoff.thresholds import Threshold
 from metrifair.wording.frontier import note_text as frontier_note_text
+from metrifair.wording.frontier import note_texts
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import positive_text
 
@@ -110,46 +111,11 @@ class TrainingFile:
         """The title of a report."""
         return self.options.title or f"{self.options.label} by {', '.join(self.options.attributes)}"
 
-    @property
-    def accuracy_name(self) -> str:
-        """The name of the first figure of a point."""
-        return "accuracy" if self.data.problem.scheme.classes else "R2"
-
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder fitted to these rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes contain it, for all rows
             return TableEncoder().fit(self.features[rows])
-
-    def fit(
-        self, rows: NDArray[np.int64], job: Job | None = None, family: Family | None = None
-    ) -> tuple[TableModel, TrainingWarnings]:
-        """A model, with its encoder, fitted to these rows; and the warnings of its training.
-
-        Strength and seed are those of the options, or of a job of a frontier's family.
-        """
-        encoder = self.encoder(rows)
-        _, template, parameter = family or Family("", self.estimator, "strength")
-        template = last_step(template)
-        estimator = clone(template) if job is None else estimator_at(template, parameter, job)
-        arguments = {name: take_rows(table, rows) for name, table in self.arguments.items()}
-        if self.clusters is not None:
-            arguments |= argument_if_accepted(estimator.fit, "clusters", self.clusters[rows])
-        X, y = encoder.transform(self.features[rows]), self.labels[rows]
-        with _training(self.options.model) as warned:
-            estimator.fit(X, y, **arguments)
-        # A stack's last model is trained on predictions for held-out rows, which are not available
-        # here.
-        plain = type(estimator) in (FairClassifier, FairRegressor) and self.options.proxy is None
-        if plain and (slack := training_slack(estimator, X, y, **arguments)).unfinished:
-            warned.unfinished.append(
-                "training has not converged: rescaling the outputs would lower the objective on "
-                "training rows from "
-                f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has "
-                f"{slack.constant:.4g}). "
-                "Lower --strength, or train longer in Python, with more epochs."
-            )
-        return self.model(encoder, estimator), warned
 
     def predictions(
         self, model: TableModel, rows: NDArray[np.int64], predictions: Predictions | None = None
@@ -177,83 +143,143 @@ class TrainingFile:
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep) -> Frontier:
-        """The frontier of families, or of the options' model."""
-        search = SearchOptions(seeds=sweep.seeds, budget=sweep.budget, ledger=sweep.ledger)
+    def frontier(self, sweep: Sweep, call: str) -> Frontier:
+        """The frontier of families, or of the options' model, for the command ``call``."""
         families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
-        portfolio = self._portfolio(sweep)
-        if automatic:
-            by_name, search = portfolio.chosen(families[1:], search)
-        elif families:
-            by_name = {name: self._family(name) for name in families}
-        else:
-            by_name = {"": self.estimator}
-        # Each model has an encoder of its own training rows.
-        pipelines = {
-            key: Pipeline([("encoder", TableEncoder()), ("estimator", one)])
-            for key, one in by_name.items()
-        }
-        if automatic:
-            names = () if families[1:] else portfolio.families()
-            untried = [name for name in names if name not in by_name]
-            few_rows = not portfolio.can_train_trees
-            pipelines = AutoFamilies(pipelines, untried=untried, few_rows=few_rows)
+        estimator: Any = AUTO
+        if not automatic:
+            # each model has an encoder of its own training rows
+            estimator = {name: _with_encoder(self._family(name)) for name in families}
+            estimator = estimator or _with_encoder(self.estimator)
+        request = FrontierRequest(
+            estimator,
+            self.features,
+            self.labels,
+            **self.arguments,
+            clusters=self.clusters,
+            strengths=sweep.strengths,
+            folds=sweep.folds,
+            test=sweep.test,
+            utility=_utility(sweep),
+            unfairness_of=sweep.unfairness_of,
+            random_state=self.options.seed,
+            search=SearchOptions(
+                seeds=sweep.seeds,
+                budget=sweep.budget,
+                families=families[1:] if automatic and families[1:] else None,
+                ledger=sweep.ledger,
+            ),
+            template=self.estimator if automatic else None,
+            threshold=self._threshold(sweep),
+        )
         with _training(self.options.model) as warned:
             # the notes have it
             warnings.filterwarnings("ignore", message=".*make it a category to have names")
-            front = metrifair.frontier(
-                pipelines if families else pipelines[""],
-                self.features,
-                self.labels,
-                **self.arguments,
-                clusters=self.clusters,
-                strengths=sweep.strengths,
-                folds=sweep.folds,
-                test=sweep.test,
-                utility=sweep.costs or sweep.utility,
-                unfairness_of=sweep.unfairness_of,
-                random_state=self.options.seed,
-                search=search,
-            )
-        if automatic and not has_lightgbm():
-            warned.notes.append(
-                "LightGBM is not installed, so trees and stacks were not tried. Install "
-                '"metrifair[boosting]".'
-            )
-        repeated = self.repeat_texts(self._parts_of(front))
-        others = (*repeated, *self.notes, *warned.notes, *warned.unfinished)
-        texts = (*front.view().notes, *others)
-        front = replace(
-            front,
-            notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)),
+            found = trade_off(request)
+        repeated = self.repeat_texts(self._parts_of(found))
+        known = note_texts(found.record)
+        texts = dict.fromkeys([*repeated, *self.notes, *warned.notes, *warned.unfinished])
+        more = [FrontierNote("message", {"text": text}) for text in texts if text not in known]
+        found.record = replace(
+            found.record,
+            notes=(*found.record.notes, *more),
+            provenance=self._provenance(call),
         )
-        return _needing_the_group(front) if self.options.use_group else front
+        return Frontier(_needing_the_group(found) if self.options.use_group else found)
 
-    def _parts_of(self, front: Frontier) -> Integers:
+    def _provenance(self, call: str) -> Provenance:
+        """The provenance of the figures: the files, their rows and columns, and the command."""
+        options = self.options
+        return Provenance(
+            title=options.title or "",
+            about=dict(options.about),
+            files=self.files,
+            rows_read=len(self.table) + self.left_out,
+            left_out={
+                "missing_label": self.left_out,
+                "zero_weight": len(self.table) - len(self.data.rows),
+            },
+            columns={
+                **{
+                    role: options.roles[role]
+                    for role in ("label", "group", "control", "weight", "cluster", "id")
+                },
+                "feature": self.features.columns,
+            },
+            call=call,
+            seed=options.seed,
+            **made_now(),
+        )
+
+    def _threshold(self, sweep: Sweep) -> Threshold | None:
+        """The threshold of the decisions; None: the models decide."""
+        if sweep.threshold is None and sweep.rule is None:
+            return None
+        classes = len(self.data.problem.scheme.classes)
+        if classes != 2:
+            raise DataError(
+                f"a threshold decides between two classes, which {self.options.label!r} does not "
+                "have"
+            )
+        if sweep.costs is not None and len(sweep.costs) != classes:
+            raise DataError(
+                "--cost must be 2 rows of 2 costs, by label and decision, in ascending order of "
+                "the classes"
+            )
+        return Threshold(sweep.threshold, sweep.rule or "accuracy", sweep.costs)
+
+    def _parts_of(self, found: TradeOff) -> Integers:
         """The fold of each row; test rows have a number of their own."""
-        source = front.source
+        source = found.source
         assert source is not None
-        part = np.full(len(self.data.rows), front.folds)
+        part = np.full(len(self.data.rows), found.record.folds)
         part[np.searchsorted(self.data.rows, source.rows)] = source.fold
         return part
 
     def select(self, front: Frontier, choice: ChoiceOptions) -> tuple[TableModel, list[str]]:
-        """The chosen model, and warnings that its training has not converged.
+        """The chosen model, or the only one without a limit; and warnings that its training has not
+        converged.
 
         Other warnings are those of the frontier, which ``show_frontier`` prints.
         """
         with _training(self.options.model) as warned:
             warnings.simplefilter("ignore", MetrifairWarning)
-            best = front.select(
-                max_unfairness=choice.max_unfairness,
-                needs_group=False if choice.without_group else None,
-                confidence=choice.confidence,
-                best_effort=choice.best_effort,
+            if choice.max_unfairness is None:
+                best = front._trade_off.choose_only().model
+            else:
+                best = front.select(
+                    max_unfairness=choice.max_unfairness,
+                    needs_group=False if choice.without_group else None,
+                    confidence=choice.confidence,
+                    best_effort=choice.best_effort,
+                )
+        encoder, estimator = (step for _, step in best.steps)
+        model = self.model(encoder, estimator, front._trade_off.threshold)
+        source = front._trade_off.source
+        assert source is not None
+        texts = [*warned.unfinished, *self._slack_texts(model, source.rows)]
+        known = note_texts(front.record)
+        return model, [text for text in texts if text not in known]
+
+    def _slack_texts(self, model: TableModel, rows: Integers) -> Iterator[str]:
+        """A warning if the model is far from the optimum of its training rows."""
+        # A stack's last model is trained on predictions for held-out rows, which are not available
+        # here.
+        is_plain = type(model.estimator) in (FairClassifier, FairRegressor)
+        if not is_plain or self.options.proxy is not None:
+            return
+        arguments = {name: take_rows(table, rows) for name, table in self.arguments.items()}
+        X = model.encoder.transform(self.features[rows])
+        slack = training_slack(model.estimator, X, self.labels[rows], **arguments)
+        if slack.unfinished:
+            yield (
+                "training has not converged: rescaling the outputs would lower the objective on "
+                "training rows from "
+                f"{slack.objective:.4g} to {slack.attainable:.4g} (a constant predictor has "
+                f"{slack.constant:.4g}). "
+                "Lower --strength, or train longer in Python, with more epochs."
             )
-        known = front.view().notes
-        unfinished = [text for text in warned.unfinished if text not in known]
-        return self.model(*(step for _, step in best.steps)), unfinished
 
     def repeat_texts(self, part: Integers) -> list[str]:
         """Notes on rows that rows of other folds repeat, or their ids; ``part`` is the fold of each
@@ -264,29 +290,6 @@ class TrainingFile:
             for name in self.options.ids
         }
         return [frontier_note_text(note) for note in repeat_notes(self.data, part, ids)]
-
-    def _portfolio(self, sweep: Sweep) -> Portfolio:
-        """The families that suit the file."""
-        scheme, words = (
-            self.data.problem.scheme,
-            ("criterion", "metric", "contrast", "combine", "estimate"),
-        )
-        aim = {name: getattr(self.options, name) for name in words} | {
-            "continuous": self.estimator.continuous
-        }
-        rows = len(self.data.rows)
-        return Portfolio(
-            rows=rows,
-            training_rows=rows_of_fold_models(rows, sweep.folds, sweep.test),
-            columns=self.features.width,
-            folds=sweep.folds or usual_folds(rows),
-            classes=len(scheme.classes),
-            aim=aim | ({"pos_label": self.estimator.pos_label} if scheme.classes else {}),
-            numeric_groups=bool(self.estimator.continuous),
-            strata=bool(self.options.control),
-            saved=True,
-            by_probabilities=isinstance(self.arguments["sensitive_features"], GroupProbabilities),
-        )
 
     def _family(self, name: str) -> Any:
         """The estimator of a family; post-processors are around the model of the options,
@@ -326,7 +329,9 @@ class TrainingFile:
             )
         return metrifair.BarycenterPostprocessor(base)
 
-    def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
+    def model(
+        self, encoder: TableEncoder, estimator: Any, threshold: float | None = None
+    ) -> TableModel:
         """A fitted estimator that takes raw tables."""
         options, hashes = self.options, tuple(file.sha256 for file in self.files)
         return TableModel(
@@ -335,6 +340,7 @@ class TrainingFile:
             options.label,
             tuple(options.roles["group"]),
             options.ids,
+            threshold,
             training_files=hashes,
         )
 
@@ -370,16 +376,29 @@ class TrainingFile:
         return lines
 
 
-def _needing_the_group(front: Frontier) -> Frontier:
+def _utility(sweep: Sweep) -> UtilityLike:
+    """The measure of quality: costs, the one that is named, or that of the threshold's rule."""
+    if sweep.costs is not None:
+        return sweep.costs
+    if sweep.rule is not None and sweep.utility == "auto":
+        return UTILITY_OF_RULE[sweep.rule]
+    return sweep.utility
+
+
+def _with_encoder(estimator: Any) -> Pipeline:
+    return Pipeline([("encoder", TableEncoder()), ("model", estimator)])
+
+
+def _needing_the_group(found: TradeOff) -> TradeOff:
     """The frontier of models that all need the group, which is one of their features."""
-    source = front.source
+    source = found.source
     assert source is not None
     outcomes = [
         replace(outcome, point=replace(outcome.point, needs_group=True))
-        for outcome in front.outcomes
+        for outcome in found.outcomes
     ]
     source = replace(source, group_aware=frozenset(source.jobs))
-    return replace(front, outcomes=outcomes, source=source)
+    return replace(found, outcomes=outcomes, source=source)
 
 
 def training_file(
@@ -643,12 +662,6 @@ class TrainingWarnings(NamedTuple):
 
     notes: list[str]  # columns and rows that were left out
     unfinished: list[str]  # convergence warnings
-
-    def with_others(self, more: TrainingWarnings) -> TrainingWarnings:
-        """These sentences and those of another training, each once."""
-        return TrainingWarnings(
-            *(list(dict.fromkeys([*old, *new])) for old, new in zip(self, more, strict=True))
-        )
 
 
 @contextmanager

@@ -113,21 +113,6 @@ class TrainingOptions:
         )
 
 
-class Training(NamedTuple):
-    """The options of a training besides the file: held-out rows, the threshold, and whether to
-    refit.
-    """
-
-    # held out for evaluation; 0: none; None: a quarter, or folds of all rows where that is little
-    test: float | None
-    folds: int | None
-    validation: float  # to choose the threshold on, where a rule is given
-    threshold: float | None
-    rule: ThresholdRule | None
-    costs: Costs | None
-    refit: bool
-
-
 class Sweep(NamedTuple):
     """The options of a frontier besides the file: which models are trained, and by what they
     are compared.
@@ -142,6 +127,8 @@ class Sweep(NamedTuple):
     unfairness_of: Literal["scores", "decisions"] = "scores"
     utility: str = "auto"
     costs: Costs | None = None
+    threshold: float | None = None  # of decisions; None: the models decide, unless there is a rule
+    rule: ThresholdRule | None = None
     ledger: Path | None = None
 
 

@@ -259,7 +259,9 @@ def choose_threshold(
             f"costs are for the rule 'cost', which needs them; got the rule {rule!r} and costs "
             f"{costs!r}"
         )
-    utility = expected_cost(costs, classes) if costs is not None else UTILITIES[_UTILITY[rule]]
+    utility = (
+        expected_cost(costs, classes) if costs is not None else UTILITIES[UTILITY_OF_RULE[rule]]
+    )
     thresholds = _candidates(score)
     decisions = score >= thresholds[:, None]
     estimates = [
@@ -282,7 +284,8 @@ def choose_threshold(
     return ChosenThreshold(float(thresholds[place]), utility, estimates[place].value, gap)
 
 
-_UTILITY = {"accuracy": "accuracy", "parity": "balanced_accuracy"}
+UTILITY_OF_RULE = {"accuracy": "accuracy", "parity": "balanced_accuracy"}
+"""What each rule makes best, except for costs."""
 
 
 def _candidates(score: Floats) -> Floats:

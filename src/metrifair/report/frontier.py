@@ -40,6 +40,7 @@ from metrifair.wording.frontier import (
     glossary,
     headline,
     highlights,
+    note_texts,
     overfit_sentence,
     remarks,
     row_note,
@@ -84,7 +85,7 @@ def frontier_head(view: FrontierView) -> Markup:
     """The summary and the notes."""
     return joined(
         element("p", " ".join(headline(view)), id="summary", class_="summary"),
-        item_list([*remarks(view), *view.notes], id="notes", class_="notes"),
+        item_list([*remarks(view), *note_texts(view)], id="notes", class_="notes"),
     )
 
 
@@ -113,7 +114,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
         start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
     return {
         "title": view.title,
-        "notes": list(view.notes),
+        "notes": note_texts(view),
         "summary": list(summary(view)),
         "highlights": [
             {
@@ -166,7 +167,7 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
-        "parameter": view.parameter(row),
+        "parameter": view.parameter_of(row),
         "stop": row.family
         if len(view.parameters) > 1
         else row.text.removeprefix(f"{row.family}, "),

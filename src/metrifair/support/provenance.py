@@ -71,7 +71,7 @@ class ScoreOrigin:
     model: str | None  # fingerprint; None: of each fold, a model that was trained without it
     rows: ScoredRows
     sources: Sequence[SourceFile] = ()  # the files with the rows
-    refit: str | None = None  # fingerprint of the model that was trained again on all rows
+    refit: str | None = None  # fingerprint of the model of all rows, where folds scored them
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
 from metrifair.tradeoff.configurations import fold_utility, is_constant
 from metrifair.tradeoff.evaluate import (
-    all_small,
     make_point,
     predict,
     score_curves,
@@ -66,9 +65,9 @@ from metrifair.tradeoff.portfolio import (
     AUTO,
     BENDS,
     STRENGTHS,
-    AutoFamilies,
     Portfolio,
 )
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.resamples import draw_rows
 from metrifair.tradeoff.result import SweepContext, TradeOff, with_gap, with_model, with_utility
@@ -89,8 +88,11 @@ from metrifair.tradeoff.sweep import (
     needs_group,
     sweep,
 )
+from metrifair.tradeoff.thresholds import Threshold
 
 _BENDS = 8  # strengths that strengths="auto" adds
+# parameters that the families of "auto" have in common
+_SHARED = ("metric", "contrast", "combine", "estimate", "continuous", "pos_label")
 FOLDS = 5
 _FEW_FOLDS = 3
 _MANY_ROWS = 20_000  # beyond which three folds do
@@ -104,19 +106,22 @@ class FrontierRequest:
     X: Table
     y: Table
     sensitive_features: Table | GroupProbabilities
-    control_features: Table | None
-    sample_weight: Table | None
-    clusters: Table | None
-    parameter: str | None
-    strengths: Sequence[float] | Literal["auto"] | None
-    folds: int | None
-    test: float | None
-    unfairness_of: Literal["scores", "decisions"]
-    utility: UtilityLike
-    criterion: str | Criterion | None
-    pos_label: Any
-    random_state: Any
-    search: SearchOptions
+    control_features: Table | None = None
+    sample_weight: Table | None = None
+    clusters: Table | None = None
+    parameter: str | None = None
+    strengths: Sequence[float] | Literal["auto"] | None = None
+    folds: int | None = None
+    test: float | None = None
+    unfairness_of: Literal["scores", "decisions"] = "scores"
+    utility: UtilityLike = "auto"
+    criterion: str | Criterion | None = None
+    pos_label: Any = None
+    random_state: Any = None
+    search: SearchOptions = field(default_factory=SearchOptions)
+    # a fair estimator: families of "auto" have its parameters, and models are saved with encoders
+    template: Any = None
+    threshold: Threshold | None = None  # None: the models decide
     automatic: bool = False  # whether the families are those of "auto"
     few_rows: bool = False  # whether "auto" leaves trees out, because too few rows train a model
     untried: tuple[str, ...] = ()  # families of "auto" whose work exceeds the budget
@@ -143,8 +148,7 @@ class FrontierRequest:
                 remedy=Remedy("random_state", 0),
             )
         request = replace(self, random_state=make_seed(self.random_state))
-        is_auto = isinstance(self.estimator, str) and self.estimator == AUTO
-        if is_auto or isinstance(self.estimator, AutoFamilies):
+        if isinstance(self.estimator, str) and self.estimator == AUTO:
             return request._with_portfolio()
         for name, value in {"families": self.search.families, "pos_label": self.pos_label}.items():
             if value is not None:
@@ -154,38 +158,23 @@ class FrontierRequest:
 
     def _with_portfolio(self) -> FrontierRequest:
         """The same request with the families that suit the data as estimators."""
-        own = self.estimator
-        if isinstance(own, AutoFamilies):
-            return replace(self, automatic=True, untried=own.untried, few_rows=own.few_rows)
         for name, value in {"parameter": self.parameter, "devices": self.search.devices}.items():
             if value is not None:
                 raise DataError("must be omitted with 'auto'", argument=name, received=value)
-        classes = self._classes()
-        if not classes and self.pos_label is not None:
-            raise DataError(
-                "applies to labels, and y contains numbers",
-                argument="pos_label",
-                received=self.pos_label,
-            )
-        estimator = FairClassifier(pos_label=self.pos_label) if classes else FairRegressor()
-        data = self.data([estimator])
-        aim = {
-            "criterion": data.problem.scheme.criterion,
-            "metric": self.search.metric,
-            "contrast": self.search.contrast,
-        }
-        if classes:
-            aim["pos_label"] = self.pos_label
+        template = self._own_template() if self.template is None else self.template
+        data = self.data([template])
+        aim = {name: getattr(template, name) for name in _SHARED if hasattr(template, name)}
         portfolio = Portfolio(
             rows=len(data.rows),
             training_rows=rows_of_fold_models(len(data.rows), self.folds, self.test),
             columns=len(columns("X", self.X)),
             folds=self.folds or usual_folds(len(data.rows)),
-            classes=classes,
-            aim=aim,
+            classes=len(data.problem.scheme.classes),
+            aim=aim | {"criterion": data.problem.scheme.criterion},
             numeric_groups=data.problem.numbers is not None,
             strata=self.control_features is not None,
             needs_group=self.search.needs_group,
+            saved=self.template is not None,
             by_probabilities=isinstance(self.sensitive_features, GroupProbabilities),
         )
         families, search = portfolio.chosen(
@@ -194,7 +183,7 @@ class FrontierRequest:
         untried: tuple[str, ...] = ()
         if not self.search.families:
             untried = tuple(name for name in portfolio.families() if name not in families)
-        if not_numbers(self.X):
+        if self.template is not None or not_numbers(self.X):
             families = {
                 key: Pipeline([("encoder", TableEncoder()), ("model", item)])
                 for key, item in families.items()
@@ -207,6 +196,20 @@ class FrontierRequest:
             untried=untried,
             few_rows=not portfolio.can_train_trees,
         )
+
+    def _own_template(self) -> FairClassifier | FairRegressor:
+        """A fair estimator of labels or numbers with the options of the request."""
+        is_classifier = self._classes() > 0
+        if not is_classifier and self.pos_label is not None:
+            raise DataError(
+                "applies to labels, and y contains numbers",
+                argument="pos_label",
+                received=self.pos_label,
+            )
+        shared: dict[str, Any] = {"metric": self.search.metric, "contrast": self.search.contrast}
+        if is_classifier:
+            return FairClassifier(pos_label=self.pos_label, **shared)
+        return FairRegressor(**shared)
 
     def _classes(self) -> int:
         """The number of classes of "auto"; 0 if numbers are predicted."""
@@ -305,7 +308,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
         labels = [_plain(label) for label in scheme.classes]
         facts = {"labels": labels, "positive": scheme.positive}
         notes.append(FrontierNote("positive_label", facts))
-    return _record(request, search, context, notes=notes)
+    return _trade_off(request, search, context, notes=notes)
 
 
 def _families_notes(
@@ -317,9 +320,7 @@ def _families_notes(
     if not request.automatic and request.search.budget is None:
         return
     names = [family.name for family in families]
-    # A caller with families of its own states which need LightGBM.
-    has_own = isinstance(request.estimator, AutoFamilies) or not request.automatic
-    lacks_trees = not has_own and not has_lightgbm()
+    lacks_trees = request.automatic and not has_lightgbm()
     facts = {
         "tried": names[:tried],
         "untried": [*names[tried:], *request.untried],
@@ -462,6 +463,12 @@ class _FoldSearch:
         positions, test = self._division
         usable = {job: item for job, item in found.predictions.items() if item is not None}
         self.jobs.extend(found.predictions)
+        thresholds: dict[Job, float] = {}
+        if (threshold := request.threshold) is not None:
+            problem = self.parts[0].problem
+            for job, item in usable.items():
+                thresholds[job] = threshold.choose(item.score, problem)
+                usable[job] = threshold.out_of_fold(item, problem, self.fold)
         return SweepContext(
             self.parts[0],
             self.data.rows[positions],
@@ -480,6 +487,7 @@ class _FoldSearch:
             request.search.n_jobs,
             request.search.devices,
             found.group_aware,
+            thresholds=thresholds,
         )
 
     def _started_families(self) -> Iterator[Family]:
@@ -623,7 +631,7 @@ def _run_name(family: Family, rows: RowsToTrain, data: DataSet, unfairness_of: s
     return rows.fingerprint(content_text(inputs), *comparisons)
 
 
-def _record(
+def _trade_off(
     request: FrontierRequest,
     search: _FoldSearch,
     context: SweepContext,
@@ -661,27 +669,23 @@ def _record(
         for name, member in groups.items()
     }
     constant, constant_value = context.constant(search.utility)
-    lines = len(scheme.classes) if len(scheme.classes) > 2 else 1
-    return TradeOff(
-        outcomes,
-        request.unfairness_of,
-        "accuracy" if scheme.classes else "R2",
-        tuple(sizes),
-        sizes,
-        tuple(all_notes),
-        comparisons=len(part.comparisons) * lines,
+    record = FrontierRecord(
+        unfairness_of=request.unfairness_of,
+        accuracy_name="accuracy" if scheme.classes else "R2",
+        groups=tuple(sizes),
+        sizes=sizes,
+        notes=tuple(all_notes),
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
+        parameters={name: parameter for name, parameter in parameters.items() if name},
         noise=noise,
-        all_small=all_small(part),
-        utility=search.utility,
         constant=constant,
         constant_value=_plain(constant_value),
-        source=context,
-        parameters={name: parameter for name, parameter in parameters.items() if name},
-        library=table_library(request.X, request.y, request.sensitive_features),
-        provenance=data.provenance(request.random_state),
         folds=len(search.folds),
+        test_rows=0 if context.test_rows is None else len(context.test_rows),
+        provenance=data.provenance(request.random_state),
     )
+    library = table_library(request.X, request.y, request.sensitive_features)
+    return TradeOff(outcomes, record, search.utility, context, library)
 
 
 def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:
@@ -703,7 +707,6 @@ def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:
             strength=job.value,
             seed=job.seed,
             against=against,
-            certified=False,
         )
         point = replace(point, family=job.family, needs_group=job in context.group_aware)
         if is_constant(predictions, context.fold):

@@ -6,7 +6,7 @@ It has no rows, and reading it runs no code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,15 @@ from metrifair.saving.records import (
     Count,
     Positive,
     Record,
-    Scalar,
     read_record,
 )
-from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.choice import Chooser
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point
+from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.resamples import ResampledGaps, ResampledUtilities
 from metrifair.tradeoff.result import TradeOff
 
 FRONTIER = "frontier"  # the kind of the file
-T = TypeVar("T", bound=TradeOff)
 _ROUNDING = 1e-6
 
 
@@ -98,49 +95,25 @@ class ChoiceRecord(Record):
             raise ValueError("its configurations do not have one tier each")
 
 
-class FrontierRecord(Record):
+class FrontierFile(Record):
     """The content of a frontier's file, except for its arrays."""
 
-    unfairness_of: Literal["scores", "decisions"]
-    accuracy_name: Literal["accuracy", "R2"]
-    groups: tuple[str, ...]
-    sizes: dict[str, Count]
-    notes: tuple[FrontierNote, ...]
-    comparisons: Positive
-    parameter: str
-    noise: float | None
-    all_small: bool
-    constant: Point | None
-    constant_value: Scalar | None
-    parameters: dict[str, str]
-    provenance: Provenance
-    folds: Count
+    record: FrontierRecord
     outcomes: list[OutcomeRecord]
     utility: UtilityRecord
-    chosen: Point | None
-    goal: Goal | None
-    unmet: Goal | None
     chosen_by: UtilityRecord | None
-    change: Change | None
-    is_best_effort: bool
-    choice_notes: tuple[FrontierNote, ...]
     choice: ChoiceRecord | None
 
     def __post_init__(self) -> None:
-        reference = None if self.change is None else self.change.reference
-        for point in filter(None, (self.constant, self.chosen, reference)):
+        change = self.record.change
+        reference = None if change is None else change.reference
+        for point in filter(None, (self.record.constant, self.record.chosen, reference)):
             point.check()
         if self.choice is None:
             return
         for place in self.choice.outcomes:
             if place >= len(self.outcomes) or self.outcomes[place].point.failed:
                 raise ValueError("a configuration to choose has no figures")
-
-
-_CHOICE = ("chosen", "goal", "unmet", "change", "is_best_effort", "choice_notes")
-# by writing, or by a choice
-_CHANGED = ("outcomes", "utility", "chosen_by", "choice", *_CHOICE)
-_SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
 def _utility_record(utility: Utility) -> UtilityRecord:
@@ -174,14 +147,14 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     if chooser is not None:
         choice = _choice_record(chooser, front)
         arrays |= add_prefix(_CHOICE_ARRAYS, _choice_arrays(chooser))
-    record = FrontierRecord(
+    file = FrontierFile(
+        record=front.record,
         outcomes=outcomes,
         utility=_utility_record(front.utility),
         chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
         choice=choice,
-        **{name: getattr(front, name) for name in (*_CHOICE, *_SAME)},
     )
-    write(path, Content(FRONTIER, record.as_json(), arrays))
+    write(path, Content(FRONTIER, file.as_json(), arrays))
 
 
 _CHOICE_ARRAYS = "choice/"  # before the names of their arrays
@@ -256,15 +229,11 @@ def _read_utility(name: str, shape: tuple[int, int], arrays: Arrays) -> Resample
     return utility
 
 
-def read_frontier(
-    content: Content, kind: Callable[..., T], model_in: Callable[[Content], Any]
-) -> T:
-    """The frontier that ``write_frontier`` wrote, of this class; ``model_in`` makes each model
-    from its content.
-    """
-    record = read_record(FrontierRecord, content.meta, "a frontier")
+def read_frontier(content: Content, model_in: Callable[[Content], Any]) -> TradeOff:
+    """The frontier that ``write_frontier`` wrote; ``model_in`` makes each model from its content."""
+    file = read_record(FrontierFile, content.meta, "a frontier")
     outcomes = []
-    for place, outcome in enumerate(record.outcomes):
+    for place, outcome in enumerate(file.outcomes):
         arrays = strip_prefix(f"{place}/", content.arrays)
         model = None
         if outcome.model is not None:
@@ -279,12 +248,14 @@ def read_frontier(
                 tested=outcome.tested,
             )
         )
-    same = {name: getattr(record, name) for name in _SAME}
-    front = kind(outcomes=outcomes, utility=record.utility.utility(), **same)
-    for name in _CHOICE:
-        setattr(front, name, getattr(record, name))
-    front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
-    if record.choice is not None:
+    chooser = None
+    if file.choice is not None:
         figures = Arrays(strip_prefix(_CHOICE_ARRAYS, content.arrays))
-        front.saved_chooser = _chooser(record.choice, figures, outcomes)
-    return front
+        chooser = _chooser(file.choice, figures, outcomes)
+    return TradeOff(
+        outcomes,
+        file.record,
+        file.utility.utility(),
+        saved_chooser=chooser,
+        chosen_by=None if file.chosen_by is None else file.chosen_by.utility(),
+    )

@@ -59,17 +59,6 @@ FEWEST_ROWS_OF_TREES = 40
 _BEFORE_MAP = 1.0  # strength of the model whose scores are moved
 
 
-class AutoFamilies(dict[str, Any]):
-    """Families of "auto" in pipelines of a caller: they are trained and named as those of "auto"."""
-
-    def __init__(
-        self, families: Mapping[str, Any], *, untried: Sequence[str] = (), few_rows: bool = False
-    ) -> None:
-        super().__init__(families)
-        self.untried = tuple(untried)  # their work exceeds the budget
-        self.few_rows = few_rows  # whether trees were left out, because too few rows train a model
-
-
 @dataclass(frozen=True)
 class Portfolio:
     """The task, the criterion and the data, which determine the families that suit them."""

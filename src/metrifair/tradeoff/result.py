@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, floor
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from metrifair.figures.utility import (
 from metrifair.problem.proxies import group_columns
 from metrifair.problem.tables import Backend, Column
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
 from metrifair.tradeoff.configurations import (
     Kind,
@@ -43,6 +42,7 @@ from metrifair.tradeoff.evaluate import make_point, predict, utility_figures
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.out_of_fold import TrainingFit, resembles, training_fit
 from metrifair.tradeoff.points import Change, FrontierNote, Job, Outcome, Point, area, pareto
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.resamples import (
     ResampledGaps,
     ResampledUtilities,
@@ -56,6 +56,7 @@ from metrifair.tradeoff.resamples import (
 )
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, sweep
+from metrifair.tradeoff.thresholds import decided_at
 
 
 class Trained(NamedTuple):
@@ -87,6 +88,7 @@ class SweepContext:
     devices: Sequence[str] | None = None
     group_aware: frozenset[Job] = frozenset()
     fitted: Mapping[Job, Any] = field(default_factory=dict)  # models that were passed fitted
+    thresholds: Mapping[Job, float] = field(default_factory=dict)  # none: the models decide
     _gaps: dict[str, ResampledGaps] = field(default_factory=dict)
     _utilities: dict[Any, ResampledUtilities] = field(default_factory=dict)
 
@@ -120,9 +122,7 @@ class SweepContext:
         against = self.rivals(utility)
         rival = next(rival for rival in against if rival.utility.key == utility.key)
         predictions = rival.constant.predictions(len(self.part.problem))
-        point = make_point(
-            predictions, self.part, strength=0.0, seed=0, against=against, certified=False
-        )
+        point = make_point(predictions, self.part, strength=0.0, seed=0, against=against)
         return point, rival.constant.value
 
     def chooser(self, utility: Utility) -> Chooser:
@@ -205,6 +205,13 @@ class SweepContext:
                 models |= dict(trained)
         return models
 
+    def predictions_of(self, job: Job, model: Any, part: HeldOut) -> Predictions:
+        """The predictions of a model of all rows, with decisions at its threshold."""
+        predictions = predict(model, part)
+        if job not in self.thresholds:
+            return predictions
+        return decided_at(self.thresholds[job], predictions, part.problem)
+
     def resembles_folds(self, job: Job, model: Any) -> bool:
         """Whether a model of all rows is like the models of the folds; those that were passed
         fitted have none.
@@ -225,14 +232,13 @@ class SweepContext:
         tested = self.tested
         if tested is None:
             return None
-        predictions = predict(model, tested)
+        predictions = self.predictions_of(point.job, model, tested)
         figures = make_point(
             predictions,
             tested,
             strength=point.strength,
             seed=point.seed,
             against=self.rivals(utility),
-            certified=False,
         )
         figures = replace(figures, family=point.family, needs_group=point.needs_group)
         sides = tested.fold_sides(np.zeros(len(tested.problem), dtype=np.int64))
@@ -268,62 +274,26 @@ def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, Colum
     return unique
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class TradeOff:
-    """Values of a sweep: figures of all configurations, and the choice.
+    """A sweep: figures of all configurations, their models once they are trained, and the choice.
 
-    ``metrifair.Frontier`` shows them.
+    ``metrifair.Frontier`` shows it.
     """
 
     outcomes: Sequence[Outcome]
-    unfairness_of: Literal["scores", "decisions"]
-    accuracy_name: str
-    groups: tuple[str, ...]
-    sizes: dict[str, int]
-    notes: tuple[FrontierNote, ...] = ()
-    comparisons: int = 1
-    parameter: str = "strength"
-    noise: float | None = None  # a gap below it is not distinguishable from 0 with these rows
-    all_small: bool = False
+    record: FrontierRecord = field(default_factory=FrontierRecord)
     utility: Utility = UTILITIES["accuracy"]
-    constant: Point | None = None
-    constant_value: Any = None
-    source: SweepContext | None = None
-    parameters: dict[str, str] = field(default_factory=dict)
+    source: SweepContext | None = None  # rows and estimators in memory; files do not contain them
     library: Backend | None = None  # of the data frames that were given
-    provenance: Provenance = field(default_factory=Provenance)
-    folds: int = 0  # 0: fitted models, which are only evaluated
-    # of a frontier from a file, whose rows are not in memory
-    saved_chooser: Chooser | None = field(default=None, init=False)
-    chosen: Point | None = field(default=None, init=False)
-    goal: Goal | None = field(default=None, init=False)  # of the choice
-    unmet: Goal | None = field(default=None, init=False)  # of the last call, if no model meets it
-    is_best_effort: bool = field(default=False, init=False)  # the choice does not meet its goal
-    chosen_by: Utility | None = field(default=None, init=False)
-    change: Change | None = field(default=None, init=False)  # against no penalty
-    choice_notes: tuple[FrontierNote, ...] = field(default=(), init=False)
+    saved_chooser: Chooser | None = None  # of a frontier from a file
+    chosen_by: Utility | None = None
     chosen_predictions: Predictions | None = field(default=None, init=False)  # for held-out rows
-
-    @property
-    def by_probabilities(self) -> bool:
-        """Whether groups have probabilities."""
-        return any(note.kind == "probabilities" for note in self.notes)
-
-    @property
-    def limit(self) -> float | None:
-        """The unfairness limit of the choice."""
-        return None if self.goal is None else self.goal.max_unfairness
 
     @property
     def points(self) -> tuple[Point, ...]:
         """Figures of each configuration, as they are compared."""
         return tuple(outcome.point for outcome in self.outcomes)
-
-    @property
-    def models(self) -> tuple[Any, ...]:
-        """The models of all rows, trained when they are first asked for; None if training failed."""
-        self.train_missing()
-        return tuple(outcome.model for outcome in self.outcomes)
 
     def train_missing(self, jobs: Sequence[Job] | None = None) -> None:
         """Train the models of these jobs that have not been trained, on all rows but the test
@@ -353,7 +323,7 @@ class TradeOff:
     @property
     def pareto(self) -> tuple[Point, ...]:
         """The points that no other beats."""
-        return pareto(self.points, unfairness_of=self.unfairness_of, quality=self._share)
+        return pareto(self.points, unfairness_of=self.record.unfairness_of, quality=self._share)
 
     @property
     def area(self) -> float:
@@ -362,19 +332,21 @@ class TradeOff:
 
         Of a loss, what it saves of the constant predictor's.
         """
-        return area(self.points, unfairness_of=self.unfairness_of, quality=self._share)
+        return area(self.points, unfairness_of=self.record.unfairness_of, quality=self._share)
 
     @property
     def area_with_constant(self) -> float:
         """The same, with the constant predictor as one of the points."""
-        constant = () if self.constant is None else (self.constant,)
+        constant = () if self.record.constant is None else (self.record.constant,)
         return area(
-            (*self.points, *constant), unfairness_of=self.unfairness_of, quality=self._share
+            (*self.points, *constant), unfairness_of=self.record.unfairness_of, quality=self._share
         )
 
     def _share(self, point: Point) -> float:
         utility = self.utility
-        constant = None if self.constant is None else self.constant.figure(utility.name)
+        constant = (
+            None if self.record.constant is None else self.record.constant.figure(utility.name)
+        )
         return utility.share(point.figure(utility.name), constant)
 
     def choose(self, goal: Goal, utility: UtilityLike | None) -> Outcome:
@@ -407,7 +379,7 @@ class TradeOff:
             if goal.best_effort and not meets_goal:
                 choice = chooser.choose(Rule(confidence=goal.confidence), allowed)
             if choice.configuration == NOTHING:
-                self.unmet = goal
+                self._set_unmet(goal)
                 raise self._unmet_error(goal, choice, chooser, allowed, passed_over)
             outcome = self._trained(chooser.jobs[choice.configuration])
             if outcome.model is not None and outcome.resembles_folds:
@@ -415,19 +387,40 @@ class TradeOff:
             passed_over.append(outcome.job)
             allowed[choice.configuration] = False
         self._set_choice(outcome, choice, chooser, chosen_by)
-        self.goal = goal
-        self.unmet = None
         limit = goal.max_unfairness
         is_verified = limit is None or limit >= chooser.gaps.noise
-        self.is_best_effort = not meets_goal or not is_verified
-        self.choice_notes = tuple(
-            FrontierNote(
-                "unlike_folds",
-                {"family": job.family, "parameter": self._parameter_of(job), "value": job.value},
-            )
-            for job in passed_over
+        self.record = replace(
+            self.record,
+            goal=goal,
+            unmet=None,
+            is_best_effort=not meets_goal or not is_verified,
+            choice_notes=tuple(map(self._unlike_folds, passed_over)),
         )
         return outcome
+
+    def _unlike_folds(self, job: Job) -> FrontierNote:
+        facts = {"family": job.family, "parameter": self._parameter_of(job), "value": job.value}
+        return FrontierNote("unlike_folds", facts)
+
+    def choose_only(self) -> Outcome:
+        """Choose the only configuration, without a limit, and train it on all rows."""
+        chooser = self._chooser(self.utility)
+        (job,) = chooser.jobs
+        outcome = self._trained(job)
+        if outcome.model is None:
+            raise DataError("training on all rows failed, although the folds did not")
+        self._set_choice(outcome, chooser.choose(Rule()), chooser, self.utility)
+        if not outcome.resembles_folds:
+            notes = (FrontierNote("only_unlike_folds"),)
+            self.record = replace(self.record, choice_notes=notes)
+        return outcome
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold of the chosen model's decisions; None: the model decides."""
+        if self.record.chosen is None or self.source is None:
+            return None
+        return self.source.thresholds.get(self.record.chosen.job)
 
     @property
     def own_chooser(self) -> Chooser | None:
@@ -446,9 +439,12 @@ class TradeOff:
             return self.source.chooser(utility)
         return chooser
 
+    def _set_unmet(self, goal: Goal) -> None:
+        self.record = replace(self.record, unmet=goal)
+
     def _parameter_of(self, job: Job) -> str:
         """The parameter that a job varies."""
-        return self.parameters.get(job.family, self.parameter)
+        return self.record.parameters.get(job.family, self.record.parameter)
 
     def _outcome(self, job: Job) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.job == job)
@@ -465,7 +461,7 @@ class TradeOff:
         aware = np.array([self._outcome(job).point.needs_group for job in chooser.jobs], dtype=bool)
         allowed: Booleans = aware == goal.needs_group
         if not allowed.any():
-            self.unmet = goal
+            self._set_unmet(goal)
             raise DataError(
                 "no model of this frontier "
                 f"{'needs' if goal.needs_group else 'predicts without'} the group",
@@ -479,7 +475,7 @@ class TradeOff:
         noise = chooser.gaps.noise
         if limit is None or limit >= noise:
             return
-        self.unmet = goal
+        self._set_unmet(goal)
         rows = ""
         if limit > 0:
             needed = ceil(chooser.rows * (noise / limit) ** 2)
@@ -516,7 +512,7 @@ class TradeOff:
         if goal.min_accuracy is not None:
             best = floor(choice.needed * 10_000) / 10_000
             return DataError(
-                f"no model{which} has {self.accuracy_name} at least {goal.min_accuracy:g}; "
+                f"no model{which} has {self.record.accuracy_name} at least {goal.min_accuracy:g}; "
                 f"the largest is {best:.4f}",
                 remedy="lower min_accuracy",
             )
@@ -555,22 +551,27 @@ class TradeOff:
         chosen = outcome.tested
         source = self.source
         if chosen is None:
-            chosen = with_expected(outcome.point, choice.expected, utility, self.unfairness_of)
+            chosen = with_expected(
+                outcome.point, choice.expected, utility, self.record.unfairness_of
+            )
         elif source is not None and utility is not self.utility:
             chosen = source.point_on_test_rows(outcome.model, outcome.point, utility)
-        self.chosen = chosen
         self.chosen_predictions = None
         if source is not None:
             self.chosen_predictions = source.predictions[outcome.job]
             if source.tested is not None:
-                self.chosen_predictions = predict(outcome.model, source.tested)
+                self.chosen_predictions = source.predictions_of(
+                    outcome.job, outcome.model, source.tested
+                )
         self.chosen_by = utility
-        self.change = self._change(choice.configuration, chooser, utility)
-
-    def _change(self, configuration: int, chooser: Chooser, utility: Utility) -> Change | None:
-        """The chosen point less that of its family without a penalty; None if there is none."""
-        chosen = self.chosen
         assert chosen is not None
+        change = self._change(chosen, choice.configuration, chooser, utility)
+        self.record = replace(self.record, chosen=chosen, change=change)
+
+    def _change(
+        self, chosen: Point, configuration: int, chooser: Chooser, utility: Utility
+    ) -> Change | None:
+        """The chosen point less that of its family without a penalty; None if there is none."""
         place = self._unpenalized(chooser.jobs[configuration], chooser)
         if place is None:
             return None
@@ -580,7 +581,7 @@ class TradeOff:
         if before is None or after is None:
             return None
         gain = after - before
-        drop = chosen.gap(self.unfairness_of) - reference.gap(self.unfairness_of)
+        drop = chosen.gap(self.record.unfairness_of) - reference.gap(self.record.unfairness_of)
         sign = 1.0 if utility.larger_is_better else -1.0
         drawn = sign * chooser.utility.drawn
         gaps = roots(chooser.gaps.drawn)
@@ -625,21 +626,24 @@ class TradeOff:
             ]
         return chosen_by
 
-    def choice(self) -> tuple[Job, SweepContext]:
-        """The chosen configuration, and the rows; a DataError where there is none.
+    def constant_by(self, utility: Utility) -> tuple[Point | None, Any]:
+        """The best constant predictor by a utility, and its prediction."""
+        if self.source is not None and utility is not self.utility:
+            return self.source.constant(utility)
+        return self.record.constant, self.record.constant_value
 
-        Returns
-        -------
-        tuple of Job and SweepContext
-            The job, and the context with rows and estimators.
-        """
-        if self.chosen is None:
+    def held_out(self) -> dict[str, Column]:
+        """Groups, labels and predictions of the rows that the chosen model's figures are of."""
+        if self.chosen_predictions is None:
             raise DataError("no model is chosen; call select first")
-        if self.source is None:
+        source = self.source
+        if source is None:
             raise DataError(
                 "a frontier from a file keeps no rows; make it anew with metrifair.frontier"
             )
-        return self.chosen.job, self.source
+        part = source.part if source.tested is None else source.tested
+        rows = source.rows if source.test_rows is None else source.test_rows
+        return {"row": rows, **held_out_columns(self.chosen_predictions, part)}
 
 
 def with_model(outcome: Outcome, model: Any, source: SweepContext) -> Outcome:

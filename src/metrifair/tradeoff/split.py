@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +32,6 @@ from metrifair.support.provenance import Provenance, made_now
 Rows = NDArray[np.int64]
 
 
-class Split(NamedTuple):
-    """Row numbers of the three parts."""
-
-    train: Rows
-    validation: Rows
-    test: Rows
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """Rows that were not trained on, with everything needed to evaluate a model on them."""
@@ -64,11 +56,6 @@ class HeldOut:
         if self.problem.labels is None:
             raise DataError("y is required to evaluate models")
         return self.problem.labels
-
-    @property
-    def has_certificates(self) -> bool:
-        """Whether intervals of unfairness are valid: every row has weight 1 and one known group."""
-        return self.problem.weight is None and self.problem.probabilities is None
 
     @cached_property
     def members(self) -> dict[str, dict[str, NDArray[Any]]]:
@@ -211,26 +198,6 @@ class DataSet:
             _safe_indexing(self.X, rows), take_rows(self.sensitive_features, rows), problem
         )
 
-    def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Split:
-        """Rows of the three parts, each with the same mix of cells and labels where their
-        numbers allow it.
-        """
-        shares = (validation, test)
-        if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (
-            1 if train else 1.0000001
-        ):
-            raise DataError(
-                "validation and test must be shares above 0 that leave rows for training, got "
-                f"{validation!r} and {test!r}"
-            )
-        all_rows = np.arange(len(self.problem))
-        if not train:
-            validation_rows, test_rows = self.divide(all_rows, test / (validation + test), seed)
-            return Split(all_rows[:0], self.rows[validation_rows], self.rows[test_rows])
-        rest, test_rows = self.divide(all_rows, test, seed)
-        train_rows, validation_rows = self.divide(rest, validation / (1 - test), seed)
-        return Split(self.rows[train_rows], self.rows[validation_rows], self.rows[test_rows])
-
     def divide(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
         """Divide these positions into two parts, the second with this share, of the same mix of
         kinds if possible.
@@ -328,22 +295,6 @@ def data_set(
         # equal weights change nothing, and certificates stay valid
         problem = replace(problem, weight=None)
     return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
-
-
-_ENOUGH = 200  # held-out rows of the smallest group: with more, one split does
-_MANY_ROWS = 20_000  # to train on several times
-_FOLDS = 5
-
-
-def automatic_folds(data: DataSet, test: float) -> int:
-    """The number of folds in which to evaluate one model: 5 if a group that is compared would have
-    few rows in a share of ``test``, and training five times is fast enough; else 0.
-    """
-    groups = data.held_out(data.rows).members.values()
-    sizes = [float(member.sum()) for by_group in groups for member in by_group.values()]
-    smallest = min((size for size in sizes if size >= FEW), default=0)
-    is_little = smallest * test < _ENOUGH and len(data.rows) <= _MANY_ROWS
-    return _FOLDS if is_little else 0
 
 
 def make_folds(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:

@@ -563,9 +563,9 @@ class SearchOptions:
         machine. None sets no limit on time: "auto" tries the families whose work, by the number of
         rows and columns, is within a fixed amount, so that two machines choose the same model.
     families : list of str, default=None
-        Names of the families that "auto" tries, in this order and without a budget. To repeat an
-        earlier frontier, pass its ``list(front.parameters)`` and the same ``random_state``. None
-        tries all families that suit the data.
+        Names of the families that "auto" tries, in this order. To repeat an earlier frontier, pass
+        its ``list(front.parameters)`` and the same ``random_state``. None tries all families that
+        suit the data.
     needs_group : bool, default=False
         Whether prediction needs the group. True allows "auto" to try families that need it.
     tolerances : list of float, default=None
@@ -657,9 +657,6 @@ class SearchOptions:
             or not all(isinstance(name, str) for name in names)
         ):
             raise DataError("must be None or a list of names", argument="families", received=names)
-        if self.budget is not None:
-            problem = "must be omitted with families, because all of them are trained"
-            raise DataError(problem, argument="budget", received=self.budget)
 
     @property
     def seed_values(self) -> list[int]:

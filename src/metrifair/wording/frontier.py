@@ -17,6 +17,7 @@ from metrifair.problem.proxies import Assumption
 from metrifair.problem.unknown_names import MARK_AS_MISSING, unknown_name_text
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.frontier_view import (
     MARKS,
     FrontierRow,
@@ -57,6 +58,11 @@ def note_text(note: FrontierNote) -> str:
     'Models are compared by 5-fold cross-validation of 1,000 rows.'
     """
     return NOTES[note.kind](**note.facts)
+
+
+def note_texts(record: FrontierRecord) -> list[str]:
+    """The sentences of all notes of a frontier."""
+    return list(filter(None, map(note_text, record.all_notes)))
 
 
 def _cross_validation(rows: int, folds: int, test: int) -> str:
@@ -106,10 +112,12 @@ def _families(
     if few_rows:
         texts.append("Trees and stacks were left out: too few rows train a model.")
     if not trees:
+        stacks = ""
+        if any("stack" in name for name in tried):
+            stacks = " Stacks use scikit-learn's trees and cannot be saved as a model file."
         texts.append(
-            "LightGBM is not installed, so the frontier has no trees with the penalty. Stacks use "
-            "scikit-learn's trees "
-            'and cannot be saved as a model file. Install "metrifair[boosting]".'
+            "LightGBM is not installed, so the frontier has no trees with the penalty."
+            f'{stacks} Install "metrifair[boosting]".'
         )
     return " ".join(texts)
 
@@ -245,6 +253,10 @@ def _same_decisions(models: int, of: int) -> str:
 NOTES: Mapping[str, Callable[..., str]] = {
     "cross_validation": _cross_validation,
     "unlike_folds": _unlike_folds,
+    "only_unlike_folds": lambda: (
+        "The model of all rows does not resemble those of the folds, so that its figures may "
+        "differ from these. Use fewer folds, or merge small groups."
+    ),
     "families": _families,
     "positive_label": positive_text,
     "weighted": lambda: "Rows count by their sample weights.",
@@ -489,6 +501,8 @@ def _chosen(view: FrontierView, choice: Point) -> str:
     if choice.marks.get(view.key) == CONSTANT:
         model = f"{model}, a constant predictor"
     first = f"Chosen: {model}"
+    if view.goal is None and len(view.points) == 1:
+        first = f"Trained: {model}"
     if view.is_best_effort and view.goal is not None:
         first = f"{_effort(view, view.goal)}: {model}"
     where = "Expected on new data"
@@ -746,7 +760,7 @@ def overfit_sentence(view: FrontierView, row: FrontierRow) -> str:
         return ""
     return (
         f"The {noun(view.label(view.gap_key))} is significantly smaller on training rows than on "
-        f"others. {overfit_remedy(view.parameter(row))}"
+        f"others. {overfit_remedy(view.parameter_of(row))}"
     )
 
 
@@ -810,31 +824,6 @@ any score."
         total = count_text(len(view.rows), "model" if view.parameters else "strength")
         sentences.insert(0, f"Shown: {shown} of {total}.")
     return " ".join(filter(None, sentences))
-
-
-def interval_note(view: FrontierView, point: Point, *, resampled: bool) -> str:
-    """Definitions of the unfairness of one model and of its intervals, which are ``resampled``
-    with test folds.
-    """
-    meaning = f"Unfairness is {_KOLMOGOROV}."
-    if not point.intervals:
-        return (
-            f"{meaning} Rows count by their sample weights. Intervals are omitted: their proof does "
-            "not cover weighted samples."
-        )
-    if "unfairness" not in point.intervals:
-        return meaning  # a note says it of probabilities
-    kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
-    origin = (
-        "come from resampling and are approximate"
-        if resampled
-        else "are proven (Dvoretzky-Kiefer-Wolfowitz)"
-    )
-    return (
-        f"{meaning} Its intervals, for all comparisons at once, {origin}; that of "
-        f"{noun(view.label('accuracy'))} is "
-        f"{kind}."
-    )
 
 
 def _best(view: FrontierView) -> str:

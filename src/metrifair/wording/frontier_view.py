@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
-from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point, pareto
+from metrifair.tradeoff.points import Point, pareto
+from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
 
 _NAMES = {
@@ -49,8 +47,8 @@ _LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")
 
 
 @dataclass(frozen=True)
-class FrontierView:
-    """Everything a report on an accuracy-fairness frontier is made of.
+class FrontierView(FrontierRecord):
+    """A frontier's record with everything else that a report on it is made of.
 
     Parameters
     ----------
@@ -58,45 +56,16 @@ class FrontierView:
         The figures by which models were compared, one point each. Failed ones are listed, not
         drawn.
     curves
-        Score distributions of the groups by strength; may lack strengths, or be empty.
-    chosen
-        The figures of the chosen model, if any: expected on new rows, or on ``test_rows``.
+        Score distributions of the groups by strength, or by family and strength; may lack
+        strengths, or be empty.
     title
         Headline of the report.
-    accuracy_name
-        What ``Point.accuracy`` is: "accuracy" or "R2".
-    unfairness_of
-        Which unfairness is drawn: that of the "scores" or of the "decisions".
-    groups
-        Names of the groups, in the order of their colors.
-    notes
-        Plain sentences under the title, such as how models were compared.
     labels
         What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
-    noise
-        An unfairness below it cannot be distinguished from 0 with these rows.
-    goal
-        What was asked of the choice.
-    unmet
-        What was asked last, if no model meets it.
-    is_best_effort
-        Whether the chosen model is the least unfair one, as none meets the goal.
     utility
         The utility: the figure that is drawn against unfairness.
-    constant, constant_value
-        Figures of the best constant predictor, and its prediction.
     areas
         Share of the unit box that the models dominate, without and with the constant predictor.
-    parameters
-        The parameter that was varied, by family, where there are several; then ``curves`` are by
-        family and strength.
-    provenance
-        Source of the data and settings.
-    change
-        The chosen model's figures less those without the penalty.
-    test_rows
-        The number of test rows that the figures of the chosen model are of. 0: there are none, and
-        the figures are those expected on new rows.
 
     Examples
     --------
@@ -109,25 +78,10 @@ class FrontierView:
 
     points: Sequence[Point]
     curves: Mapping[float | tuple[str, float], Curves] = field(default_factory=dict)
-    chosen: Point | None = None
     title: str = "Accuracy and fairness"
-    accuracy_name: str = "accuracy"
-    unfairness_of: str = "scores"
-    groups: Sequence[str] = ()
-    notes: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    noise: float | None = None
-    goal: Goal | None = None
-    unmet: Goal | None = None
-    is_best_effort: bool = False
     utility: Utility = UTILITIES["accuracy"]
-    constant: Point | None = None
-    constant_value: Any = None
     areas: tuple[float, float] | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    provenance: Provenance = field(default_factory=Provenance)
-    change: Change | None = None
-    test_rows: int = 0
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -136,11 +90,6 @@ class FrontierView:
             )
         check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
         check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
-
-    @property
-    def limit(self) -> float | None:
-        """The unfairness limit of the choice."""
-        return None if self.goal is None else self.goal.max_unfairness
 
     @property
     def gap_key(self) -> str:
@@ -208,7 +157,7 @@ class FrontierView:
             return "Model"
         return figure_name(self.accuracy_name if key == "accuracy" else key)
 
-    def parameter(self, row: FrontierRow) -> str:
+    def parameter_of(self, row: FrontierRow) -> str:
         """The parameter that was varied in the family of a row, in the middle of a sentence."""
         return self.parameters.get(row.family, noun(self.label("strength")))
 
