@@ -29,10 +29,11 @@ from metrifair.report.audit.charts import (
     witness_json,
     witness_step,
 )
-from metrifair.report.audit.page import audit_content, byte_size, columns
+from metrifair.report.audit.page import audit_content, byte_size
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.wording.findings import describe
 from metrifair.wording.numbers import MISSING, number_text, shown_number
+from metrifair.wording.tables import finding_columns
 
 ANY = st.floats(-1e308, 1e308)
 
@@ -112,10 +113,12 @@ def test_a_row_holds_the_numbers_of_its_finding():
     (row,) = content["rows"]
     assert dict(zip(content["fields"], row, strict=True)) == {
         "place": 0, "left": 0, "right": 1, "leftSize": 10, "rightSize": 20, "metric": 0,
-        "value": 0.123, "low": 0.05, "high": 0.3, "from": None, "to": None, "certified": 0.4,
-        "jointly": 0.5, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "value": 0.123, "interval_low": 0.05, "interval_high": 0.3,
+        "joint_low": None, "joint_high": None, "certified": 0.4,
+        "certified_jointly": 0.5, "p_value": 0.04, "unbiased": 0.11,
+        "bracket_low": 0.1, "bracket_high": 0.2,
         "divided": None, "r2": None,
-        "chance": 0, "judged": 0,
+        "significance": 0, "tested_by": 0,
     }  # fmt: skip
     assert content["texts"] == [list(describe(finding))]
     assert content["places"][0] == {
@@ -127,15 +130,16 @@ def test_a_row_holds_the_numbers_of_its_finding():
 
 
 def test_columns_that_no_finding_fills_are_left_out():
-    assert [key for key, _ in columns([bare_finding(0)])] == [
+    record = demo_record()
+    assert [column.key for column in finding_columns(record, [bare_finding(0)])] == [
         "groups",
         "attribute",
-        "among",
+        "within",
         "metric",
         "value",
-        "samples",
+        "sizes",
     ]
-    assert "low" in dict(columns(demo_record().findings))
+    assert "interval" in [column.key for column in finding_columns(record, record.findings)]
 
 
 def test_names_of_one_attribute_do_not_mix_with_those_of_another():

@@ -11,7 +11,6 @@ import numpy as np
 
 from metrifair import report
 from metrifair.api.audit_tables import (
-    FINDING_COLUMNS,
     FrameColumns,
     audit_fields,
     field_columns,
@@ -40,6 +39,7 @@ from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text, interval_text, percent_text
 from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import finding_table
 
 if TYPE_CHECKING:
     from metrifair.wording.frontier_view import FrontierView
@@ -253,7 +253,7 @@ compute them.
         tuple
             The findings, and of each column its type and the function that gives its value.
         """
-        return self.findings, FINDING_COLUMNS
+        return self.findings, finding_table(self.record).frame()
 
     def rates(
         self,

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from metrifair.auditing.records import AuditRecord
-from metrifair.wording.findings import TESTS, describe, significance_text
 from metrifair.wording.notes import note_text
 from metrifair.wording.summary import audit_summary
 
@@ -36,44 +35,6 @@ def interval_columns(name: str, field: str) -> FrameColumns:
 def attrgetter_or_none(path: str) -> Callable[[Any], Any]:
     """A field of a field, by the path to it; None where one on the way is None."""
     return lambda row: reduce(lambda part, name: getattr(part, name, None), path.split("."), row)
-
-
-_DIVIDED = {
-    "r2": "r2",
-    "divided": "value",
-    "divided_low": "interval.low",
-    "divided_high": "interval.high",
-    "divided_joint_low": "joint_interval.low",
-    "divided_joint_high": "joint_interval.high",
-}
-"""The columns of the second end of a distance by group probabilities, and their fields in
-``Divided``.
-"""
-
-FINDING_COLUMNS: FrameColumns = {
-    **field_columns("String", "attribute", "criterion", "within"),
-    "group": ("String", lambda finding: finding.groups[0]),
-    "other_group": ("String", lambda finding: finding.groups[1]),
-    "size": ("Int64", lambda finding: finding.sizes[0]),
-    "other_size": ("Int64", lambda finding: finding.sizes[1]),
-    **field_columns("String", "metric"),
-    **field_columns("Float64", "value"),
-    "lower": ("Float64", lambda finding: finding.bracket.low if finding.bracket else finding.value),
-    "upper": (
-        "Float64",
-        lambda finding: finding.bracket.high if finding.bracket else finding.value,
-    ),
-    **field_columns("Float64", "unbiased"),
-    **interval_columns("interval", "interval"),
-    **field_columns("Float64", "certified", "certified_jointly", "p_value"),
-    **interval_columns("joint", "joint_interval"),
-    **{name: ("Float64", attrgetter_or_none(f"divided.{path}")) for name, path in _DIVIDED.items()},
-    "significance": ("String", lambda finding: significance_text(finding) or None),
-    "tested_by": ("String", lambda finding: TESTS[finding.tested_by] or None),
-    **field_columns("Float64", "detectable"),
-    "sentence": ("String", lambda finding: describe(finding).sentence),
-    "meaning": ("String", lambda finding: describe(finding).meaning),
-}
 
 
 _RATE_COLUMNS: FrameColumns = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,12 +17,12 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
-from metrifair.cli.console import rows_to_show, say, say_hidden, show_table
+from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
-from metrifair.wording.findings import measure_text, test_draws
+from metrifair.wording.findings import measure_text
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.numbers import (
     MISSING,
@@ -36,6 +36,7 @@ from metrifair.wording.numbers import (
 from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
+from metrifair.wording.tables import Column, filled, finding_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,31 +110,27 @@ def _show_comparisons(out: Console, record: AuditRecord) -> None:
     shown = rows_to_show(
         ranked, _SHOWN, lambda finding: (finding is not summarized, rank[id(finding)])
     )
-    rows = [by_comparison[_comparison_key(finding)] for finding in shown]
-    has_second_end = any(finding.divided for finding in ranked)
-    further = ["divided by R2"] if has_second_end else []
-    draws = test_draws(record)
-    show_table(
-        out,
-        [
-            "groups",
-            "compared",
-            *shown_metrics,
-            *further,
-            "joint interval",
-            "p-value",
-            "significant",
-        ],
-        [
-            _comparison(findings_of_row, shown_metrics, draws, divided=has_second_end)
-            for findings_of_row in rows
-        ],
-        left=2,
-    )
+    table = finding_table(record)
+    distances = [_distance_column(metric, by_comparison) for metric in shown_metrics]
+    evidence = filled(table.pick("divided", "joint", "p_value", "significance"), ranked)
+    places = table.pick("groups", "within")
+    show_columns(out, [*places, *distances, *evidence], shown)
     say_hidden(out, len(ranked) - len(shown), "comparisons")
 
 
 _Comparison: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+
+
+def _distance_column(
+    metric: str, by_comparison: Mapping[_Comparison, Mapping[str, Finding]]
+) -> Column:
+    """The values by one metric, beside the findings by the first one."""
+
+    def value(finding: Finding) -> float | None:
+        same = by_comparison[_comparison_key(finding)].get(metric)
+        return None if same is None else same.value
+
+    return Column(metric, value=value)
 
 
 def _comparison_key(finding: Finding) -> _Comparison:
@@ -143,34 +140,6 @@ def _comparison_key(finding: Finding) -> _Comparison:
 
 def _names(groups: Sequence[str]) -> str:
     return ", ".join(map(name_text, groups))
-
-
-def _comparison(
-    shown: dict[str, Finding], metrics: Sequence[str], draws: int, *, divided: bool
-) -> list[str]:
-    """A row of the table; joint interval, p-value and significance are those of the first
-    metric.
-    """
-    first = shown[metrics[0]]
-    values = [number_text(shown[metric].value if metric in shown else None) for metric in metrics]
-    if divided:
-        values.append(number_text(None if first.divided is None else first.divided.value))
-    return [
-        f"{first.attribute}: {_names(first.groups)}",
-        f"{first.within}: {first.criterion.replace('_', ' ')}",
-        *values,
-        interval_text(first.joint_interval),
-        p_text(first.p_value, draws),
-        _significant(first),
-    ]
-
-
-def _significant(finding: Finding) -> str:
-    if not finding.enough:
-        return "too few"
-    if finding.unknown_name:
-        return "not known"
-    return {True: "yes", False: "no", None: MISSING}[finding.significant]
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:

@@ -12,7 +12,7 @@ function pairName(row) { return `${groupName(row, "left")} vs ${groupName(row, "
 function placeName(place) { return `${place.within} (${place.criterion.toLowerCase()})`; }
 function whereText(row) { return `${data.attributes[row.attribute].name}, among ${placeName(data.places[row.place])}`; }
 function countText(count) { return count.toLocaleString("en"); }
-function intervalText(row) { return row.low === null ? "\u2013" : `${numberText(row.low)} to ${numberText(row.high)}`; }
+function intervalText(row) { return row.interval_low === null ? "\u2013" : `${numberText(row.interval_low)} to ${numberText(row.interval_high)}`; }
 
 /** Three decimals, or four digits where there are more before the point; as the texts made in Python. */
 function numberText(value) {

@@ -29,11 +29,11 @@ function showScored() {
 
 const MARKS = {
   value: { text: "measured", draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
-  low: { text: () => `${data.confidence} interval (bootstrap)`, span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
+  interval_low: { text: () => `${data.confidence} interval (bootstrap)`, span: ["interval_low", "interval_high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
   divided: { text: "divided by R2", draw: (x) => svg("circle", { class: "measured hollow", cx: x, cy: 14, r: 5.5 }) },
   certified: { text: () => `at most, with ${data.confidence} confidence`, draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
-  jointly: { text: "the same for all findings at once", draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
-  least: { text: "proven bracket of the value", span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
+  certified_jointly: { text: "the same for all findings at once", draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
+  bracket_low: { text: "proven bracket of the value", span: ["bracket_low", "bracket_high"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
 };
 
 /** A drawing at a place that is given in percent. */
@@ -75,7 +75,7 @@ function bar(row, axis) {
   const name = html("button", { type: "button" }, pairName(row));
   name.addEventListener("click", () => { go(row.index); byId("certain").querySelector("[aria-current] button").focus(); });
   const drawing = svg("svg", { class: "bar", height: 28, width: "100%", "aria-hidden": "true" });
-  const end = row.jointly ?? row.certified;
+  const end = row.certified_jointly ?? row.certified;
   if (end !== null) drawing.append(svg("rect", { class: "possible", y: 7, height: 14, width: at(end) }));
   for (const [key, { span, draw }] of Object.entries(MARKS).reverse()) {
     if (row[key] === null) continue;
@@ -87,10 +87,10 @@ function bar(row, axis) {
 }
 
 function barText(row) {
-  const bound = row.jointly ?? row.certified;
+  const bound = row.certified_jointly ?? row.certified;
   return [
     numberText(row.value),
-    row.low === null ? "" : ` (${intervalText(row)})`,
+    row.interval_low === null ? "" : ` (${intervalText(row)})`,
     bound === null ? "" : `, at most ${numberText(bound)}`,
   ].join("");
 }

@@ -6,19 +6,19 @@ const table = { query: "", order: null, page: 0, open: new Set(), found: rows };
 const CELLS = {
   groups: { text: pairName, under: (row) => `${data.attributes[row.attribute].name}, ${data.places[row.place].within}` },
   attribute: { text: (row) => data.attributes[row.attribute].name },
-  among: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
+  within: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
   metric: { text: (row) => data.metrics[row.metric].short },
-  low: { text: intervalText, value: (row) => row.low },
-  samples: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
+  interval: { text: intervalText, value: (row) => row.interval_low },
+  sizes: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
 };
-CELLS.from = { text: (row) => (row.from === null ? "\u2013" : `${numberText(row.from)} to ${numberText(row.to)}`), value: (row) => row.from };
-CELLS.chance = { text: (row) => data.chances[row.chance] || "\u2013", under: (row) => data.judges[row.judged], value: (row) => data.chances[row.chance] || null };
+CELLS.joint = { text: (row) => (row.joint_low === null ? "\u2013" : `${numberText(row.joint_low)} to ${numberText(row.joint_high)}`), value: (row) => row.joint_low };
+CELLS.significance = { text: (row) => data.significances[row.significance] || "\u2013", under: (row) => data.tests[row.tested_by], value: (row) => data.significances[row.significance] || null };
 for (const key of ["value", "divided"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
-CELLS.p = { text: (row) => pText(row.p), value: (row) => row.p };
+CELLS.p_value = { text: (row) => pText(row.p_value), value: (row) => row.p_value };
 
 /** What a search looks through. */
 function wordsOf(row) {
-  return ["groups", "attribute", "among", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
+  return ["groups", "attribute", "within", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
 }
 
 function setUpTable() {
@@ -59,7 +59,7 @@ function linesOf(part, before) {
   });
 }
 
-function tooFew(row) { return row.chance === data.chances.length - 1; }
+function tooFew(row) { return row.significance === data.significances.length - 1; }
 
 function fewLine() {
   const line = html("tr", { class: "apart" });
@@ -138,21 +138,23 @@ function detailRow(row) {
 }
 
 function figuresOf(row) {
-  const bracket = row.least === null ? null : `${numberText(row.least)} to ${numberText(row.most)}`;
+  const { names } = data;
+  const number = (key) => [names[key], row[key] === null ? null : numberText(row[key])];
+  const bracket = row.bracket_low === null ? null : `${numberText(row.bracket_low)} to ${numberText(row.bracket_high)}`;
   const known = [
     [data.metrics[row.metric].name, numberText(row.value)],
-    ["Divided by R2", row.divided === null ? null : numberText(row.divided)],
-    ["R2", row.r2 === null ? null : numberText(row.r2)],
-    ["Proven bracket", bracket],
-    ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
-    [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
-    [`${data.confidence} joint interval`, row.from === null ? null : CELLS.from.text(row)],
-    ["Significance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
-    ["Certified upper bound", row.certified === null ? null : numberText(row.certified)],
-    ["Joint certified bound", row.jointly === null ? null : numberText(row.jointly)],
-    ["p-value", row.p === null ? null : pText(row.p)],
-    [`Rows of ${groupName(row, "left")}`, countText(row.leftSize)],
-    [`Rows of ${groupName(row, "right")}`, countText(row.rightSize)],
+    number("divided"),
+    number("r2"),
+    [names.bracket, bracket],
+    number("unbiased"),
+    [names.interval, row.interval_low === null ? null : intervalText(row)],
+    [names.joint, row.joint_low === null ? null : CELLS.joint.text(row)],
+    [names.significance, row.significance ? [CELLS.significance.text(row), data.tests[row.tested_by]].filter(Boolean).join(", by ") : null],
+    number("certified"),
+    number("certified_jointly"),
+    [names.p_value, row.p_value === null ? null : pText(row.p_value)],
+    [`${names.sizes} of ${groupName(row, "left")}`, countText(row.leftSize)],
+    [`${names.sizes} of ${groupName(row, "right")}`, countText(row.rightSize)],
   ];
   return known.filter(([, text]) => text !== null);
 }

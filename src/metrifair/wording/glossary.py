@@ -27,6 +27,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import DECISION_WORDS, table_selected_text
+from metrifair.wording.terms import glossary_entries
 
 FIGURES = {
     "base_rate": "Base rate",
@@ -200,6 +201,21 @@ def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     )
 
 
+_EVIDENCE = (
+    "witness",
+    "unbiased",
+    "divided",
+    "interval",
+    "joint_interval",
+    "significant",
+    "bracket",
+    "certified",
+    "certified_jointly",
+    "p_value",
+)
+"""The fields of findings that a glossary explains."""
+
+
 def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """The terms of the report and their definitions: only those that occur.
 
@@ -211,17 +227,15 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     criteria = dict.fromkeys(finding.criterion for finding in record.findings)
     return (
         ("Score", "The number that the model assigns to a row."),
-        ("Group", "The rows with the same value of a protected attribute."),
+        *glossary_entries("group"),
         *CURVES,
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
-            (
-                name.replace("CONFIDENCE", confidence),
-                _EVIDENCE[key].replace("CONFIDENCE", confidence),
-            )
-            for key, name in _EVIDENCE_NAMES.items()
+            (name, about.replace("CONFIDENCE", confidence))
+            for key in _EVIDENCE
             if any(getattr(finding, key) is not None for finding in record.findings)
+            for name, about in glossary_entries(key)
         ),
         *(
             (word, meaning)
@@ -230,48 +244,3 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
             or any(STANDARDS[decision.standard].four_fifths for decision in record.decisions)
         ),
     )
-
-
-_EVIDENCE_NAMES = {
-    "witness": "Benefit",
-    "unbiased": "Unbiased value",
-    "divided": "Divided by R2",
-    "interval": "CONFIDENCE interval",
-    "joint_interval": "Joint interval",
-    "significant": "Significance",
-    "bracket": "Proven bracket",
-    "certified": "Certified upper bound",
-    "certified_jointly": "Joint certified bound",
-    "p_value": "p-value",
-}
-_EVIDENCE = {
-    "witness": "A utility of the score, chosen so that its means differ most between the groups: "
-    "the witness function "
-    "of the distance.",
-    "unbiased": "The distance without its expected bias from sampling noise. It can be negative.",
-    "divided": "Right if score and probabilities are independent given the group: the distance "
-    "divided by R2, the "
-    "variance of a group's probability as a share of the largest variance there could be. Squared "
-    "distances are "
-    "divided by R2 squared. A pair among three or more groups is corrected for the mixing of all "
-    "groups.",
-    "interval": "A bootstrap confidence interval of the distance in the population. It covers one "
-    "finding by itself, "
-    "not the largest of many.",
-    "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously "
-    "for all comparisons "
-    "by this distance. Findings are ranked by the lower end.",
-    "significant": "Whether a gap is statistically significant, adjusted for the number of "
-    "comparisons: the joint "
-    "interval excludes 0. Without such an interval, by permutation p-values with the Bonferroni "
-    "correction.",
-    "bracket": "Proven bounds of the value for this file, which was too large for memory.",
-    "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for "
-    "any distributions "
-    "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules "
-    "nothing out.",
-    "certified_jointly": "The same bound, valid simultaneously for all findings of this audit.",
-    "p_value": "The probability of a difference at least this large between two groups with equal "
-    "distributions. It is "
-    "not adjusted for the number of comparisons.",
-}

@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord, Finding, Measure
+from metrifair.auditing.records import AuditRecord, Measure
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS
 from metrifair.support.provenance import Provenance
-from metrifair.wording.findings import measure_text, significance_text
+from metrifair.wording.findings import measure_text
 from metrifair.wording.glossary import FIGURES
-from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
     confidence_text,
@@ -25,13 +24,23 @@ from metrifair.wording.numbers import (
     percent_text,
 )
 from metrifair.wording.provenance import provenance_lines
-from metrifair.wording.proxies import DIVIDED, HEADINGS, estimate_row
+from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import Column, filled, finding_table
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 
 MOST_TABLES = 4
 _MOST_FINDINGS = 10
+_FINDING_KEYS = (
+    "groups",
+    "within",
+    "metric",
+    "value",
+    "divided",
+    "joint",
+    "significance",
+)
 
 
 def audit_markdown(record: AuditRecord) -> Iterable[str]:
@@ -79,20 +88,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
             f"{len(findings)}), with joint "
             f"{confidence_text(record.confidence)} confidence intervals."
         )
-        divided = any(finding.divided is not None for finding in ranked)
-        distances: list[tuple[str, ...]] = []
-        for finding in ranked:
-            reason = f" ({significance_text(finding)})"
-            bounds = _bounds(finding.joint_interval) if finding.assessed else reason
-            place = (
-                f"{finding.attribute}: {' / '.join(map(name_text, finding.groups))}",
-                finding.within,
-                criterion_name(finding.criterion),
-            )
-            cells = *place, metric_words(finding.metric).name, number_text(finding.value) + bounds
-            distances.append((*cells, _divided(finding)) if divided else cells)
-        heading = "Groups", "Among", "Criterion", "Distance", "Value (interval)"
-        yield markdown_table((*heading, DIVIDED) if divided else heading, distances)
+        yield table_markdown(filled(finding_table(record).pick(*_FINDING_KEYS), ranked), ranked)
     yield from origin_markdown(record.provenance)
 
 
@@ -110,17 +106,14 @@ def _measure(measure: Measure | None) -> str:
     return measure_text(measure) + _bounds(None if measure is None else measure.interval)
 
 
-def _divided(finding: Finding) -> str:
-    divided = finding.divided
-    return (
-        number_text(None)
-        if divided is None
-        else number_text(divided.value) + _bounds(divided.joint_interval)
-    )
-
-
 def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
     return "" if interval is None else f" ({interval_text(interval, show)})"
+
+
+def table_markdown(columns: Sequence[Column], rows: Iterable[Any]) -> str:
+    """The columns of some rows as a table in Markdown."""
+    lines = ([column.cell(row).line for column in columns] for row in rows)
+    return markdown_table([column.heading for column in columns], lines)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
