@@ -25,6 +25,7 @@ from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
 from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
+from metrifair.wording.numbers import MISSING
 
 if TYPE_CHECKING:
     from metrifair.wording.tables import Column
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _WIDTH = 120  # without a terminal
 _LONGEST_CELL = 200  # characters
 _LONGEST_WORD = 16  # that is kept whole
-_PLACES = ("groups", "within")
+_PLACES = ("groups", "compared", "within", "group")
 
 
 class _Console(Console):
@@ -104,7 +105,9 @@ def show_columns(out: Console, columns: Sequence[Column], rows: Iterable[Any]) -
 def _cell_text(column: Column, row: Any) -> str:
     """What a table shows of a row: of the place of a figure, the small print too."""
     cell = column.cell(row)
-    return cell.line if column.key in _PLACES else cell.text
+    if column.key in _PLACES:
+        return cell.line
+    return cell.small if cell.text == MISSING and cell.small else cell.text
 
 
 def show_table(

@@ -72,21 +72,24 @@ function fillChoosers() {
 
 /** The one way to change the page: show this finding everywhere. */
 function go(index) {
-  const attribute = now().attribute;
   state.row = index;
   fillChoosers();
   showScored();
   showCertain();
   showWitness();
-  if (now().attribute !== attribute) followAttribute();
   markFinding();
 }
 
 function fillHighlights() {
   byId("audit-highlights").append(...data.highlights.map((found) => highlightCard(found, () => {
     if (found.row !== null) goAndLook(found.row);
-    else if (found.decisions !== null) lookAtDecisions(found.decisions);
+    else if (found.decisions !== null) lookAtRates(byId(`ratios-${found.decisions}`));
   })));
+}
+
+function lookAtRates(heading) {
+  heading.scrollIntoView();
+  heading.nextElementSibling.focus({ preventScroll: true });
 }
 
 /** Show a finding, and move there: for the eye and for the keyboard. */

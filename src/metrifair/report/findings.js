@@ -174,9 +174,8 @@ window.addEventListener("beforeprint", () => {
 window.addEventListener("afterprint", showPage);
 
 function start() {
-  byId("drawings").hidden = !rows.length && !data.decisions.length;
+  byId("drawings").hidden = !rows.length && !data.highlights.length;
   setUpTable();
-  setUpDecisions();
   fillHighlights();
   for (const id of ["choosers", "scored", "sure", "told"]) byId(id).hidden = !rows.length;
   if (!rows.length) return;

@@ -26,31 +26,9 @@ from metrifair.wording.numbers import (
     quoted,
 )
 from metrifair.wording.proxies import gap_interval_text
-from metrifair.wording.rates import DECISION_WORDS, table_selected_text
+from metrifair.wording.rates import table_selected_text
+from metrifair.wording.tables import FIGURES, rate_columns
 from metrifair.wording.terms import glossary_entries
-
-FIGURES = {
-    "base_rate": "Base rate",
-    "auc": "AUC",
-    "accuracy": "Accuracy",
-    "log_loss": "Log loss",
-    "calibration_error": "Calibration error",
-}
-"""The names of figures by group."""
-
-FIGURE_WORDS = {
-    "Base rate": "The share of the group with the outcome that high scores predict.",
-    "AUC": "The probability that a row with the outcome scores higher than a row without it, in "
-    "the same group; ties "
-    "count one half. The interval uses DeLong's variance.",
-    "Log loss": "The mean logarithmic loss of the predicted probabilities.",
-    "Calibration error": "The mean absolute difference between the mean score and the share with "
-    "the outcome, over ten "
-    "bins of equal width (expected calibration error). Sampling noise alone makes it larger than "
-    "0.",
-}
-"""The definitions of figures by group."""
-
 
 CURVES = (
     ("Share below", "The share of a group with this score or less: its distribution function."),
@@ -237,10 +215,18 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
             if any(getattr(finding, key) is not None for finding in record.findings)
             for name, about in glossary_entries(key)
         ),
-        *(
-            (word, meaning)
-            for word, meaning in (DECISION_WORDS.items() if record.decisions else ())
-            if word != "Four-fifths ratio"
-            or any(STANDARDS[decision.standard].four_fifths for decision in record.decisions)
-        ),
+        *decision_words(record),
+        *(glossary_entries(*FIGURES) if record.by_group else ()),
     )
+
+
+def decision_words(record: AuditRecord) -> list[tuple[str, str]]:
+    """The terms of the tables of decisions, with their definitions."""
+    tables = record.decisions
+    keys = dict.fromkeys(
+        column.term or column.key for table in tables for column in rate_columns(table)
+    )
+    if any(STANDARDS[table.standard].four_fifths for table in tables):
+        keys["four_fifths"] = None
+    keys.pop("group", None)  # explained once for all tables
+    return glossary_entries(*keys)

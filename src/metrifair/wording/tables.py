@@ -7,21 +7,39 @@ Terminals, pages, Markdown and data frames read the same columns. A new figure o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from metrifair.auditing.records import AuditRecord, Finding
+from metrifair.auditing.records import (
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    Finding,
+    Measure,
+    MeasuresByGroup,
+)
 from metrifair.figures.intervals import Interval
-from metrifair.wording.findings import TESTS, describe, significance_text, test_draws
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
+from metrifair.wording.compare import VERDICTS, topic_name
+from metrifair.wording.findings import (
+    TESTS,
+    describe,
+    measure_text,
+    significance_text,
+    test_draws,
+)
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import (
     MISSING,
+    figure_text,
     interval_text,
     name_text,
     number_text,
     p_text,
+    percent_text,
 )
 from metrifair.wording.terms import term_name
 
@@ -47,8 +65,10 @@ class Cell(NamedTuple):
         return f"{self.text} ({self.small})" if self.small else self.text
 
 
-def field_of(row: Any, path: str) -> Any:
-    """A field of a field, by the path to it; None if one on the way is None."""
+def field_of(row: Any, path: str | Callable[[Any], Any]) -> Any:
+    """A field of a field, by the path to it, or a function of the row; None if a part is None."""
+    if callable(path):
+        return path(row)
     return reduce(lambda part, name: getattr(part, name, None), path.split("."), row)
 
 
@@ -67,11 +87,14 @@ class Column:
     show
         The text of a value.
     interval
-        The path to the interval of the value. ``ends`` makes the text of either end.
+        The path to the interval of the value, or a function of the row. ``ends`` makes the text of
+        either end.
     note
         The small print of a row, instead of its interval.
     term
-        The key of its name in ``wording.terms``; by default its own key.
+        The key of its heading in ``wording.terms``; by default its own key.
+    title
+        A heading that the user gave, such as the name of an audit.
     is_text
         Whether it contains words, which may break into lines, and no numbers.
     """
@@ -80,21 +103,20 @@ class Column:
     kind: Kind = "Float64"
     value: str | Callable[[Any], Any] = ""
     show: Callable[[Any], str] = number_text
-    interval: str = ""
+    interval: str | Callable[[Any], Interval | None] = ""
     ends: Callable[[float], str] = number_text
     note: Callable[[Any], str] | None = None
     term: str = ""
+    title: str = ""
     is_text: bool = False
 
     @property
     def heading(self) -> str:
         """The name that people read."""
-        return term_name(self.term or self.key)
+        return self.title or term_name(self.term or self.key)
 
     def value_in(self, row: Any) -> Any:
         """Its value in a row; None if it is missing."""
-        if callable(self.value):
-            return self.value(row)
         return field_of(row, self.value or self.key)
 
     def interval_in(self, row: Any) -> Interval | None:
@@ -254,3 +276,236 @@ def finding_columns(record: AuditRecord, findings: Sequence[Finding]) -> list[Co
     table = finding_table(record)
     shown = {column.key for column in filled(table.pick(*FINDING_KEYS), findings)}
     return table.pick(*(key for key in FINDING_KEYS if key in shown.union(always)))
+
+
+# ---- Groups: decisions and rates, figures, metrics ----------------------------------------------
+
+
+class GroupRow(NamedTuple):
+    """A group of a table, as a row."""
+
+    table: Any
+    group: Any
+
+
+def rate_rows(table: Decisions) -> list[GroupRow]:
+    """The groups of a table of decisions, and the rows with a missing group."""
+    unknown = [] if table.unknown is None else [table.unknown]
+    return [GroupRow(table, rate) for rate in (*table.rates, *unknown)]
+
+
+def _ratio_note(row: GroupRow) -> str:
+    """Why a ratio has no interval of its own."""
+    if row.group.left_out:
+        return "excluded"
+    is_reference = row.group.group == row.table.reference and row.group is not row.table.unknown
+    return "reference" if is_reference else ""
+
+
+def _below(row: GroupRow) -> str | None:
+    ratio = row.group.ratio
+    return "below" if ratio is not None and is_below(ratio) else None
+
+
+RATES = Table(
+    text_column("standard", lambda row: row.table.standard or None),
+    text_column("attribute", "table.attribute"),
+    text_column("within", "table.within"),
+    text_column(
+        "group", "group.group", name_text, note=lambda row: "too few rows" if row.group.few else ""
+    ),
+    count_column("rows", "group.size"),
+    Column("share", value="group.share", show=percent_text),
+    count_column("selected", "group.selected"),
+    Column(
+        "rate",
+        value="group.selection_rate",
+        show=percent_text,
+        interval="group.interval",
+        ends=percent_text,
+        term="selection_rate",
+    ),
+    text_column("reference", "table.reference"),
+    Column(
+        "ratio",
+        value="group.ratio",
+        show=partial(number_text, limit=FOUR_FIFTHS),
+        interval="group.ratio_interval",
+        note=_ratio_note,
+        term="selection_ratio",
+    ),
+    Column("fisher_p", value="group.p_value", show=p_text),
+    count_column("shortfall", "group.shortfall"),
+    text_column("left_out", lambda row: row.group.left_out or None),
+    Column("too_few", "Boolean", "group.few"),
+    Column(
+        "mean_difference",
+        value="group.mean_difference",
+        show=partial(figure_text, digits=2, signed=True),
+    ),
+    Column("accuracy", value="group.accuracy", show=percent_text),
+    Column("true_positive_rate", value="group.true_positive_rate", show=percent_text),
+    Column("false_positive_rate", value="group.false_positive_rate", show=percent_text),
+    text_column("selected_by", "table.selected_by"),
+    Column("threshold", value="table.threshold"),
+    text_column("favorable", "table.favorable"),
+    Column("below", "", _below, str),
+)
+"""The columns of decisions and rates."""
+
+DECILES = Table(
+    *(
+        Column(
+            f"ratio_at_{percent}",
+            value=lambda row, place=place: (row.group.decile_ratios or [None] * 9)[place],
+            show=partial(figure_text, digits=2),
+            title=f"{percent}%",
+        )
+        for place, percent in enumerate(range(10, 100, 10))
+    )
+)
+"""The impact ratio if all rows beyond each decile of the score were selected."""
+
+_IF_KNOWN = ("selected", "fisher_p", "shortfall", "true_positive_rate", "false_positive_rate")
+
+
+def rate_columns(table: Decisions) -> list[Column]:
+    """The columns of a table of decisions that people read, by its standard."""
+    columns = RATES.pick(*STANDARDS[table.standard].columns)
+    known = filled(columns, rate_rows(table))
+    if table.selected_by == "median":
+        columns = [
+            replace(column, term="scoring_rate") if column.key == "rate" else column
+            for column in columns
+        ]
+    absent = set(_IF_KNOWN) - {column.key for column in known}
+    return [column for column in columns if column.key not in absent]
+
+
+def rate_frame(record: AuditRecord) -> tuple[list[GroupRow], FrameColumns]:
+    """One row for each group of each table of decisions, and the columns of a data frame of them."""
+    rows = [row for table in record.decisions for row in rate_rows(table)]
+    if not any(row.group.decile_ratios for row in rows):
+        return rows, RATES.frame()
+    return rows, RATES.frame() | DECILES.frame()
+
+
+def measure_column(key: str, value: str | Callable[[Any], Measure | None]) -> Column:
+    """A figure with its interval, or with the proven bounds of its value."""
+
+    def interval(row: Any) -> Interval | None:
+        return getattr(field_of(row, value), "interval", None)
+
+    return Column(key, "", value, measure_text, interval)
+
+
+_GROUP = (
+    text_column("attribute", "table.attribute"),
+    text_column("within", "table.within"),
+    text_column("group", "group.group", name_text),
+    count_column("rows", "group.size"),
+)
+
+FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
+"""The figures by group of every audit."""
+
+BY_GROUP = Table(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
+"""The columns of figures by group."""
+
+
+def figure_rows(table: ByGroup | MeasuresByGroup) -> list[GroupRow]:
+    """The groups of a table of figures or metrics."""
+    return [GroupRow(table, group) for group in table.groups]
+
+
+def metric_table(table: MeasuresByGroup) -> Table:
+    """The columns of metrics by group: those of the user, or the figures of every audit."""
+    return Table(*_GROUP, *(measure_column(name, _measure_of(name)) for name in table.differences))
+
+
+def _measure_of(name: str) -> Callable[[GroupRow], Measure | None]:
+    return lambda row: row.group.measures[name]
+
+
+def metric_frame(tables: Iterable[MeasuresByGroup]) -> tuple[list[SimpleNamespace], FrameColumns]:
+    """One row for each metric and group, and the columns of a data frame of them."""
+    rows = [
+        SimpleNamespace(
+            table=table,
+            group=group,
+            metric=metric,
+            measure=group.measures[metric],
+            difference=difference,
+            ratio=table.ratios[metric],
+        )
+        for table in tables
+        for metric, difference in table.differences.items()
+        for group in table.groups
+    ]
+    attribute, within, group, size = _GROUP
+    columns = Table(
+        attribute,
+        within,
+        text_column("metric"),
+        group,
+        size,
+        Column("value", value="measure.value"),
+        Column("interval", "Interval", "measure.interval"),
+        Column("difference"),
+        Column("ratio"),
+    )
+    return rows, columns.frame()
+
+
+# ---- Comparisons and series of audits -----------------------------------------------------------
+
+_PLACE = (
+    text_column("attribute"),
+    text_column("criterion"),
+    text_column("within", note=lambda row: topic_name(row.criterion)),
+    text_column("groups", lambda row: " / ".join(row.groups)),
+)
+_COMPARED = text_column(
+    "compared", "groups", groups_text, "", note=attrgetter("attribute"), term="groups"
+)
+
+DIFFERENCES = Table(
+    text_column("model"),
+    *_PLACE,
+    text_column("metric", show=term_name, term="figure"),
+    Column("before"),
+    Column("after"),
+    Column(
+        "difference",
+        show=partial(figure_text, signed=True),
+        note=lambda row: "" if row.joint_interval is None else interval_text(row.joint_interval),
+    ),
+    Column("interval", "Interval", show=interval_text),
+    Column("joint", "Interval", "joint_interval", interval_text, term="joint_interval"),
+    Column("p_value", show=p_text, note=lambda row: f"{p_text(row.p_adjusted)} adjusted"),
+    Column("p_adjusted", show=p_text),
+    text_column("verdict", show=VERDICTS.__getitem__),
+    _COMPARED,
+)
+"""The columns of differences between audits."""
+
+
+def difference_columns(before: str, after: str, *keys: str) -> list[Column]:
+    """Columns of differences, with the names of the audits as headings of the figures."""
+    titles = {"before": before, "after": after}
+    return [replace(column, title=titles.get(column.key, "")) for column in DIFFERENCES.pick(*keys)]
+
+
+LOOKS = Table(
+    text_column("look"),
+    *_PLACE,
+    text_column("metric", show=lambda metric: metric_words(metric).short),
+    Column("value"),
+    Column("interval", "Interval", show=interval_text),
+    Column("difference", show=partial(figure_text, signed=True), term="since_baseline"),
+    Column("p_value", show=p_text),
+    Column("level"),
+    text_column("alarm", show=lambda alarm: alarm if alarm in ("better", "worse") else MISSING),
+    _COMPARED,
+)
+"""The columns of a series of audits."""

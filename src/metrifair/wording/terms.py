@@ -118,6 +118,8 @@ TERMS = {
         "False positive rate", "The share of rows with a negative label that is selected."
     ),
     "decision_rate": Term("Decision rate"),
+    "largest_difference": Term("Largest difference"),
+    "smallest_ratio": Term("Smallest ratio"),
     # Scores and outcomes of a group, or of a model
     "base_rate": Term(
         "Base rate", "The share of the group with the outcome that high scores predict."

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.ranking import shown_findings, sort_findings
+from metrifair.auditing.ranking import required_tables, shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
-from metrifair.report.audit.charts import decisions_json, distribution_json, is_about, witness_json
+from metrifair.report.audit.charts import distribution_json, is_about, witness_json
 from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
@@ -42,7 +42,7 @@ from metrifair.wording.crosswalks import Crosswalk
 from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text, test_draws
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
+from metrifair.wording.glossary import audit_glossary, highlights, overview
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
 from metrifair.wording.numbers import confidence_text, name_text, shown_number
@@ -58,7 +58,7 @@ from metrifair.wording.tables import (
 Item = TypeVar("Item")
 
 # Shares of the room for each kind of content, which is filled with the worst findings first.
-_SHARES = {"rows": 0.40, "texts": 0.23, "witnesses": 0.12, "distributions": 0.18, "decisions": 0.07}
+_SHARES = {"rows": 0.44, "texts": 0.24, "witnesses": 0.13, "distributions": 0.19}
 
 _NUMBERS = (
     "value",
@@ -105,11 +105,7 @@ def audit_html(
     top, sections = _static_parts(record, frontier, group_metrics)
     frontier_parts = [] if frontier is None else [_frontier_part(frontier)]
     schemes = [_crosswalk_card(table, number) for number, table in enumerate(crosswalks)]
-    words = (
-        dict(audit_glossary(record))
-        | (FIGURE_WORDS if record.by_group else {})
-        | dict(() if frontier is None else glossary(frontier))
-    )
+    words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
@@ -303,15 +299,11 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
     rows = _rows(ordered, names, numbers, rooms["rows"])
     listed = ordered[: len(rows)]
     drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
-    tables = (decisions_json(table, record.settings, names.group) for table in record.decisions)
-    decisions = fit_into(tables, rooms["decisions"])
     distribution_at = {
         place: number for number, (places, _) in enumerate(drawn) for place in places
     }
     row_at = {id(finding): number for number, finding in enumerate(listed)}
-    table_at = {
-        id(table): number for number, table in enumerate(record.decisions[: len(decisions)])
-    }
+    table_at = {id(table): number for number, table in enumerate(required_tables(record))}
     curves = ((str(number), witness_json(finding)) for number, finding in enumerate(listed))
     return {
         "confidence": confidence_text(record.confidence),
@@ -341,7 +333,6 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
         "metrics": [_metric(name, findings, numbers) for name in names.metrics],
         "places": [_place(place, names, distribution_at) for place in names.places],
         "distributions": [distribution for _, distribution in drawn],
-        "decisions": decisions,
         "highlights": [
             {
                 "heading": highlight.heading,

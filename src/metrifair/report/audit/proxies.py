@@ -19,6 +19,7 @@ from metrifair.wording.proxies import (
     check_hints,
     estimate_row,
 )
+from metrifair.wording.terms import term_name
 
 _KINDS = (WEIGHTED, DIVIDED, CORRECTED, BOUNDS)
 _APART = 0.16  # between the four estimates of a group, where groups are 1 apart
@@ -70,7 +71,7 @@ def rates_chart(proxy: ProxyRecord) -> LineChart:
         shares,
         lines,
         proxy.attribute,
-        "Selection rate",
+        term_name("selection_rate"),
     )
 
 
