@@ -22,10 +22,6 @@ from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
 from metrifair.wording.notes import note_text, rate_notes
-from metrifair.wording.numbers import (
-    MISSING,
-)
-from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 from metrifair.wording.tables import (
@@ -36,6 +32,7 @@ from metrifair.wording.tables import (
     Column,
     GroupRow,
     difference_columns,
+    estimate_rows,
     figure_rows,
     filled,
     finding_table,
@@ -104,12 +101,10 @@ def _show_proxy(out: Console, record: AuditRecord) -> None:
         for row in estimates
         if any(end is not None for end in (row.divided, row.corrected, row.bounds))
     ]
-    rows = [estimate_row(row) for row in shown]
-    used = [at for at in range(len(HEADINGS)) if any(row[at] != MISSING for row in rows)]
-    if rows:
-        headings = [HEADINGS[at] for at in used]
-        show_table(out, headings, [[row[at] for at in used] for row in rows[:_SHOWN]], left=1)
-        say_hidden(out, len(rows) - _SHOWN, "estimates")
+    if shown:
+        headings, lines = estimate_rows(shown)
+        show_table(out, headings, lines[:_SHOWN])
+        say_hidden(out, len(lines) - _SHOWN, "estimates")
 
 
 def _show_comparisons(out: Console, record: AuditRecord) -> None:
@@ -223,7 +218,9 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
     tables = rows_to_show(record.by_group, _SHOWN, lambda table: -_largest_gap(table))
     rows = [row for table in tables for row in figure_rows(table)]
     shown = rows[:_MOST_ROWS]
-    show_columns(out, filled(BY_GROUP.pick("attribute", "group", "within", "rows", *FIGURES), shown), shown)
+    show_columns(
+        out, filled(BY_GROUP.pick("attribute", "group", "within", "rows", *FIGURES), shown), shown
+    )
     total = sum(len(table.groups) for table in record.by_group)
     say_hidden(out, total - len(shown), "groups")
 

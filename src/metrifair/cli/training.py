@@ -37,8 +37,9 @@ from metrifair.tradeoff.split import (
     with_common_comparisons,
 )
 from metrifair.wording import frontier as wording
-from metrifair.wording.frontier_view import FrontierView, figure_name, figure_texts
+from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.numbers import count_text, figure_text, name_text
+from metrifair.wording.terms import term_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +52,7 @@ _TEST = 0.25  # share of held-out rows
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 # beside "Unfairness"
-_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}
+_GAPS = ("decision_unfairness", "four_fifths")
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,16 +243,16 @@ def _parts(source: TrainingFile, training: Training) -> Split:
     return Split(train, rest, none) if validation else Split(train, none, rest)
 
 
-_HEADINGS = {
-    "base_rate": "base rate",
-    "mean_score": "mean score",
-    "decision_rate": "decision rate",
-    "accuracy": "accuracy",
-    "auc": "AUC",
-    "mean_outcome": "mean outcome",
-    "mean_prediction": "mean prediction",
-    "r2": "R2",
-}
+_GROUP_FIGURES = (
+    "base_rate",
+    "mean_score",
+    "decision_rate",
+    "accuracy",
+    "auc",
+    "mean_outcome",
+    "mean_prediction",
+    "r2",
+)
 
 
 def show_model(
@@ -394,10 +395,10 @@ def write_model_page(
 def _show_groups(out: Console, evaluation: Evaluation) -> None:
     several = len({group.attribute for group in evaluation.groups}) > 1
     keys = list(dict.fromkeys(key for group in evaluation.groups for key in group.figures))
-    keys = [key for key in _HEADINGS if key in keys]
+    keys = [key for key in _GROUP_FIGURES if key in keys]
     show_table(
         out,
-        ["held-out rows of", "rows", *(_HEADINGS[key] for key in keys)],
+        ["Held-out rows of", *map(term_name, ("rows", *keys))],
         [
             [
                 name_text(group.group)
@@ -420,7 +421,7 @@ def warnings(source: TrainingFile, result: TrainedModel) -> Iterator[str]:
     point, constant = evaluation.point, evaluation.constant
     # A threshold that was chosen by another utility than accuracy is evaluated by that utility.
     utility = result.utility
-    name = source.accuracy_name if utility.key == "accuracy" else figure_name(utility.name).lower()
+    name = source.accuracy_name if utility.key == "accuracy" else term_name(utility.name).lower()
     decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
     if CONSTANT in (decided, point.marks.get("accuracy")):
@@ -463,7 +464,7 @@ def _threshold_sentences(result: TrainedModel) -> list[str]:
     if chosen is None:
         return [f"{rule}, as requested; predict uses it too."]
     gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
-    figures = f"{figure_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
+    figures = f"{term_name(chosen.utility.name)} {figure_text(chosen.value)}{gap}"
     where = f"{len(result.parts.validation):,} other rows"
     if result.folds:
         where = f"all {len(result.parts.test):,} rows by scores out of fold"
@@ -563,10 +564,10 @@ def show_strengths(out: Console, front: Frontier) -> None:
         if row.place in named or (row.on_front if view.parameters else place % step == 0)
     ]
     keys = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
-    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
+    gaps = [key for key in _GAPS if key in view.keys]
     by_group = any(row.needs_group for row in view.rows)
     if out.width < _NARROW:  # room for the most important ones only
-        gaps = {}
+        gaps = []
     rows = [
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
@@ -583,10 +584,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
             *(texts[key] for key in gaps),
         ]
         rows.append(["constant", *([""] if by_group else []), *cells])
-    headings = [
-        *(view.label(key) for key in (*keys, "unfairness")),
-        *gaps.values(),
-    ]
+    headings = [view.label(key) for key in (*keys, "unfairness", *gaps)]
     first = [
         "on the Pareto front" if view.parameters else front.parameter,
         *(["group"] if by_group else []),

@@ -295,7 +295,7 @@ def _table(view: FrontierView) -> Json:
     by_group = any(row.needs_group for row in view.rows)
     names = [
         view.label("strength"),
-        *(["Group at prediction"] if by_group else []),
+        *([view.label("needs_group")] if by_group else []),
         *(view.label(key) for key in view.keys),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]

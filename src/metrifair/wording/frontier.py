@@ -21,7 +21,6 @@ from metrifair.wording.frontier_view import (
     MARKS,
     FrontierRow,
     FrontierView,
-    figure_name,
     figure_texts,
 )
 from metrifair.wording.glossary import CURVES
@@ -38,6 +37,7 @@ from metrifair.wording.numbers import (
     strength_texts,
 )
 from metrifair.wording.proxies import assumption_sentence
+from metrifair.wording.terms import glossary_entries, term_name
 
 # what a row of a part is called
 _PARTS = {
@@ -293,7 +293,7 @@ of scores, such as AUC, may still distinguish models'
     """
     measure = ""
     if mark != CONSTANT:
-        measure = f" (by {noun(figure_name(utility.name))}, within its 95 % interval)"
+        measure = f" (by {noun(term_name(utility.name))}, within its 95 % interval)"
     scores = ""
     if utility.needs == "decisions":
         scores = "; a utility of scores, such as AUC, may still distinguish models"
@@ -890,27 +890,17 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
-    explained = [
-        (
-            view.label("strength"),
-            _FAMILIES if view.parameters else _PARAMETERS.get(view.label("strength"), _PARAMETER),
-        ),
-        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
-        *(
-            [(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))]
-            if view.key != "accuracy"
-            else []
-        ),
-        (view.label("unfairness"), _UNFAIRNESS),
-        (view.label("decision_unfairness"), _DECISIONS),
+    keys = [view.accuracy_name.lower(), view.key, "unfairness"]
+    if "decision_unfairness" in view.keys:
+        keys.append("decision_unfairness")
+    parameter = view.label("strength")
+    about = _FAMILIES if view.parameters else _PARAMETERS.get(parameter, _PARAMETER)
+    return (
+        (parameter, about),
+        *glossary_entries(*dict.fromkeys(keys)),
         *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
         ("Pareto front", "The best utility at each unfairness. No model lies above it."),
         *CURVES,
-    ]
-    return tuple(
-        pair
-        for pair in explained
-        if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys
     )
 
 
@@ -926,36 +916,8 @@ _FAMILIES = (
     "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows "
     "without it."
 )
-_ACCURACY = {
-    "accuracy": "The share of right decisions.",
-    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no "
-    "better than the mean.",
-}
-_UTILITY = {
-    "balanced_accuracy": "The share of right decisions of each class, averaged over the classes.",
-    "auc": "How often a member of the class has a higher score than another: 1 is perfect, 0.5 is "
-    "chance.",
-    "log_loss": "Minus the logarithm of the probability of what happened, on average: less is "
-    "better.",
-    "brier": "The squared distance of the probabilities from what happened, on average: less is "
-    "better.",
-    "mean_absolute_error": "The distance of the predictions from what happened, on average: less "
-    "is better.",
-    "mean_squared_error": "The squared distance of the predictions from what happened, on average: "
-    "less is better.",
-    "expected_cost": "What the decisions cost, on average: less is better.",
-}
 _CONSTANT = (
     "Predicts the same for everyone: the base rate or the mean. A model that is not significantly "
     "better (by the 95 % "
     "interval of the difference) is marked."
-)
-_UNFAIRNESS = (
-    "The Kolmogorov distance: the largest difference between the groups' shares below any score, "
-    "over all pairs of "
-    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at "
-    "all."
-)
-_DECISIONS = (
-    "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
 )

@@ -20,11 +20,13 @@ from metrifair.auditing.records import (
     Finding,
     Measure,
     MeasuresByGroup,
+    ProxyEstimate,
 )
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.wording.compare import VERDICTS, topic_name
 from metrifair.wording.findings import (
+    OTHERS,
     TESTS,
     describe,
     measure_text,
@@ -40,6 +42,7 @@ from metrifair.wording.numbers import (
     number_text,
     p_text,
     percent_text,
+    quoted,
 )
 from metrifair.wording.terms import term_name
 
@@ -509,3 +512,46 @@ LOOKS = Table(
     _COMPARED,
 )
 """The columns of a series of audits."""
+
+
+# ---- Estimates by group probabilities, with their bounds ----------------------------------------
+
+ESTIMATES = ("weighted", "divided", "corrected", "bounds")
+"""The kinds of estimates, in the order of their columns and colors."""
+
+
+def _estimate_text(estimate: ProxyEstimate) -> str:
+    names = [OTHERS if name == "rest" else quoted(name) for name in estimate.groups]
+    return f"{term_name(estimate.figure)}, {' / '.join(names)}"
+
+
+def estimate_table(figure: str) -> Table:
+    """The columns of estimates of a figure: rates are percentages, other figures are numbers.
+
+    >>> estimate = ProxyEstimate("selection_rate", ("b",), Measure(0.5), bounds=Interval(0.2, 0.9))
+    >>> [column.cell(estimate).line for column in estimate_table("selection_rate").values()]
+    ['Selection rate, “b”', '50.0%', '–', '–', '20.0 to 90.0%']
+    """
+    show = percent_text if figure == "selection_rate" else number_text
+    between = partial(interval_text, show=show)
+    measures = (
+        Column(key, "", f"{key}.value", show, f"{key}.interval", show) for key in ESTIMATES[:-1]
+    )
+    return Table(
+        text_column("figure", _estimate_text, kind=""),
+        *measures,
+        Column("bounds", "", show=between, interval="bounds_interval", ends=show),
+    )
+
+
+def estimate_rows(estimates: Sequence[ProxyEstimate]) -> tuple[list[str], list[list[str]]]:
+    """The headings and the lines of a table of estimates; of columns that have a value."""
+    tables = [estimate_table(estimate.figure) for estimate in estimates]
+    pairs = list(zip(estimates, tables, strict=True))
+    keys = [
+        key
+        for key in ("figure", *ESTIMATES)
+        if any(table[key].value_in(estimate) is not None for estimate, table in pairs)
+    ]
+    lines = [[table[key].cell(estimate).line for key in keys] for estimate, table in pairs]
+    return [term_name(key) for key in keys], lines

@@ -168,6 +168,7 @@ TERMS = {
     "expected_cost": Term("Expected cost", "The mean cost of the decisions. Smaller is better."),
     # A trade-off
     "strength": Term("Strength"),
+    "needs_group": Term("Group at prediction"),
     "seed": Term("Seed"),
     "unfairness": Term(
         "Unfairness",

@@ -17,12 +17,12 @@ from metrifair.wording.numbers import (
     number_text,
 )
 from metrifair.wording.provenance import provenance_lines
-from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
 from metrifair.wording.tables import (
     BY_GROUP,
     FIGURES,
     Column,
+    estimate_rows,
     figure_rows,
     filled,
     finding_table,
@@ -52,7 +52,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         yield from ("**Notes**", _listed(map(note_text, record.notes)))
     if record.proxy is not None and record.proxy.estimates:
         yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
-        yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
+        yield markdown_table(*estimate_rows(record.proxy.estimates))
     for part in record.by_group[:MOST_TABLES]:
         yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
         groups = figure_rows(part)
