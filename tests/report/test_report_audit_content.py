@@ -13,16 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.auditing.ranking import sort_findings
-from metrifair.auditing.records import AuditSettings, Decisions, Distribution, Finding, WitnessCurve
+from metrifair.auditing.records import Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.criteria import CRITERIA
 from metrifair.report.audit.charts import (
     OTHER_SCORES,
     corners,
-    decisions_json,
     distribution_json,
     is_about,
     pair_gap,
@@ -272,62 +270,6 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     assert list(content["witnesses"]) == [
         str(number) for number in range(len(content["witnesses"]))
     ]
-
-
-RATES = [GroupRates("a", 1200, 0.25, 0.9, None, 0.1), GroupRates("b", 30, 0.5)]
-
-
-def group_number(_, name):
-    return ord(name[0]) - ord("a")
-
-
-def test_decisions_are_shown_as_shares():
-    found = decisions_json(
-        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)),
-        AuditSettings(),
-        group_number,
-    )
-    assert found["columns"] == [
-        "Group",
-        "Rows",
-        "Selection rate",
-        "Accuracy",
-        "False positive rate",
-    ]
-    assert [rate["cells"] for rate in found["rates"]] == [
-        ["25.0%", "90.0%", "10.0%"],
-        ["50.0%", "–", "–"],
-    ]
-    assert found["rates"][0]["rows"] == "1,200"
-    assert found["gaps"] == [["Selection rates", "25.0 points"]]
-    assert found["ratio"]["text"] == "Four-fifths ratio 0.500 (0.300 to 0.700): below four fifths."
-
-
-@pytest.mark.parametrize(
-    ("ratio", "interval", "said"),
-    [
-        (0.75, Interval(0.6, 0.9), "below four fifths, but the interval includes four fifths."),
-        (0.85, Interval(0.7, 0.9), "not below four fifths, but the interval includes four fifths."),
-        (0.85, Interval(0.8, 0.9), "not below four fifths."),
-        (0.75, None, "below four fifths."),
-        (None, None, "Nobody of the reference group is selected, so there is no impact ratio."),
-    ],
-)
-def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
-    found = decisions_json(
-        Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), AuditSettings(), group_number
-    )
-    assert found["ratio"]["text"].endswith(said)
-
-
-def test_of_many_groups_the_extreme_rates_are_listed():
-    rates = [GroupRates(f"a{number}", 5, (7 * number % 100) / 100) for number in range(100)]
-    found = decisions_json(
-        Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), AuditSettings(), group_number
-    )
-    shown = [rate["selected"] for rate in found["rates"]]
-    assert shown == [number / 100 for number in (*range(20), *range(80, 100))]
-    assert found["left_out"] == 60
 
 
 def test_numpy_numbers_become_plain_ones():

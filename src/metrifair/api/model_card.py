@@ -77,7 +77,7 @@ _SETTINGS = {
     "strength": "Strength of the penalty",
     "tolerance": "Tolerance",
     "contrast": "Groups compared",
-    "random_state": "Seed",
+    "random_state": term_name("seed"),
 }
 
 
@@ -503,9 +503,8 @@ def _choice(view: FrontierView, figures: _Figures) -> Iterable[str]:
         f"{who} {reach}:"
     )
     texts = figure_texts(view, point)
-    yield markdown_table(
-        ("Figure", "Value (95 % interval)"), ((view.label(key), texts[key]) for key in figures.keys)
-    )
+    head = (term_name("figure"), f"{term_name('value')} (95 % interval)")
+    yield markdown_table(head, ((view.label(key), texts[key]) for key in figures.keys))
     yield markdown_text(" ".join(filter(None, _remarks(view, figures, texts))))
     yield from origin_markdown(view.provenance)
 

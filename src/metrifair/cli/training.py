@@ -591,7 +591,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
     ]
     show_table(out, [*first, *headings], rows, left=len(first))
     say(out, *wording.row_notes(view, shown))
-    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes, str(front))
+    say(out, wording.shown_note(view, len(shown)), *wording.remarks(view), *view.notes)
 
 
 def training_provenance(source: TrainingFile, call: str) -> Provenance:

@@ -347,11 +347,11 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     Models that are not significantly better than a constant are not shown as the least unfair, and
     named as such.
 
-    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
-    >>> for highlight in highlights(view):
+    >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]
+    >>> for highlight in highlights(FrontierView(points, chosen=points[1], goal=Goal(0.2))):
     ...     print(f"{highlight.heading}: {highlight.sentence}")
     Most accurate: The best of 2 models in accuracy.
-    Chosen, least unfair: Accuracy 10.0 points lower, unfairness 75% lower.
+    Chosen, least unfair: It keeps the unfairness limit of 0.2.
     """
     if not view.front:
         return ()
@@ -363,7 +363,7 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     entries = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     choice = view.choice
     if choice is not None:
-        entries.append(Highlight("Chosen", choice, _against(view, choice, top)))
+        entries.append(Highlight("Chosen", choice, verdict(view) or _cost(view)))
     # A constant predictor is useless: choose the least unfair model that is better than it.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
@@ -531,53 +531,6 @@ def compared_note(view: FrontierView) -> str:
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
     """Utility and unfairness of a point."""
     return _with_interval(view, point, view.key), _with_interval(view, point, view.gap_key)
-
-
-def costs(view: FrontierView) -> tuple[tuple[str, str, str], ...]:
-    """Name, utility and unfairness: without the penalty, of the chosen model, and the difference.
-
-    None if the chosen model has no penalty, or no model without one is known.
-
-    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
-    >>> for row in costs(FrontierView([none, chosen], chosen=chosen, change=Change(none, -0.1, -0.3))):
-    ...     print(row)
-    ('Without the penalty', '0.900', '0.400')
-    ('With the penalty', '0.800', '0.100')
-    ('What it costs', '0.100 lower', '0.300 lower')
-    """
-    if not _has_cost(view):
-        return ()
-    assert view.change is not None
-    assert view.choice is not None
-    before = figure_texts(view, view.change.reference)
-    after = figure_texts(view, view.choice)
-    utility, unfairness = _differences(view)
-    return (
-        ("Without the penalty", before[view.key], before[view.gap_key]),
-        ("With the penalty", after[view.key], after[view.gap_key]),
-        ("What it costs", utility, unfairness),
-    )
-
-
-def story(view: FrontierView) -> tuple[str, ...]:
-    """The rows of ``costs`` as lines, and the verdict on the limit; without costs, the headline.
-
-    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
-    >>> for line in story(FrontierView([none, chosen], chosen=chosen, goal=Goal(0.2), change=Change(none, -0.1, -0.3))):
-    ...     print(line)
-    Without the penalty: accuracy 0.900, unfairness 0.400.
-    With the penalty:    accuracy 0.800, unfairness 0.100.
-    What it costs:       accuracy 0.100 lower, unfairness 0.300 lower.
-    It keeps the unfairness limit of 0.2.
-    """
-    names = [noun(view.label(key)) for key in (view.key, view.gap_key)]
-    lines = [
-        f"{f'{title}:':<20} {names[0]} {utility}, {names[1]} {unfairness}."
-        for title, utility, unfairness in costs(view)
-    ]
-    if not lines:
-        return headline(view)
-    return tuple(filter(None, (*lines, verdict(view))))
 
 
 def _with_interval(view: FrontierView, point: Point, key: str) -> str:
@@ -905,7 +858,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
 
 
 _PARAMETERS = {
-    "Strength": "Weight of the unfairness penalty in training. 0 means no penalty.",
+    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty.",
     "tolerance": "Unfairness that post-processing allows. 0 means parity.",
     "model": "The number of the model in the list of fitted models.",
 }

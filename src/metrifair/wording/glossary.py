@@ -28,7 +28,7 @@ from metrifair.wording.numbers import (
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
 from metrifair.wording.tables import FIGURES, rate_columns
-from metrifair.wording.terms import glossary_entries
+from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
     ("Share below", "The share of a group with this score or less: its distribution function."),
@@ -56,7 +56,7 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """
     low, high = record.score_range
     return (
-        ("Rows", f"{record.rows:,}"),
+        (term_name("rows"), f"{record.rows:,}"),
         *(
             []
             if record.clusters is None
@@ -132,7 +132,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
     return AuditHighlight(
         "At most",
-        (("Certified upper bound", number_text(bound)),),
+        ((term_name("certified"), number_text(bound)),),
         sentence,
         f"{finding.attribute}, {finding.within}",
         finding,
@@ -156,9 +156,13 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
     )
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
-            "Smallest impact ratio", (("Impact ratio", ratio),), sentence, where, table
+            "Smallest impact ratio",
+            ((term_name("selection_ratio"), ratio),),
+            sentence,
+            where,
+            table,
         )
-    figures = (("Four-fifths ratio", ratio), ("four fifths", number_text(FOUR_FIFTHS)))
+    figures = ((term_name("four_fifths"), ratio), ("four fifths", number_text(FOUR_FIFTHS)))
     side = "below" if is_below(worst.ratio) else "within"
     if is_inconclusive(table) or (
         bracket is not None and is_below(bracket.low) != is_below(bracket.high)

@@ -46,7 +46,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.terms import term_name
 
-Kind: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Interval"]
+Kind: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Ends"]
 
 FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], object]]]
 """The type and the value of each column of a data frame, by name."""
@@ -82,9 +82,10 @@ class Column:
     Parameters
     ----------
     key
-        Its name in data frames. An interval has two columns there, with ``_low`` and ``_high``.
+        Its name in data frames, followed by ``_low`` and ``_high`` for the ends of an interval.
     kind
-        Its type in data frames; empty: only people read it.
+        Its type in data frames; "Ends": an interval, of which they have both ends; empty: only
+        people read it.
     value
         The path to its value in a row, or a function of the row; by default the key.
     show
@@ -141,7 +142,7 @@ class Column:
         """Its columns in a data frame."""
         if not self.kind:
             return {}
-        if self.kind == "Interval":
+        if self.kind == "Ends":
             return interval_columns(self.key, self.value_in)
         columns: FrameColumns = {self.key: (self.kind, self.value_in)}
         if self.interval:
@@ -240,14 +241,14 @@ def finding_table(record: AuditRecord) -> Table:
         Column("upper", value=lambda finding: _bracket(finding).high),
         Column("bracket", "", show=interval_text),
         Column("unbiased"),
-        Column("interval", "Interval", show=interval_text),
+        Column("interval", "Ends", show=interval_text),
         Column("certified"),
         Column("certified_jointly"),
         Column("p_value", show=partial(p_text, draws=test_draws(record))),
-        Column("joint", "Interval", "joint_interval", interval_text, term="joint_interval"),
+        Column("joint", "Ends", "joint_interval", interval_text, term="joint_interval"),
         Column("r2", value="divided.r2", term="probability_r2"),
         Column("divided", value="divided.value", interval="divided.interval"),
-        Column("divided_joint", "Interval", "divided.joint_interval", interval_text),
+        Column("divided_joint", "Ends", "divided.joint_interval", interval_text),
         text_column(
             "significance",
             lambda finding: significance_text(finding) or None,
@@ -453,7 +454,7 @@ def metric_frame(tables: Iterable[MeasuresByGroup]) -> tuple[list[SimpleNamespac
         group,
         size,
         Column("value", value="measure.value"),
-        Column("interval", "Interval", "measure.interval"),
+        Column("interval", "Ends", "measure.interval"),
         Column("difference"),
         Column("ratio"),
     )
@@ -483,8 +484,8 @@ DIFFERENCES = Table(
         show=partial(figure_text, signed=True),
         note=lambda row: "" if row.joint_interval is None else interval_text(row.joint_interval),
     ),
-    Column("interval", "Interval", show=interval_text),
-    Column("joint", "Interval", "joint_interval", interval_text, term="joint_interval"),
+    Column("interval", "Ends", show=interval_text),
+    Column("joint", "Ends", "joint_interval", interval_text, term="joint_interval"),
     Column("p_value", show=p_text, note=lambda row: f"{p_text(row.p_adjusted)} adjusted"),
     Column("p_adjusted", show=p_text),
     text_column("verdict", show=VERDICTS.__getitem__),
@@ -504,7 +505,7 @@ LOOKS = Table(
     *_PLACE,
     text_column("metric", show=lambda metric: metric_words(metric).short),
     Column("value"),
-    Column("interval", "Interval", show=interval_text),
+    Column("interval", "Ends", show=interval_text),
     Column("difference", show=partial(figure_text, signed=True), term="since_baseline"),
     Column("p_value", show=p_text),
     Column("level"),

@@ -37,7 +37,7 @@ TERMS = {
         "Unbiased value",
         "The distance without its expected bias from sampling noise. It can be negative.",
     ),
-    "probability_r2": Term("R2"),
+    "probability_r2": Term("R2 of the probabilities"),
     "weighted": Term("Weighted"),
     "divided": Term(
         "Divided by R2",

@@ -124,7 +124,7 @@ def reliability_chart(by_group: ByGroup) -> LineChart:
         _UNIT,
         _UNIT,
         lines,
-        "Mean score",
+        term_name("mean_score"),
         "Share with the outcome, by mean score",
         diagonal=True,
     )

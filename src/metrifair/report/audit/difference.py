@@ -102,7 +102,7 @@ def difference_html(
         ("Compared with it", ", ".join(record.names[1:])),
         ("Differences", f"{len(record.differences):,}"),
         ("Confidence", confidence_text(record.confidence)),
-        ("Rows", _PAIRING[record.pairing]),
+        (term_name("rows"), _PAIRING[record.pairing]),
     )
     tables = [_differences(record, name) for name in record.names[1:]]
     return _page(
@@ -121,7 +121,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         ("Looks", f"{len(record.looks):,}"),
         ("First", record.looks[0]),
         ("Last", record.looks[-1]),
-        ("Rows", f"{sum(record.rows):,}"),
+        (term_name("rows"), f"{sum(record.rows):,}"),
         ("Confidence", confidence_text(record.confidence)),
     )
     series: dict[int, list[Look]] = {}
@@ -305,4 +305,4 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
         lines.append(Line("alarm", 1, alarms, dots=True))
     title = f"{term_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
     y = axis([0.0, highest], from_zero=True, count=4, least_span=0.0)
-    return svg_chart(LineChart(title, x, y, lines, "Look", title))
+    return svg_chart(LineChart(title, x, y, lines, term_name("look"), title))

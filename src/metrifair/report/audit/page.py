@@ -240,7 +240,7 @@ def _row(finding: Finding, columns: Sequence[Column]) -> Markup:
 def finding_numbers(record: AuditRecord) -> FrameColumns:
     """The numbers that the script of the page gets of a finding, by name."""
     columns = finding_table(record).pick(*_NUMBERS)
-    numbers = (replace(column, kind=column.kind or "Interval", interval="") for column in columns)
+    numbers = (replace(column, kind=column.kind or "Ends", interval="") for column in columns)
     return Table(*numbers).frame()
 
 
