@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pytest
+from rich.console import Console
+
 import metrifair
-from metrifair.wording.terms import TERMS
+from metrifair import Audit, AuditOptions, audit
+from metrifair.cli.show import show_audit
+from metrifair.report.audit.markdown import audit_markdown
+from metrifair.report.audit.page import audit_html
+from metrifair.wording.tables import RATES, Cell, Column, finding_table, rate_rows
+from metrifair.wording.terms import TERMS, Term
 
 ROOT = Path(metrifair.__file__).parent
 
@@ -78,8 +88,18 @@ def media(result: Audit) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "key",
-    ["groups", "within", "joint_interval", "significant", "selection_rate", "selection_ratio"]
-    + ["true_positive_rate", "auc", "calibration_error", "rows"],
+    [
+        "groups",
+        "within",
+        "joint_interval",
+        "significant",
+        "selection_rate",
+        "selection_ratio",
+        "true_positive_rate",
+        "auc",
+        "calibration_error",
+        "rows",
+    ],
 )
 def test_a_new_name_is_read_by_all_media(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     result = two_groups()
