@@ -37,7 +37,7 @@ from metrifair.wording.numbers import (
     strength_texts,
 )
 from metrifair.wording.proxies import assumption_sentence
-from metrifair.wording.terms import glossary_entries, term_name
+from metrifair.wording.terms import TERMS, term_name
 
 # what a row of a part is called
 _PARTS = {
@@ -363,7 +363,9 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     entries = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     choice = view.choice
     if choice is not None:
-        entries.append(Highlight("Chosen", choice, verdict(view) or _cost(view)))
+        entries.append(
+            Highlight("Chosen", choice, verdict(view) or _cost(view) or _against(view, choice, top))
+        )
     # A constant predictor is useless: choose the least unfair model that is better than it.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
@@ -843,18 +845,23 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
-    keys = [view.accuracy_name.lower(), view.key, "unfairness"]
-    if "decision_unfairness" in view.keys:
-        keys.append("decision_unfairness")
+    shown = ("accuracy", view.key, "unfairness", "decision_unfairness")
+    keys = [key for key in dict.fromkeys(shown) if key in view.keys]
     parameter = view.label("strength")
     about = _FAMILIES if view.parameters else _PARAMETERS.get(parameter, _PARAMETER)
     return (
         (parameter, about),
-        *glossary_entries(*dict.fromkeys(keys)),
+        *((view.label(key), _figure_meaning(view, key)) for key in keys),
         *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
         ("Pareto front", "The best utility at each unfairness. No model lies above it."),
         *CURVES,
     )
+
+
+def _figure_meaning(view: FrontierView, key: str) -> str:
+    """The definition of a figure; that of a utility of the user's is not known."""
+    term = TERMS.get(view.accuracy_name.lower() if key == "accuracy" else key)
+    return term.about if term is not None and term.about else "How good a model is."
 
 
 _PARAMETERS = {

@@ -89,10 +89,11 @@ def rates_table(
     columns = rate_columns(table)
     title = f"By {table.attribute}{'' if table.within == 'everyone' else f', {table.within}'}"
     enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
-    bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
+    rows = _rows(enough, table, columns)
     compared = [rate for rate in enough if rate.left_out != "unknown_name"]
     if len(compared) > 1 and not table.standard:
-        bodies.append(element("tbody", _differences(table, columns)))
+        rows.append(_differences(table, columns))
+    bodies = [element("tbody", *rows)] if rows else []
     if few:
         words = element("th", "Too few rows", colspan=str(len(columns)), scope="rowgroup")
         heading = element("tr", words, class_="apart")
