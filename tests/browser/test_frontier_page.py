@@ -489,14 +489,6 @@ def test_the_page_shows_one_number_for_the_chosen_model_everywhere(opened, optio
     row = page.locator("#table tbody tr[aria-current]").inner_text()
     assert "0.790" in row
     assert "0.120" in row
-    costs = page.locator("#costs tbody tr").all_inner_texts()
-    assert [line.split("\t")[0] for line in costs] == [
-        "Without the penalty",
-        "With the penalty",
-        "What it costs",
-    ]
-    assert "0.790" in costs[1]
-    assert "0.120" in costs[1]
     assert "shown with the figures by which they were compared" in (
         page.locator("#frontier-hint").inner_text()
     )
@@ -521,7 +513,6 @@ def test_the_limit_is_a_line_and_the_noise_a_strip(opened):
     assert "not distinguishable from 0" in key
     bare = opened(demo_view(noise=None))
     assert bare.locator("#frontier .limit-line, #frontier .noise").count() == 0
-    assert bare.locator("#costs table").count() == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"viewport": PHONE}], ids=["wide", "phone"])

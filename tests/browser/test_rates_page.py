@@ -85,8 +85,7 @@ def test_decisions_have_no_curves_no_benefit_and_one_distance(opened, hiring):
         assert not page.locator("#told").is_visible()
         assert page.locator("#findings tbody tr[data-row]").count() > 0
         assert not page.locator("#metric-choice").is_visible()
-        assert "differ by" in page.locator("#decided-gaps").inner_text()
-        assert "57" not in page.locator("#decided-gaps").inner_text()
+        assert page.locator("#ratios table").count() == 3
     assert {one.metric for one in hiring.findings} == {"kolmogorov", "wasserstein", "energy"}
 
 

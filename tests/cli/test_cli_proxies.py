@@ -258,7 +258,7 @@ def test_figures_by_label_are_shown_where_a_reason_is_stated(
     )
     found = call(*asked, "--proxy-labels", "independent", env={"COLUMNS": "300"})
     assert "only if score and label together are independent of the group" in found.stdout
-    assert "y=1: equal" in found.stdout
+    assert "y=1 (Equal" in found.stdout
 
 
 def test_commands_without_the_option_refuse_it(call: Callable[..., Result], scores: Path) -> None:

@@ -21,6 +21,7 @@ from metrifair.cli.show import show_alarms, show_audit, show_differences
 from metrifair.cli.training import show_frontier
 from metrifair.tradeoff.points import Outcome, Point
 from metrifair.tradeoff.result import TradeOff
+from metrifair.wording.metrics import criterion_name
 
 OPTIONS = AuditOptions(resamples=30, permutations=0, min_group_size=10)
 
@@ -91,9 +92,9 @@ def test_every_comparison_that_a_summary_names_is_in_the_table() -> None:
         named = summarized_finding(result.record.findings)
         assert named is not None
         table = text[
-            text.index("joint interval") : text.index("more comparisons: --json or --html")
+            text.index("Joint interval") : text.index("more comparisons: --json or --html")
         ]
-        assert f"{named.within}: {named.criterion.replace('_', ' ')}" in table
+        assert f"{named.within} ({criterion_name(named.criterion)})" in table
         hidden = len([one for one in result.record.findings if one.metric == named.metric]) - 12
         assert f"... and {hidden} more comparisons: --json or --html" in text
 

@@ -13,26 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.auditing.ranking import sort_findings
-from metrifair.auditing.records import AuditSettings, Decisions, Distribution, Finding, WitnessCurve
+from metrifair.auditing.records import Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.criteria import CRITERIA
 from metrifair.report.audit.charts import (
     OTHER_SCORES,
     corners,
-    decisions_json,
     distribution_json,
     is_about,
     pair_gap,
     witness_json,
     witness_step,
 )
-from metrifair.report.audit.page import audit_content, byte_size, columns
+from metrifair.report.audit.page import audit_content, byte_size
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.wording.findings import describe
 from metrifair.wording.numbers import MISSING, number_text, shown_number
+from metrifair.wording.tables import finding_columns
 
 ANY = st.floats(-1e308, 1e308)
 
@@ -112,10 +111,12 @@ def test_a_row_holds_the_numbers_of_its_finding():
     (row,) = content["rows"]
     assert dict(zip(content["fields"], row, strict=True)) == {
         "place": 0, "left": 0, "right": 1, "leftSize": 10, "rightSize": 20, "metric": 0,
-        "value": 0.123, "low": 0.05, "high": 0.3, "from": None, "to": None, "certified": 0.4,
-        "jointly": 0.5, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "value": 0.123, "interval_low": 0.05, "interval_high": 0.3,
+        "joint_low": None, "joint_high": None, "certified": 0.4,
+        "certified_jointly": 0.5, "p_value": 0.04, "unbiased": 0.11,
+        "bracket_low": 0.1, "bracket_high": 0.2,
         "divided": None, "r2": None,
-        "chance": 0, "judged": 0,
+        "significance": 0, "tested_by": 0,
     }  # fmt: skip
     assert content["texts"] == [list(describe(finding))]
     assert content["places"][0] == {
@@ -127,15 +128,16 @@ def test_a_row_holds_the_numbers_of_its_finding():
 
 
 def test_columns_that_no_finding_fills_are_left_out():
-    assert [key for key, _ in columns([bare_finding(0)])] == [
+    record = demo_record()
+    assert [column.key for column in finding_columns(record, [bare_finding(0)])] == [
         "groups",
         "attribute",
-        "among",
+        "within",
         "metric",
         "value",
-        "samples",
+        "sizes",
     ]
-    assert "low" in dict(columns(demo_record().findings))
+    assert "interval" in [column.key for column in finding_columns(record, record.findings)]
 
 
 def test_names_of_one_attribute_do_not_mix_with_those_of_another():
@@ -268,62 +270,6 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     assert list(content["witnesses"]) == [
         str(number) for number in range(len(content["witnesses"]))
     ]
-
-
-RATES = [GroupRates("a", 1200, 0.25, 0.9, None, 0.1), GroupRates("b", 30, 0.5)]
-
-
-def group_number(_, name):
-    return ord(name[0]) - ord("a")
-
-
-def test_decisions_are_shown_as_shares():
-    found = decisions_json(
-        Decisions("sex", "everyone", 0.5, RATES, 0.25, 0.5, Interval(0.3, 0.7)),
-        AuditSettings(),
-        group_number,
-    )
-    assert found["columns"] == [
-        "Group",
-        "Rows",
-        "Selection rate",
-        "Accuracy",
-        "False positive rate",
-    ]
-    assert [rate["cells"] for rate in found["rates"]] == [
-        ["25.0%", "90.0%", "10.0%"],
-        ["50.0%", "–", "–"],
-    ]
-    assert found["rates"][0]["rows"] == "1,200"
-    assert found["gaps"] == [["Selection rates", "25.0 points"]]
-    assert found["ratio"]["text"] == "Four-fifths ratio 0.500 (0.300 to 0.700): below four fifths."
-
-
-@pytest.mark.parametrize(
-    ("ratio", "interval", "said"),
-    [
-        (0.75, Interval(0.6, 0.9), "below four fifths, but the interval includes four fifths."),
-        (0.85, Interval(0.7, 0.9), "not below four fifths, but the interval includes four fifths."),
-        (0.85, Interval(0.8, 0.9), "not below four fifths."),
-        (0.75, None, "below four fifths."),
-        (None, None, "Nobody of the reference group is selected, so there is no impact ratio."),
-    ],
-)
-def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
-    found = decisions_json(
-        Decisions("sex", "all", 0.5, RATES, 0.1, ratio, interval), AuditSettings(), group_number
-    )
-    assert found["ratio"]["text"].endswith(said)
-
-
-def test_of_many_groups_the_extreme_rates_are_listed():
-    rates = [GroupRates(f"a{number}", 5, (7 * number % 100) / 100) for number in range(100)]
-    found = decisions_json(
-        Decisions("sex", "everyone", 0.5, rates, 1.0, 0.0), AuditSettings(), group_number
-    )
-    shown = [rate["selected"] for rate in found["rates"]]
-    assert shown == [number / 100 for number in (*range(20), *range(80, 100))]
-    assert found["left_out"] == 60
 
 
 def test_numpy_numbers_become_plain_ones():

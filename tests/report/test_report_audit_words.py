@@ -218,8 +218,8 @@ def test_the_glossary_explains_what_occurs_and_only_that():
     assert "Proven bracket" not in words
     assert "Total variation distance" not in words
     assert "95% confidence" in words["Certified upper bound"]
-    assert words["95% interval"].startswith(
-        "A bootstrap confidence interval of the distance in the population."
+    assert words["Interval"].startswith(
+        "A bootstrap 95% confidence interval of the distance in the population."
     )
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}

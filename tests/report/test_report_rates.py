@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from pages import outside_references
 
+from metrifair.auditing.records import AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import GroupRates
 from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.rates import rates_section
+from metrifair.report.audit.rates import rates_section, rates_table
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
+from metrifair.wording.rates import ratio_hint
 from tests.flat_options import flat_audit
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
@@ -59,7 +62,7 @@ CASES = {
 def test_four_fifths_by_hand():
     markup = rates_section(record("four-fifths"))
     head, a, b, few, c, d, unknown = rows_of(markup)
-    assert head[:6] == ["Category", "Rows", "Share", "Selected", "Selection rate", "Impact ratio"]
+    assert head[:6] == ["Group", "Rows", "Share", "Selected", "Selection rate", "Impact ratio"]
     assert head[6:] == ["Below 4/5", "Fisher’s p", "Shortfall"]
     assert a[:4] == ["a", "200", "60.6%", "120"]
     assert a[5] == "1.000 reference"
@@ -67,14 +70,14 @@ def test_four_fifths_by_hand():
     assert b[4].startswith("30.0% ")
     assert b[5].startswith("0.500 ")
     assert (b[6], b[7], b[8]) == ("below", "&lt; 0.0001", "30")
-    assert c[5:] == ["– excluded", "", "–", "–"]
+    assert c[5:] == ["– excluded", "–", "–", "–"]
     assert few == ["Too few rows"]
     assert d[0] == "d"
     assert unknown[:4] == ["unknown", "8", "2.4%", "8"]
     said = text_of(markup)
     excluded = "Excluded from impact ratios by team, under 2% of the rows: “c” (2 rows, 0.6%)"
     assert f"{excluded}; its category is missing: “unknown”" in said
-    assert "Four-fifths ratio 0.500" in said
+    assert "The smallest impact ratio is below four fifths" in said
 
 
 def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills():
@@ -121,7 +124,7 @@ def test_no_page_says_that_a_law_is_kept_or_broken(standard):
 def test_weighted_rows_have_no_counts_and_no_p_values():
     markup = rates_section(record("four-fifths", sample_weight=np.linspace(0.5, 2, 330)))
     assert rows_of(markup)[0] == [
-        "Category",
+        "Group",
         "Rows",
         "Share",
         "Selection rate",
@@ -141,7 +144,7 @@ def test_tables_of_very_many_groups_are_cut_and_say_so():
     )
     markup = rates_section(many)
     assert markup.count("<tr>") < 1_600
-    assert "500 more categories are in the csv and JSON files." in text_of(markup)
+    assert "500 more groups are in the csv and JSON files." in text_of(markup)
 
 
 def test_without_decisions_there_is_no_section():
@@ -151,3 +154,60 @@ def test_without_decisions_there_is_no_section():
         )
         == ""
     )
+
+
+def decisions(ratio, interval, own=None):
+    """Two groups; ``own`` is the interval of the smaller ratio, unadjusted."""
+    rates = [
+        GroupRates("a", 1200, 0.25, 0.9, None, 0.1, ratio=ratio, ratio_interval=own),
+        GroupRates("b", 30, 0.5, ratio=None if ratio is None else 1.0),
+    ]
+    return Decisions(
+        "sex",
+        "everyone",
+        0.5,
+        rates,
+        0.25,
+        ratio,
+        interval,
+        reference="b",
+        true_positive_difference=0.1,
+    )
+
+
+def test_decisions_are_one_table_with_their_differences():
+    table = decisions(0.5, Interval(0.3, 0.7), Interval(0.31, 0.69))
+    head, a, b, differences = rows_of(rates_table(table, table.rates, AuditSettings()))
+    assert head == [
+        "Group",
+        "Rows",
+        "Share",
+        "Selection rate",
+        "Impact ratio",
+        "False positive rate",
+    ]
+    assert a == ["a", "1,200", "–", "25.0%", "0.500 0.310 to 0.690", "10.0%"]
+    assert b == ["b", "30", "–", "50.0%", "1.000 reference", "–"]
+    assert differences == ["Largest difference", "", "", "25.0 points", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "interval", "said"),
+    [
+        (0.75, Interval(0.6, 0.9), "below four fifths, but the interval includes four fifths."),
+        (0.85, Interval(0.7, 0.9), "not below four fifths, but the interval includes four fifths."),
+        (0.85, Interval(0.8, 0.9), "not below four fifths."),
+        (0.75, None, "The smallest impact ratio is below four fifths."),
+        (None, None, "Nobody of the reference group is selected, so there is no impact ratio."),
+    ],
+)
+def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
+    table = decisions(ratio, interval, interval)
+    hint = ratio_hint(table, AuditSettings())
+    assert hint.endswith(said)
+    assert str(ratio) not in hint  # the row has it
+
+
+def test_an_adjusted_interval_of_the_ratio_is_below_the_table():
+    table = decisions(0.75, Interval(0.5, 0.79), Interval(0.6, 0.78))
+    assert "adjusted for its choice, is 0.500 to 0.790." in ratio_hint(table, AuditSettings())

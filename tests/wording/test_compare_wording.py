@@ -42,7 +42,7 @@ COMPARISONS: dict[str, tuple[DifferenceRecord, str]] = {
     "most significant": (
         replace(PAIRED, differences=[BETTER]),
         (
-            "Most significantly better: Energy of “f” and “m” of sex (everyone, Statistical "
+            "Most significantly better: Energy distance of “f” and “m” of sex (everyone, Statistical "
             "parity), from 0.200 to "
             "0.100 (−0.100, −0.150 to −0.050)."
         ),
@@ -113,7 +113,7 @@ SERIES_TABLE: dict[str, tuple[SeriesRecord, str]] = {
     "worse": (
         replace(SERIES, series=[LOOK, replace(JUNE, alarm="worse")]),
         (
-            "Worse than the baseline: 1 distance, at 1 look. Most significant is Energy of “f” and "
+            "Worse than the baseline: 1 distance, at 1 look. Most significant is Energy distance of “f” and "
             "“m” of sex "
             "(everyone, Statistical parity) at “June”: 0.300 (+0.200)."
         ),

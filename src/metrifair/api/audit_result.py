@@ -11,11 +11,7 @@ import numpy as np
 
 from metrifair import report
 from metrifair.api.audit_tables import (
-    FINDING_COLUMNS,
-    FrameColumns,
     audit_fields,
-    field_columns,
-    rates_table,
 )
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.pages import PrintedPage
@@ -40,6 +36,7 @@ from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text, interval_text, percent_text
 from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import FrameColumns, finding_table, rate_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -255,7 +252,7 @@ compute them.
         tuple
             The findings, and of each column its type and the function that gives its value.
         """
-        return self.findings, FINDING_COLUMNS
+        return self.findings, finding_table(self.record).frame()
 
     def rates(
         self,
@@ -668,13 +665,13 @@ class RateTable(PrintedPage):
         library = backend or self.audit.library
         if library not in ("polars", "pyarrow"):  # whose integers can be missing
             for name in ("selected", "shortfall"):
-                if any(getattr(row, name) is None for row in rows):
-                    columns |= field_columns("Float64", name)
+                if any(getattr(row.group, name) is None for row in rows):
+                    columns[name] = "Float64", columns[name][1]
         return make_frame(rows, columns, library)
 
     def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
         """One row for each group of each table, and the columns of a data frame of them."""
-        return rates_table(self.audit.record)
+        return rate_frame(self.audit.record)
 
     def to_json(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
         """The audit with these tables as JSON text, as ``Audit.to_json`` writes it.

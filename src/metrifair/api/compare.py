@@ -11,7 +11,7 @@ import msgspec
 
 from metrifair import report
 from metrifair.api.audit_result import Audit
-from metrifair.api.audit_tables import JSON_VERSION, FrameColumns, field_columns, interval_columns
+from metrifair.api.audit_tables import JSON_VERSION
 from metrifair.api.pages import ComparedAudits
 from metrifair.auditing.changes.differences import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
@@ -21,20 +21,10 @@ from metrifair.support.files import error_reason
 from metrifair.support.json_bounds import check_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.compare import difference_sentences
+from metrifair.wording.tables import DIFFERENCES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_COLUMNS: FrameColumns = {
-    **field_columns("String", "model", "attribute", "criterion", "within"),
-    "groups": ("String", lambda row: " / ".join(row.groups)),
-    **field_columns("String", "metric"),
-    **field_columns("Float64", "before", "after", "difference"),
-    **interval_columns("interval", "interval"),
-    **interval_columns("joint", "joint_interval"),
-    **field_columns("Float64", "p_value", "p_adjusted"),
-    **field_columns("String", "verdict"),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +79,7 @@ class AuditDifference(ComparedAudits):
         """
         libraries = (audit.library for audit in self.audits.values())
         chosen = backend or next((library for library in libraries if library), None)
-        return make_frame(self.differences, _COLUMNS, chosen)
+        return make_frame(self.differences, DIFFERENCES.frame(), chosen)
 
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the differences of the main metric with their joint intervals.

@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 
 from metrifair import report
-from metrifair.api.audit_tables import FINDING_COLUMNS, FrameColumns, audit_fields, rates_table
-from metrifair.api.group_metrics import GroupMetrics
+from metrifair.api.audit_tables import audit_fields
 from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_with_rates
 from metrifair.auditing.group_measures import audited_by_group
 from metrifair.auditing.measure.sample import WITHHELD
@@ -63,6 +62,7 @@ from metrifair.support.provenance import Provenance
 from metrifair.support.ssh_signatures import sign
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.evidence import readme_text
+from metrifair.wording.tables import FrameColumns, finding_table, metric_frame, rate_frame
 
 _SHOWN = ("threshold", "score_range", "cuts", "favorable_decision", "intersectional", "standard")
 WITHHELD_ROUNDED = "withheld_rounded"  # rows, as a power of two
@@ -297,9 +297,9 @@ def derived_files(
     """The files that state the figures of audit.json in other forms."""
     files = {
         PAGE: report_page(record, manifest).encode(),
-        "tables/findings.csv": _table(record.findings, FINDING_COLUMNS),
-        "tables/rates.csv": _table(*rates_table(record)),
-        "tables/by_group.csv": csv_bytes(GroupMetrics(audited_by_group(record)).columns()),
+        "tables/findings.csv": _table(record.findings, finding_table(record).frame()),
+        "tables/rates.csv": _table(*rate_frame(record)),
+        "tables/by_group.csv": _table(*metric_frame(audited_by_group(record))),
     }
     for name in manifest.crosswalks:
         items = crosswalk_named(name).items

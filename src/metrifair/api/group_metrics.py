@@ -8,14 +8,9 @@ from typing import Any
 
 from metrifair import report
 from metrifair.auditing.records import MeasuresByGroup
-from metrifair.problem.tables import Backend, frame
+from metrifair.problem.tables import Backend, make_frame
 from metrifair.wording.numbers import number_text
-
-_COLUMNS = {
-    **dict.fromkeys(("attribute", "within", "metric", "group"), "String"),
-    "rows": "Int64",
-    **dict.fromkeys(("value", "interval_low", "interval_high", "difference", "ratio"), "Float64"),
-}
+from metrifair.wording.tables import FrameColumns, metric_frame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,25 +54,11 @@ class GroupMetrics:
             interval_low, interval_high, and the difference and ratio of all groups. Undefined
             values are missing.
         """
-        return frame(self.columns(), _COLUMNS, backend or self.library)
+        return make_frame(*self.rows_and_columns(), backend or self.library)
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The values of each column of the data frame."""
-        rows = []
-        for table in self.record:
-            for metric, difference in table.differences.items():
-                for group in table.groups:
-                    measure = group.measures[metric]
-                    interval = None
-                    if measure is not None:
-                        interval = measure.interval
-                    names = (table.attribute, table.within, metric, group.group, group.size)
-                    value = None
-                    if measure is not None:
-                        value = measure.value
-                    ends = (None, None) if interval is None else (interval.low, interval.high)
-                    rows.append((*names, value, *ends, difference, table.ratios[metric]))
-        return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
+    def rows_and_columns(self) -> tuple[Sequence[Any], FrameColumns]:
+        """One row for each metric and group, and the columns of a data frame of them."""
+        return metric_frame(self.record)
 
     def __repr__(self) -> str:
         lines = []

@@ -36,10 +36,10 @@ from metrifair.tradeoff.points import Outcome, Point
 from metrifair.tradeoff.sweep import needs_group
 from metrifair.wording.frontier import constant_sentence, headline, note_texts, verdict
 from metrifair.wording.frontier_view import FrontierView, figure_texts
-from metrifair.wording.glossary import FIGURES
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import count_text, noun, shown_number
 from metrifair.wording.provenance import score_origin_text
+from metrifair.wording.terms import term_name
 
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
@@ -72,7 +72,7 @@ _SETTINGS = {
     "strength": "Strength of the penalty",
     "tolerance": "Tolerance",
     "contrast": "Groups compared",
-    "random_state": "Seed",
+    "random_state": term_name("seed"),
 }
 
 
@@ -494,9 +494,8 @@ def _choice(view: FrontierView, figures: _Figures) -> Iterable[str]:
         f"{who} {reach}:"
     )
     texts = figure_texts(view, point)
-    yield markdown_table(
-        ("Figure", "Value (95 % interval)"), ((view.label(key), texts[key]) for key in figures.keys)
-    )
+    head = (term_name("figure"), f"{term_name('value')} (95 % interval)")
+    yield markdown_table(head, ((view.label(key), texts[key]) for key in figures.keys))
     yield markdown_text(" ".join(filter(None, _remarks(view, figures, texts))))
     yield from origin_markdown(view.provenance)
 
@@ -612,7 +611,7 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     results = [
         _metric(
             key,
-            f"{FIGURES[key]} of {group.group} ({table.attribute}, {table.within})",
+            f"{term_name(key)} of {group.group} ({table.attribute}, {table.within})",
             measure.value,
         )
         for table in audit.record.by_group[:MOST_TABLES]

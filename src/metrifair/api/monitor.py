@@ -14,7 +14,6 @@ import numpy as np
 
 from metrifair import report
 from metrifair.api.audit_result import Audit
-from metrifair.api.audit_tables import FrameColumns, field_columns, interval_columns
 from metrifair.api.compare import read_audit
 from metrifair.api.pages import ComparedAudits
 from metrifair.api.state import AuditState
@@ -35,19 +34,10 @@ from metrifair.support.provenance import (
 )
 from metrifair.support.signatures import as_in
 from metrifair.wording.compare import series_sentences
+from metrifair.wording.tables import LOOKS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_COLUMNS: FrameColumns = {
-    **field_columns("String", "look", "attribute", "criterion", "within"),
-    "groups": ("String", lambda row: " / ".join(row.groups)),
-    **field_columns("String", "metric"),
-    **field_columns("Float64", "value"),
-    **interval_columns("interval", "interval"),
-    **field_columns("Float64", "difference", "p_value", "level"),
-    **field_columns("String", "alarm"),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +84,7 @@ class AuditSeries(ComparedAudits):
         DataFrame
             The fields of ``Look`` as columns.
         """
-        return make_frame(self.record.series, _COLUMNS, backend)
+        return make_frame(self.record.series, LOOKS.frame(), backend)
 
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the distances of the main metric at each look, with their intervals and alarms.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -25,9 +25,15 @@ from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
 from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
+from metrifair.wording.numbers import MISSING
+
+if TYPE_CHECKING:
+    from metrifair.wording.tables import Column
 
 _WIDTH = 120  # without a terminal
 _LONGEST_CELL = 200  # characters
+_LONGEST_WORD = 16  # that is kept whole
+_PLACES = ("groups", "compared", "within", "group")
 
 
 class _Console(Console):
@@ -88,14 +94,35 @@ def say_hidden(out: Console, hidden: int, what: str, options: str = "--json or -
         out.print(f"... and {hidden:,} more {what}: {options}", soft_wrap=True)
 
 
+def show_columns(out: Console, columns: Sequence[Column], rows: Iterable[Any]) -> None:
+    """Print the columns of some rows as a table."""
+    headings = [column.heading for column in columns]
+    texts = [place for place, column in enumerate(columns) if column.is_text]
+    lines = [[_cell_text(column, row) for column in columns] for row in rows]
+    show_table(out, headings, lines, left=texts)
+
+
+def _cell_text(column: Column, row: Any) -> str:
+    """What a table shows of a row: of the place of a figure, the small print too."""
+    cell = column.cell(row)
+    if column.key in _PLACES:
+        return cell.line
+    return cell.small if cell.text == MISSING and cell.small else cell.text
+
+
 def show_table(
-    out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1
+    out: Console,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    left: int | Collection[int] = 1,
 ) -> None:
-    """Print a table, whose first ``left`` columns contain text and whose others contain numbers."""
-    table, cells = (
-        Table(box=SIMPLE_HEAD),
-        [[shorten(printable(cell)) for cell in row] for row in rows],
-    )
+    """Print a table, whose first ``left`` columns, or those at these places, contain text and whose
+    others contain numbers.
+    """
+    table = Table(box=SIMPLE_HEAD)
+    cells = [[shorten(printable(cell)) for cell in row] for row in rows]
+    texts = range(left) if isinstance(left, int) else left
     heads = [printable(heading) for heading in headings]
     longest = [
         max((cell_len(row[place]) for row in cells), default=1) for place in range(len(heads))
@@ -106,15 +133,31 @@ def show_table(
     # never do.
     if sum(natural) > room:
         words = [max(map(cell_len, head.split()), default=1) for head in heads]
-        natural[left:] = map(max, words[left:], longest[left:])
-    widths = column_widths(natural, [1] * left + longest[left:], room)
+        folded = map(max, words, longest)
+        natural = [
+            width if place in texts else narrow
+            for place, (width, narrow) in enumerate(zip(natural, folded, strict=True))
+        ]
+    least = [
+        _longest_word(head, *(row[place] for row in cells)) if place in texts else longest[place]
+        for place, head in enumerate(heads)
+    ]
+    if sum(least) > room:
+        least = [1 if place in texts else length for place, length in enumerate(longest)]
+    widths = column_widths(natural, least, room)
     for place, (head, width) in enumerate(zip(heads, widths, strict=True)):
         table.add_column(
-            Text(head), justify="left" if place < left else "right", width=width, overflow="fold"
+            Text(head), justify="left" if place in texts else "right", width=width, overflow="fold"
         )
     for row in cells:
         table.add_row(*map(Text, row))
     out.print(table)
+
+
+def _longest_word(*texts: str) -> int:
+    """The width of the longest word; of very long ones, a part."""
+    words = (word for text in texts for word in text.split())
+    return min(_LONGEST_WORD, max(map(cell_len, words), default=1))
 
 
 def column_widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:

@@ -118,7 +118,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
     from metrifair import FairClassifier, datasets, frontier
     from metrifair.cli.console import console, say
     from metrifair.cli.training import select_model, show_strengths
-    from metrifair.wording.frontier import story
+    from metrifair.wording.frontier import headline
 
     out = console()
     data = datasets.load("mortgage")
@@ -136,7 +136,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         random_state=0,
     )
     model = select_model(front, max_unfairness=max_unfairness)
-    say(out, *story(front.view()))
+    say(out, *headline(front.view()))
     files = {
         "Report": output / "demo-report.html",
         "Picture": output / "demo-frontier.png",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,25 +17,28 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
-from metrifair.cli.console import rows_to_show, say, say_hidden, show_table
+from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
-from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
-from metrifair.wording.findings import measure_text, test_draws
 from metrifair.wording.notes import note_text, rate_notes
-from metrifair.wording.numbers import (
-    MISSING,
-    figure_text,
-    interval_text,
-    name_text,
-    number_text,
-    p_text,
-    percent_text,
-)
-from metrifair.wording.proxies import HEADINGS, estimate_row
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
+from metrifair.wording.tables import (
+    BY_GROUP,
+    FIGURES,
+    LOOKS,
+    RATES,
+    Column,
+    GroupRow,
+    difference_columns,
+    estimate_rows,
+    figure_rows,
+    filled,
+    finding_table,
+    rate_columns,
+    rate_rows,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +50,19 @@ _SHOWN = 12  # comparisons, or tables of rates
 _DIFFERENCES = 20  # rows of the table of differences
 _WIDE = 110  # columns of a terminal that has room for every metric
 _MOST_ROWS = 60  # of all tables of rates together
+# of rates: columns that only pages and files have room for
+_STANDARD_FILES = ("share",)
+_FILES = (*_STANDARD_FILES, "fisher_p", "shortfall")
+_ALARM_KEYS = (
+    "compared",
+    "within",
+    "look",
+    "metric",
+    "value",
+    "difference",
+    "p_value",
+    "alarm",
+)
 
 
 def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> None:
@@ -85,12 +101,10 @@ def _show_proxy(out: Console, record: AuditRecord) -> None:
         for row in estimates
         if any(end is not None for end in (row.divided, row.corrected, row.bounds))
     ]
-    rows = [estimate_row(row) for row in shown]
-    used = [at for at in range(len(HEADINGS)) if any(row[at] != MISSING for row in rows)]
-    if rows:
-        headings = [HEADINGS[at] for at in used]
-        show_table(out, headings, [[row[at] for at in used] for row in rows[:_SHOWN]], left=1)
-        say_hidden(out, len(rows) - _SHOWN, "estimates")
+    if shown:
+        headings, lines = estimate_rows(shown)
+        show_table(out, headings, lines[:_SHOWN])
+        say_hidden(out, len(lines) - _SHOWN, "estimates")
 
 
 def _show_comparisons(out: Console, record: AuditRecord) -> None:
@@ -109,68 +123,32 @@ def _show_comparisons(out: Console, record: AuditRecord) -> None:
     shown = rows_to_show(
         ranked, _SHOWN, lambda finding: (finding is not summarized, rank[id(finding)])
     )
-    rows = [by_comparison[_comparison_key(finding)] for finding in shown]
-    has_second_end = any(finding.divided for finding in ranked)
-    further = ["divided by R2"] if has_second_end else []
-    draws = test_draws(record)
-    show_table(
-        out,
-        [
-            "groups",
-            "compared",
-            *shown_metrics,
-            *further,
-            "joint interval",
-            "p-value",
-            "significant",
-        ],
-        [
-            _comparison(findings_of_row, shown_metrics, draws, divided=has_second_end)
-            for findings_of_row in rows
-        ],
-        left=2,
-    )
+    table = finding_table(record)
+    distances = [_distance_column(metric, by_comparison) for metric in shown_metrics]
+    evidence = filled(table.pick("divided", "joint", "p_value", "significance"), ranked)
+    places = table.pick("groups", "within")
+    show_columns(out, [*places, *distances, *evidence], shown)
     say_hidden(out, len(ranked) - len(shown), "comparisons")
 
 
 _Comparison: TypeAlias = tuple[str, str, str, tuple[str, ...]]
 
 
+def _distance_column(
+    metric: str, by_comparison: Mapping[_Comparison, Mapping[str, Finding]]
+) -> Column:
+    """The values by one metric, beside the findings by the first one."""
+
+    def value(finding: Finding) -> float | None:
+        same = by_comparison[_comparison_key(finding)].get(metric)
+        return None if same is None else same.value
+
+    return Column(metric, value=value)
+
+
 def _comparison_key(finding: Finding) -> _Comparison:
     """What findings by all metrics of one comparison share."""
     return finding.attribute, finding.criterion, finding.within, tuple(finding.groups)
-
-
-def _names(groups: Sequence[str]) -> str:
-    return ", ".join(map(name_text, groups))
-
-
-def _comparison(
-    shown: dict[str, Finding], metrics: Sequence[str], draws: int, *, divided: bool
-) -> list[str]:
-    """A row of the table; joint interval, p-value and significance are those of the first
-    metric.
-    """
-    first = shown[metrics[0]]
-    values = [number_text(shown[metric].value if metric in shown else None) for metric in metrics]
-    if divided:
-        values.append(number_text(None if first.divided is None else first.divided.value))
-    return [
-        f"{first.attribute}: {_names(first.groups)}",
-        f"{first.within}: {first.criterion.replace('_', ' ')}",
-        *values,
-        interval_text(first.joint_interval),
-        p_text(first.p_value, draws),
-        _significant(first),
-    ]
-
-
-def _significant(finding: Finding) -> str:
-    if not finding.enough:
-        return "too few"
-    if finding.unknown_name:
-        return "not known"
-    return {True: "yes", False: "no", None: MISSING}[finding.significant]
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:
@@ -187,21 +165,29 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     shown_tables = rows_to_show(
         tables, _SHOWN, lambda table: (_smallest_ratio(table), -_rate_range(table))
     )
-    pairs = [(table, rate) for table in shown_tables for rate in _table_rates(table)]
+    pairs = [row for table in shown_tables for row in rate_rows(table)]
 
-    def rank(pair: tuple[Decisions, GroupRates]) -> tuple[bool, float]:
-        table, rate = pair
+    def rank(row: GroupRow) -> tuple[bool, float]:
         summarized = (
-            worst is not None and table is worst.table and rate in (worst.group, worst.reference)
+            worst is not None
+            and row.table is worst.table
+            and row.group in (worst.group, worst.reference)
         )
-        return not summarized, inf if rate.ratio is None else rate.ratio
+        return not summarized, inf if row.group.ratio is None else row.group.ratio
 
     shown = rows_to_show(pairs, _MOST_ROWS, rank)
-    rows = [_rate(table, rate) for table, rate in shown]
-    headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
-    show_table(out, headings, [[row[name] for name in headings] for row in rows], left=2)
+    places = RATES.pick("attribute", "group", *([] if standard else ["within"]))
+    columns = [
+        column
+        for column in filled(rate_columns(tables[0])[1:], shown)
+        if column.key not in (_STANDARD_FILES if standard else _FILES)
+    ]
+    show_columns(out, [*places, *columns], shown)
     say_hidden(
-        out, sum(map(len, map(_table_rates, tables))) - len(shown), "groups", "--rates or --html"
+        out,
+        sum(len(rate_rows(table)) for table in tables) - len(shown),
+        "groups",
+        "--rates or --html",
     )
     if standard:
         about = record.provenance.about
@@ -215,11 +201,6 @@ def show_rates(out: Console, record: AuditRecord) -> None:
         say(out, f"{table.attribute}, {table.within}: {ratio_text(table, record.settings)}")
 
 
-def _table_rates(table: Decisions) -> list[GroupRates]:
-    """The groups of a table, and the rows with a missing group."""
-    return [*table.rates, *([] if table.unknown is None else [table.unknown])]
-
-
 def _smallest_ratio(table: Decisions) -> float:
     """The smallest impact ratio among groups of enough rows; infinite if there is none."""
     worst = worst_ratio([table])
@@ -230,57 +211,18 @@ def _rate_range(table: Decisions) -> float:
     return 0.0 if table.selection_difference is None else table.selection_difference
 
 
-def _rate(table: Decisions, rate: GroupRates) -> dict[str, str]:
-    """A row of the table of rates, by heading; of a standard, the columns of its table."""
-    few = " (too few rows)" if rate.few else ""
-    texts = {
-        "group": f"{table.attribute}: {name_text(rate.group)}{few if table.standard else ''}",
-        "within": MISSING if table.standard else table.within,
-        "rows": f"{rate.size:,}",
-        "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
-        "rate": percent_text(rate.selection_rate),
-        "ratio": "excluded" if rate.left_out else figure_text(rate.ratio, limit=FOUR_FIFTHS),
-    }
-    if not table.standard:
-        return texts | {
-            "right": figure_text(rate.accuracy),
-            "of positives": figure_text(rate.true_positive_rate),
-            "of negatives": figure_text(rate.false_positive_rate),
-        }
-    columns = {
-        "below": (
-            "below 4/5",
-            "yes" if rate.ratio is not None and is_below(rate.ratio) else MISSING,
-        ),
-        "p": ("p-value", p_text(rate.p_value)),
-        "shortfall": ("short of", MISSING if rate.shortfall is None else f"{rate.shortfall:,}"),
-        "difference": ("mean", figure_text(rate.mean_difference, digits=2)),
-    }
-    return texts | dict(
-        columns[name] for name in STANDARDS[table.standard].columns if name in columns
-    )
-
-
 def show_by_group(out: Console, record: AuditRecord) -> None:
     """Further figures of each group: how well scores rank and fit it."""
     if not record.by_group:
         return
     tables = rows_to_show(record.by_group, _SHOWN, lambda table: -_largest_gap(table))
-    figures = [
-        [
-            f"{table.attribute}: {name_text(group.group)}",
-            table.within,
-            f"{group.size:,}",
-            *map(measure_text, measures),
-        ]
-        for table in tables
-        for group in table.groups
-        for measures in [(group.base_rate, group.auc, group.log_loss, group.calibration_error)]
-    ]
-    headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
-    show_table(out, headings, figures[:_MOST_ROWS], left=2)
+    rows = [row for table in tables for row in figure_rows(table)]
+    shown = rows[:_MOST_ROWS]
+    show_columns(
+        out, filled(BY_GROUP.pick("attribute", "group", "within", "rows", *FIGURES), shown), shown
+    )
     total = sum(len(table.groups) for table in record.by_group)
-    say_hidden(out, total - min(len(figures), _MOST_ROWS), "groups")
+    say_hidden(out, total - len(shown), "groups")
 
 
 def _largest_gap(table: ByGroup) -> float:
@@ -299,28 +241,15 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
     say(out, *difference.summary)
     wide = out.width >= _WIDE
     ordered = sorted(difference.differences, key=_significance_rank)
-    rows: Sequence[Sequence[object]] = [
-        [
-            (f"{row.model}, " if len(difference.audits) > 2 else "")
-            + ": ".join(filter(None, (row.attribute, _names(row.groups)))),
-            f"{row.within}: {row.criterion.replace('_', ' ')}",
-            row.metric.replace("_", " "),
-            number_text(row.before),
-            number_text(row.after),
-            *(
-                [figure_text(row.difference, signed=True), interval_text(row.joint_interval)]
-                if wide
-                else []
-            ),
-            p_text(row.p_adjusted),
-            "unclear" if row.verdict == "not_distinguishable" else row.verdict.replace("_", " "),
-        ]
-        for row in ordered[:_DIFFERENCES]
-    ]
     names = list(difference.audits)
     after = names[1] if len(names) == 2 else "after"
-    tested = (*(("difference", "joint interval") if wide else ()), "adjusted p-value", "verdict")
-    show_table(out, ["groups", "compared", "figure", names[0], after, *tested], rows, left=3)
+    keys = ["compared", "within", "metric", "before", "after"]
+    if len(names) > 2:
+        keys.insert(0, "model")
+    if wide:
+        keys += ["difference", "joint"]
+    columns = difference_columns(names[0], after, *keys, "p_adjusted", "verdict")
+    show_columns(out, columns, ordered[:_DIFFERENCES])
     if not wide:
         say(
             out,
@@ -333,32 +262,10 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
 def show_alarms(out: Console, series: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
     say(out, *series.summary)
-    rows = [
-        [
-            f"{change.attribute}: {_names(change.groups)}",
-            f"{change.within}: {change.criterion.replace('_', ' ')}",
-            change.look,
-            change.metric,
-            number_text(change.value),
-            figure_text(change.difference, signed=True),
-            p_text(change.p_value),
-            change.alarm,
-        ]
-        for change in sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
-    ]
-    if rows:
-        headings = [
-            "groups",
-            "compared",
-            "look",
-            "distance",
-            "value",
-            "since baseline",
-            "p-value",
-            "alarm",
-        ]
-        show_table(out, headings, rows, left=4)
-        say_hidden(out, len(series.alarms) - len(rows), "alarms")
+    shown = sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
+    if shown:
+        show_columns(out, LOOKS.pick(*_ALARM_KEYS), shown)
+        say_hidden(out, len(series.alarms) - len(shown), "alarms")
 
 
 def write_rates(out: Console, result: Audit | AuditDifference, path: Path | None) -> None:

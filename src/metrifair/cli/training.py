@@ -33,7 +33,7 @@ Rows = NDArray[np.int64]
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
 # beside "Unfairness"
-_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}
+_GAPS = ("decision_unfairness", "four_fifths")
 
 
 def threshold_text(model: TableModel, sweep: Sweep) -> str:
@@ -146,10 +146,10 @@ def show_strengths(out: Console, front: Frontier) -> None:
         if row.place in named or (row.on_front if view.parameters else place % step == 0)
     ]
     keys = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
-    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
+    gaps = [key for key in _GAPS if key in view.keys]
     by_group = any(row.needs_group for row in view.rows)
     if out.width < _NARROW:  # room for the most important ones only
-        gaps = {}
+        gaps = []
     rows = [
         [
             f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
@@ -166,10 +166,7 @@ def show_strengths(out: Console, front: Frontier) -> None:
             *(texts[key] for key in gaps),
         ]
         rows.append(["constant", *([""] if by_group else []), *cells])
-    headings = [
-        *(view.label(key) for key in (*keys, "unfairness")),
-        *gaps.values(),
-    ]
+    headings = [view.label(key) for key in (*keys, "unfairness", *gaps)]
     first = [
         "on the Pareto front" if view.parameters else view.parameter,
         *(["group"] if by_group else []),

@@ -480,7 +480,18 @@ def compare_rates(
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]
 
-_USUAL = ("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall")
+_USUAL = (
+    "group",
+    "rows",
+    "share",
+    "selected",
+    "rate",
+    "ratio",
+    "true_positive_rate",
+    "false_positive_rate",
+    "fisher_p",
+    "shortfall",
+)
 
 
 @dataclass(frozen=True)
@@ -508,7 +519,17 @@ STANDARDS: dict[str, Standard] = {
         imputed=False,
     ),
     "four-fifths": Standard(
-        columns=("group", "rows", "share", "selected", "rate", "ratio", "below", "p", "shortfall"),
+        columns=(
+            "group",
+            "rows",
+            "share",
+            "selected",
+            "rate",
+            "ratio",
+            "below",
+            "fisher_p",
+            "shortfall",
+        ),
     ),
     "credit": Standard(
         columns=(
@@ -518,9 +539,9 @@ STANDARDS: dict[str, Standard] = {
             "selected",
             "rate",
             "ratio",
-            "p",
+            "fisher_p",
             "shortfall",
-            "difference",
+            "mean_difference",
         ),
         named=True,
         four_fifths=False,

@@ -13,7 +13,7 @@ function placeName(place) { return textOf("place", { within: place.within, crite
 function whereText(row) { return textOf("where", { attribute: data.attributes[row.attribute].name, place: placeName(data.places[row.place]) }); }
 function countText(count) { return count.toLocaleString("en"); }
 function rangeText(low, high) { return low === null ? "\u2013" : textOf("range", { low: numberText(low), high: numberText(high) }); }
-function intervalText(row) { return rangeText(row.low, row.high); }
+function intervalText(row) { return rangeText(row.interval_low, row.interval_high); }
 
 /** Three decimals, or four digits where there are more before the point; as the texts made in Python. */
 function numberText(value) {
@@ -73,21 +73,24 @@ function fillChoosers() {
 
 /** The one way to change the page: show this finding everywhere. */
 function go(index) {
-  const attribute = now().attribute;
   state.row = index;
   fillChoosers();
   showScored();
   showCertain();
   showWitness();
-  if (now().attribute !== attribute) followAttribute();
   markFinding();
 }
 
 function fillHighlights() {
   byId("audit-highlights").append(...data.highlights.map((found) => highlightCard(found, () => {
     if (found.row !== null) goAndLook(found.row);
-    else if (found.decisions !== null) lookAtDecisions(found.decisions);
+    else if (found.decisions !== null) lookAtRates(byId(`ratios-${found.decisions}`));
   })));
+}
+
+function lookAtRates(heading) {
+  heading.scrollIntoView();
+  heading.nextElementSibling.focus({ preventScroll: true });
 }
 
 /** Show a finding, and move there: for the eye and for the keyboard. */

@@ -1,4 +1,4 @@
-// What the audit draws: the groups' distributions, bars of what is certain, the witness, decisions.
+// What the audit draws: the groups' distributions, bars of what is certain, the witness.
 
 const scored = distributionPlots(byId("scored-density"), byId("scored-cumulative"));
 const witness = linePlot(byId("witness"));
@@ -29,11 +29,11 @@ function showScored() {
 
 const MARKS = {
   value: { draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
-  low: { span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
+  interval_low: { span: ["interval_low", "interval_high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
   divided: { draw: (x) => svg("circle", { class: "measured hollow", cx: x, cy: 14, r: 5.5 }) },
   certified: { draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
-  jointly: { draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
-  least: { span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
+  certified_jointly: { draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
+  bracket_low: { span: ["bracket_low", "bracket_high"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
 };
 
 /** A drawing at a place that is given in percent. */
@@ -75,7 +75,7 @@ function bar(row, axis) {
   const name = html("button", { type: "button" }, pairName(row));
   name.addEventListener("click", () => { go(row.index); byId("certain").querySelector("[aria-current] button").focus(); });
   const drawing = svg("svg", { class: "bar", height: 28, width: "100%", "aria-hidden": "true" });
-  const end = row.jointly ?? row.certified;
+  const end = row.certified_jointly ?? row.certified;
   if (end !== null) drawing.append(svg("rect", { class: "possible", y: 7, height: 14, width: at(end) }));
   for (const [key, { span, draw }] of Object.entries(MARKS).reverse()) {
     if (row[key] === null) continue;
@@ -87,8 +87,8 @@ function bar(row, axis) {
 }
 
 function barText(row) {
-  const bound = row.jointly ?? row.certified;
-  const text = numberText(row.value) + (row.low === null ? "" : ` (${intervalText(row)})`);
+  const bound = row.certified_jointly ?? row.certified;
+  const text = numberText(row.value) + (row.interval_low === null ? "" : ` (${intervalText(row)})`);
   return bound === null ? text : textOf("at_most", { text, bound: numberText(bound) });
 }
 
@@ -135,87 +135,4 @@ function showWitness() {
     keyEntry(svg("path", { class: "front", d: "M1 11L14 4L27 11" }), textOf("benefit_by_score")),
     ...groupEntries(names.map((name) => textOf("average_of", { group: name })), [row.left, row.right]),
   );
-}
-
-// ---- decisions --------------------------------------------------------------------------------------------------
-
-const UNIT = { low: 0, high: 1, ticks: [[0, "0"], [0.2, "0.2"], [0.4, "0.4"], [0.6, "0.6"], [0.8, "0.8"], [1, "1"]] };
-
-function setUpDecisions() {
-  byId("decided").hidden = !data.decisions.length;
-  const chooser = byId("choose-decisions");
-  chooser.append(...data.decisions.map((found, index) => html("option", { value: index }, textOf("decisions_of", found))));
-  byId("decided-choice").hidden = data.decisions.length < 2;
-  chooser.addEventListener("change", () => showDecisions(data.decisions[chooser.value]));
-  if (data.decisions.length) followAttribute();
-}
-
-/** Decisions of the attribute that is shown above, where there are any. */
-function followAttribute() {
-  if (!data.decisions.length) return;
-  const attribute = rows.length ? data.attributes[now().attribute].name : "";
-  chooseDecisions(Math.max(0, data.decisions.findIndex((found) => found.attribute === attribute)));
-}
-
-function chooseDecisions(index) {
-  byId("choose-decisions").value = index;
-  showDecisions(data.decisions[index]);
-}
-
-function lookAtDecisions(index) {
-  chooseDecisions(index);
-  byId("decided").scrollIntoView();
-  byId("decided").focus({ preventScroll: true });
-}
-
-function showDecisions(found) {
-  byId("decided-title").textContent = textOf("decisions_title", { ...found, selected: found.selected.toLowerCase() });
-  const rest = found.left_out ? textOf("lowest_and_highest", { count: found.rates.length + found.left_out }) : "";
-  byId("decided-text").textContent = [found.ratio.text, rest].filter(Boolean).join(" ");
-  drawRatio(found.ratio);
-  byId("decided-gaps").replaceChildren(...found.gaps.map(([name, text]) => {
-    const entry = html("div");
-    entry.append(html("dt", {}, textOf("differ_by", { rates: name })), html("dd", {}, text));
-    return entry;
-  }));
-  showRates(found);
-}
-
-/** The four-fifths ratio on a line from 0 to 1, and where four fifths are. */
-function drawRatio({ value, low, high }) {
-  const host = byId("decided-ratio");
-  host.hidden = value === null;
-  if (value === null) return;
-  const at = percentOn(UNIT);
-  const drawing = svg("svg", { height: 58, width: "100%", overflow: "visible", "aria-hidden": "true" });
-  drawing.append(
-    svg("rect", { class: "enough", x: "80%", y: 16, width: "20%", height: 22 }),
-    svg("line", { class: "fifths", x1: "80%", x2: "80%", y1: 15, y2: 40 }),
-    svg("line", { class: "axis", x1: "0%", x2: "100%", y1: 38, y2: 38 }),
-    svg("text", { x: "80%", y: 10, "text-anchor": "middle" }, textOf("four_fifths")),
-  );
-  for (const [tick, text] of UNIT.ticks) drawing.append(svg("text", { class: "tick", x: at(tick), y: 54, "text-anchor": tick === 0 ? "start" : tick === 1 ? "end" : "middle" }, text));
-  if (low !== null) drawing.append(svg("line", { class: "between", x1: at(low), x2: at(high), y1: 27, y2: 27 }));
-  drawing.append(svg("circle", { class: "measured", cx: at(value), cy: 27, r: 6.5 }));
-  host.replaceChildren(drawing);
-}
-
-function showRates(found) {
-  const names = data.attributes.find(({ name }) => name === found.attribute).groups;
-  const head = html("tr");
-  head.append(...found.columns.map((name) => html("th", { scope: "col" }, name)));
-  const thead = html("thead");
-  thead.append(head);
-  const body = html("tbody");
-  body.append(...found.rates.map((rate) => {
-    const row = html("tr");
-    const [selected, ...others] = rate.cells;
-    const cell = html("td", { class: "with-bar" });
-    const drawing = svg("svg", { height: 10, width: "100%", "aria-hidden": "true" });
-    drawing.append(svg("rect", { class: "track", width: "100%", height: 10, rx: 3 }), svg("rect", { class: `fill c${rate.group % 7}`, width: percentOn(UNIT)(rate.selected), height: 10, rx: 3 }));
-    cell.append(html("span", {}, selected), drawing);
-    row.append(html("th", { scope: "row" }, names[rate.group]), html("td", {}, rate.rows), cell, ...others.map((text) => html("td", {}, text)));
-    return row;
-  }));
-  byId("rates").replaceChildren(html("caption", { class: "unseen" }, textOf("decisions_by_group")), thead, body);
 }

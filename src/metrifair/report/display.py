@@ -134,9 +134,7 @@ def _draw_line(axes: Axes, line: Line) -> Any:
         axes.fill_between(places, low, high, color=color, alpha=_BAND, linewidth=0)
     places, values = zip(*line.points, strict=True)
     marker = "o" if line.dots else None
-    (drawn,) = axes.plot(
-        places, values, color=color, linestyle=dashes, marker=marker, markersize=4
-    )
+    (drawn,) = axes.plot(places, values, color=color, linestyle=dashes, marker=marker, markersize=4)
     return drawn
 
 

@@ -6,19 +6,19 @@ const table = { query: "", order: null, page: 0, open: new Set(), found: rows };
 const CELLS = {
   groups: { text: pairName, under: (row) => `${data.attributes[row.attribute].name}, ${data.places[row.place].within}` },
   attribute: { text: (row) => data.attributes[row.attribute].name },
-  among: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
+  within: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
   metric: { text: (row) => data.metrics[row.metric].short },
-  low: { text: intervalText, value: (row) => row.low },
-  samples: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
+  interval: { text: intervalText, value: (row) => row.interval_low },
+  sizes: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
 };
-CELLS.from = { text: (row) => rangeText(row.from, row.to), value: (row) => row.from };
-CELLS.chance = { text: (row) => data.chances[row.chance] || "\u2013", under: (row) => data.judges[row.judged], value: (row) => data.chances[row.chance] || null };
+CELLS.joint = { text: (row) => rangeText(row.joint_low, row.joint_high), value: (row) => row.joint_low };
+CELLS.significance = { text: (row) => data.significances[row.significance] || "\u2013", under: (row) => data.tests[row.tested_by], value: (row) => data.significances[row.significance] || null };
 for (const key of ["value", "divided"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
-CELLS.p = { text: (row) => pText(row.p), value: (row) => row.p };
+CELLS.p_value = { text: (row) => pText(row.p_value), value: (row) => row.p_value };
 
 /** What a search looks through. */
 function wordsOf(row) {
-  return ["groups", "attribute", "among", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
+  return ["groups", "attribute", "within", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
 }
 
 function setUpTable() {
@@ -59,7 +59,7 @@ function linesOf(part, before) {
   });
 }
 
-function tooFew(row) { return row.chance === data.chances.length - 1; }
+function tooFew(row) { return row.significance === data.significances.length - 1; }
 
 function fewLine() {
   const line = html("tr", { class: "apart" });
@@ -139,19 +139,22 @@ function detailRow(row) {
 }
 
 function figuresOf(row) {
-  const significance = { significance: CELLS.chance.text(row), test: data.judges[row.judged] };
+  const { names } = data;
+  const number = (key) => [names[key], row[key] === null ? null : numberText(row[key])];
+  const bracket = row.bracket_low === null ? null : rangeText(row.bracket_low, row.bracket_high);
+  const significance = { significance: CELLS.significance.text(row), test: data.tests[row.tested_by] };
   const known = [
     [data.metrics[row.metric].name, numberText(row.value)],
-    [textOf("figure_divided"), row.divided === null ? null : numberText(row.divided)],
-    [textOf("figure_r2"), row.r2 === null ? null : numberText(row.r2)],
-    [textOf("figure_bracket"), row.least === null ? null : rangeText(row.least, row.most)],
-    [textOf("figure_unbiased"), row.unbiased === null ? null : numberText(row.unbiased)],
-    [textOf("figure_interval", data), row.low === null ? null : intervalText(row)],
-    [textOf("figure_joint_interval", data), row.from === null ? null : CELLS.from.text(row)],
-    [textOf("figure_significance"), row.chance ? (significance.test ? textOf("significance_by", significance) : significance.significance) : null],
-    [textOf("figure_certified"), row.certified === null ? null : numberText(row.certified)],
-    [textOf("figure_jointly"), row.jointly === null ? null : numberText(row.jointly)],
-    [textOf("figure_p"), row.p === null ? null : pText(row.p)],
+    number("divided"),
+    number("r2"),
+    [names.bracket, bracket],
+    number("unbiased"),
+    [names.interval, row.interval_low === null ? null : intervalText(row)],
+    [names.joint, row.joint_low === null ? null : CELLS.joint.text(row)],
+    [names.significance, row.significance ? (significance.test ? textOf("significance_by", significance) : significance.significance) : null],
+    number("certified"),
+    number("certified_jointly"),
+    [names.p_value, row.p_value === null ? null : pText(row.p_value)],
     [textOf("figure_rows", { group: groupName(row, "left") }), countText(row.leftSize)],
     [textOf("figure_rows", { group: groupName(row, "right") }), countText(row.rightSize)],
   ];
@@ -173,9 +176,8 @@ window.addEventListener("beforeprint", () => {
 window.addEventListener("afterprint", showPage);
 
 function start() {
-  byId("drawings").hidden = !rows.length && !data.decisions.length;
+  byId("drawings").hidden = !rows.length && !data.highlights.length;
   setUpTable();
-  setUpDecisions();
   fillHighlights();
   for (const id of ["choosers", "scored", "sure", "told"]) byId(id).hidden = !rows.length;
   if (!rows.length) return;

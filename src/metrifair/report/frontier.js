@@ -13,24 +13,6 @@ function fillHighlights() {
   }));
 }
 
-/** What the chosen model costs: without the penalty, with it, and the difference. */
-function fillCosts() {
-  if (data.costs === null) return;
-  const table = html("table", { class: "costs" });
-  const head = html("tr");
-  head.append(...data.costs.columns.map((name, column) => (column ? html("th", { scope: "col" }, name) : html("td"))));
-  const thead = html("thead");
-  thead.append(head);
-  const body = html("tbody");
-  for (const [name, ...texts] of data.costs.rows) {
-    const row = html("tr");
-    row.append(html("th", { scope: "row" }, name), ...texts.map((text) => html("td", {}, text)));
-    body.append(row);
-  }
-  table.append(thead, body);
-  byId("costs").append(table);
-}
-
 // ---- slider -----------------------------------------------------------------------------------------------------
 
 function setUpSlider() {

@@ -35,7 +35,6 @@ from metrifair.wording.frontier import (
     compared_note,
     constant_sentence,
     constant_text,
-    costs,
     curve_notes,
     glossary,
     headline,
@@ -45,7 +44,6 @@ from metrifair.wording.frontier import (
     remarks,
     row_note,
     row_notes,
-    summary,
 )
 from metrifair.wording.frontier_view import (
     FrontierRow,
@@ -102,8 +100,8 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
     each.
 
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
-    >>> content["title"], content["start"], content["summary"][0]
-    ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')
+    >>> content["title"], content["start"], content["names"]["gap"]
+    ('Loans', 0, 'Unfairness')
     """
     for strength, curves in view.curves.items():
         check_curve(curves, f"at strength {strength!r}")
@@ -114,8 +112,6 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
         start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
     return {
         "title": view.title,
-        "notes": note_texts(view),
-        "summary": list(summary(view)),
         "highlights": [
             {
                 "heading": highlight.heading,
@@ -132,7 +128,6 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
         },
         "start": start,
         "compared": compared_note(view),
-        "costs": _costs(view),
         "rows": [_row(view, row) for row in view.rows],
         "frontier": _frontier(view, at),
         "table": _table(view),
@@ -149,15 +144,6 @@ def _headline(view: FrontierView, point: Point) -> Json:
         [view.label(view.gap_key), view.text(point, view.gap_key)],
         list(strength),
     ]
-
-
-def _costs(view: FrontierView) -> Json:
-    """The table of what the penalty costs; None if there is nothing to compare."""
-    rows = costs(view)
-    if not rows:
-        return None
-    names = ["", view.label(view.key), view.label(view.gap_key)]
-    return {"columns": list(names), "rows": [list(row) for row in rows]}
 
 
 def _row(view: FrontierView, row: FrontierRow) -> Json:
@@ -270,7 +256,7 @@ def _table(view: FrontierView) -> Json:
     by_group = any(row.needs_group for row in view.rows)
     names = [
         view.label("strength"),
-        *(["Group at prediction"] if by_group else []),
+        *([view.label("needs_group")] if by_group else []),
         *(view.label(key) for key in view.keys),
     ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from metrifair.support.files import write_file
 from metrifair.support.provenance import Provenance
 from metrifair.wording.page_texts import PAGE_TEXTS
 from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.tables import Column
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -77,6 +79,12 @@ def table_row(heading: str, cells: Iterable[str], **attributes: str) -> Markup:
         *(element("td", cell) for cell in cells),
         **attributes,
     )
+
+
+def column_row(columns: Sequence[Column], row: Any, **attributes: str) -> Markup:
+    """A row of a table with these columns; the first one is its heading."""
+    first, *cells = (column.cell(row) for column in columns)
+    return table_row(first.text, (with_small(*cell) for cell in cells), **attributes)
 
 
 def table_region(table: Markup, class_: str = "scroll", **label: str) -> Markup:

@@ -74,7 +74,6 @@ function markTableRow() {
 
 function start() {
   fillHighlights();
-  fillCosts();
   fillFrontierKey();
   buildTable();
   setUpSlider();

@@ -13,8 +13,7 @@ from metrifair.auditing.records import (
     SeriesRecord,
     Verdict,
 )
-from metrifair.wording.glossary import FIGURES
-from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.metrics import criterion_name
 from metrifair.wording.numbers import (
     confidence_text,
     count_text,
@@ -25,6 +24,7 @@ from metrifair.wording.numbers import (
     quoted,
 )
 from metrifair.wording.proxies import attenuated_sentences
+from metrifair.wording.terms import glossary_entries, term_name
 
 VERDICTS: dict[Verdict, str] = {
     "worse": "worse",
@@ -37,9 +37,7 @@ VERDICTS: dict[Verdict, str] = {
 _TOPICS = {"decisions": "Decisions", "by_group": "By group"}
 
 GLOSSARY = {
-    "Difference": "The figure of the model less that of the baseline. Smaller distances and losses "
-    "are better; larger "
-    "ratios, accuracies and AUCs are better.",
+    **dict(glossary_entries("difference")),
     "Interval of a difference": "Combines the intervals of both figures as independent errors, "
     "less the correlation "
     "where both audits have the same rows. It is conservative near a distance of 0.",
@@ -51,23 +49,10 @@ GLOSSARY = {
     "adjusted one accounts for the number of differences.",
 }
 SERIES_GLOSSARY = {
-    "Alarm": "A distance that differs significantly from its baseline. If all looks are counts of "
-    "rows without "
-    "weights, an exact test must also show that the scores of the two groups have changed.",
+    **dict(glossary_entries("alarm")),
     "Baseline": "The first measurements of a distance, pooled until both groups reach the minimum "
     "group size.",
 }
-
-
-def figure_name(metric: str) -> str:
-    """The name of a compared figure.
-
-    >>> figure_name("log_loss"), figure_name("energy")
-    ('Log loss', 'Energy')
-    """
-    if metric == "selection_ratio":
-        return "Impact ratio"
-    return FIGURES.get(metric) or metric_words(metric).short
 
 
 def topic_name(criterion: str) -> str:
@@ -127,7 +112,7 @@ def _most_significant(differences: Sequence[Difference]) -> str:
     )
     interval = "" if most.joint_interval is None else f", {interval_text(most.joint_interval)}"
     return (
-        f"Most significantly {most.verdict}: {figure_name(most.metric)} of {place_text(most)}, "
+        f"Most significantly {most.verdict}: {term_name(most.metric)} of {place_text(most)}, "
         "from "
         f"{number_text(most.before)} to {number_text(most.after)} "
         f"({figure_text(most.difference, signed=True)}{interval})."
@@ -227,7 +212,7 @@ def _changed(looks: Sequence[Look]) -> str:
     counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
     return (
         f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "
-        f"{figure_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
+        f"{term_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
         f"{number_text(most.value)} ({figure_text(most.difference, signed=True)})."
     )
 

@@ -22,7 +22,6 @@ from metrifair.wording.frontier_view import (
     MARKS,
     FrontierRow,
     FrontierView,
-    figure_name,
     figure_texts,
 )
 from metrifair.wording.glossary import CURVES
@@ -39,6 +38,7 @@ from metrifair.wording.numbers import (
     strength_texts,
 )
 from metrifair.wording.proxies import assumption_sentence
+from metrifair.wording.terms import TERMS, term_name
 
 # what a row of a part is called
 _PARTS = {
@@ -305,7 +305,7 @@ of scores, such as AUC, may still distinguish models'
     """
     measure = ""
     if mark != CONSTANT:
-        measure = f" (by {noun(figure_name(utility.name))}, within its 95 % interval)"
+        measure = f" (by {noun(term_name(utility.name))}, within its 95 % interval)"
     scores = ""
     if utility.needs == "decisions":
         scores = "; a utility of scores, such as AUC, may still distinguish models"
@@ -359,11 +359,11 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     Models that are not significantly better than a constant are not shown as the least unfair, and
     named as such.
 
-    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
-    >>> for highlight in highlights(view):
+    >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]
+    >>> for highlight in highlights(FrontierView(points, chosen=points[1], goal=Goal(0.2))):
     ...     print(f"{highlight.heading}: {highlight.sentence}")
     Most accurate: The best of 2 models in accuracy.
-    Chosen, least unfair: Accuracy 10.0 points lower, unfairness 75% lower.
+    Chosen, least unfair: It keeps the unfairness limit of 0.2.
     """
     if not view.front:
         return ()
@@ -375,7 +375,9 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     entries = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     choice = view.choice
     if choice is not None:
-        entries.append(Highlight("Chosen", choice, _against(view, choice, top)))
+        entries.append(
+            Highlight("Chosen", choice, verdict(view) or _cost(view) or _against(view, choice, top))
+        )
     # A constant predictor is useless: choose the least unfair model that is better than it.
     fairest = next((point for point in view.front if not view.mark(point)), None)
     if fairest is not None:
@@ -545,53 +547,6 @@ def compared_note(view: FrontierView) -> str:
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
     """Utility and unfairness of a point."""
     return _with_interval(view, point, view.key), _with_interval(view, point, view.gap_key)
-
-
-def costs(view: FrontierView) -> tuple[tuple[str, str, str], ...]:
-    """Name, utility and unfairness: without the penalty, of the chosen model, and the difference.
-
-    None if the chosen model has no penalty, or no model without one is known.
-
-    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
-    >>> for row in costs(FrontierView([none, chosen], chosen=chosen, change=Change(none, -0.1, -0.3))):
-    ...     print(row)
-    ('Without the penalty', '0.900', '0.400')
-    ('With the penalty', '0.800', '0.100')
-    ('What it costs', '0.100 lower', '0.300 lower')
-    """
-    if not _has_cost(view):
-        return ()
-    assert view.change is not None
-    assert view.choice is not None
-    before = figure_texts(view, view.change.reference)
-    after = figure_texts(view, view.choice)
-    utility, unfairness = _differences(view)
-    return (
-        ("Without the penalty", before[view.key], before[view.gap_key]),
-        ("With the penalty", after[view.key], after[view.gap_key]),
-        ("What it costs", utility, unfairness),
-    )
-
-
-def story(view: FrontierView) -> tuple[str, ...]:
-    """The rows of ``costs`` as lines, and the verdict on the limit; without costs, the headline.
-
-    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
-    >>> for line in story(FrontierView([none, chosen], chosen=chosen, goal=Goal(0.2), change=Change(none, -0.1, -0.3))):
-    ...     print(line)
-    Without the penalty: accuracy 0.900, unfairness 0.400.
-    With the penalty:    accuracy 0.800, unfairness 0.100.
-    What it costs:       accuracy 0.100 lower, unfairness 0.300 lower.
-    It keeps the unfairness limit of 0.2.
-    """
-    names = [noun(view.label(key)) for key in (view.key, view.gap_key)]
-    lines = [
-        f"{f'{title}:':<20} {names[0]} {utility}, {names[1]} {unfairness}."
-        for title, utility, unfairness in costs(view)
-    ]
-    if not lines:
-        return headline(view)
-    return tuple(filter(None, (*lines, verdict(view))))
 
 
 def _with_interval(view: FrontierView, point: Point, key: str) -> str:
@@ -879,32 +834,27 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto front', 'Share below', 'Density']
     """
-    explained = [
-        (
-            view.label("strength"),
-            _FAMILIES if view.parameters else _PARAMETERS.get(view.label("strength"), _PARAMETER),
-        ),
-        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
-        *(
-            [(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))]
-            if view.key != "accuracy"
-            else []
-        ),
-        (view.label("unfairness"), _UNFAIRNESS),
-        (view.label("decision_unfairness"), _DECISIONS),
+    shown = ("accuracy", view.key, "unfairness", "decision_unfairness")
+    keys = [key for key in dict.fromkeys(shown) if key in view.keys]
+    parameter = view.label("strength")
+    about = _FAMILIES if view.parameters else _PARAMETERS.get(parameter, _PARAMETER)
+    return (
+        (parameter, about),
+        *((view.label(key), _figure_meaning(view, key)) for key in keys),
         *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
         ("Pareto front", "The best utility at each unfairness. No model lies above it."),
         *CURVES,
-    ]
-    return tuple(
-        pair
-        for pair in explained
-        if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys
     )
 
 
+def _figure_meaning(view: FrontierView, key: str) -> str:
+    """The definition of a figure; that of a utility of the user's is not known."""
+    term = TERMS.get(view.accuracy_name.lower() if key == "accuracy" else key)
+    return term.about if term is not None and term.about else "How good a model is."
+
+
 _PARAMETERS = {
-    "Strength": "Weight of the unfairness penalty in training. 0 means no penalty.",
+    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty.",
     "tolerance": "Unfairness that post-processing allows. 0 means parity.",
     "model": "The number of the model in the list of fitted models.",
 }
@@ -915,36 +865,8 @@ _FAMILIES = (
     "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows "
     "without it."
 )
-_ACCURACY = {
-    "accuracy": "The share of right decisions.",
-    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no "
-    "better than the mean.",
-}
-_UTILITY = {
-    "balanced_accuracy": "The share of right decisions of each class, averaged over the classes.",
-    "auc": "How often a member of the class has a higher score than another: 1 is perfect, 0.5 is "
-    "chance.",
-    "log_loss": "Minus the logarithm of the probability of what happened, on average: less is "
-    "better.",
-    "brier": "The squared distance of the probabilities from what happened, on average: less is "
-    "better.",
-    "mean_absolute_error": "The distance of the predictions from what happened, on average: less "
-    "is better.",
-    "mean_squared_error": "The squared distance of the predictions from what happened, on average: "
-    "less is better.",
-    "expected_cost": "What the decisions cost, on average: less is better.",
-}
 _CONSTANT = (
     "Predicts the same for everyone: the base rate or the mean. A model that is not significantly "
     "better (by the 95 % "
     "interval of the difference) is marked."
-)
-_UNFAIRNESS = (
-    "The Kolmogorov distance: the largest difference between the groups' shares below any score, "
-    "over all pairs of "
-    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at "
-    "all."
-)
-_DECISIONS = (
-    "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
 )

@@ -16,30 +16,12 @@ from metrifair.support.checks import check_known
 from metrifair.tradeoff.points import Point, pareto
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
+from metrifair.wording.terms import term_name
 
-_NAMES = {
-    "accuracy": "Accuracy",
-    "R2": "R²",
-    "r2": "R²",
-    "auc": "AUC",
-    "brier": "Brier score",
-    "decision_unfairness": "Unfairness of decisions",
-    "four_fifths": "Four-fifths ratio",
-    "known_unfairness": "Unfairness of known groups",
-}
 MARKS = {
     CONSTANT: "decides the same for everyone",
     NO_BETTER: "not significantly better than a constant predictor",
 }
-
-
-def figure_name(key: str) -> str:
-    """The name of a figure or a utility for people.
-
-    >>> figure_name("auc"), figure_name("log_loss")
-    ('AUC', 'Log loss')
-    """
-    return _NAMES.get(key) or key.replace("_", " ").capitalize()
 
 
 # unless they are the utility
@@ -155,7 +137,7 @@ class FrontierView(FrontierRecord):
             return self.labels[key]
         if key == "strength" and self.parameters:
             return "Model"
-        return figure_name(self.accuracy_name if key == "accuracy" else key)
+        return term_name(self.accuracy_name.lower() if key == "accuracy" else key)
 
     def parameter_of(self, row: FrontierRow) -> str:
         """The parameter that was varied in the family of a row, in the middle of a sentence."""
@@ -400,7 +382,7 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     """
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
     group = (
-        [("Group at prediction", "needed" if point.needs_group else "not needed")]
+        [(term_name("needs_group"), "needed" if point.needs_group else "not needed")]
         if view.parameters
         else []
     )

@@ -26,30 +26,9 @@ from metrifair.wording.numbers import (
     quoted,
 )
 from metrifair.wording.proxies import gap_interval_text
-from metrifair.wording.rates import DECISION_WORDS, table_selected_text
-
-FIGURES = {
-    "base_rate": "Base rate",
-    "auc": "AUC",
-    "accuracy": "Accuracy",
-    "log_loss": "Log loss",
-    "calibration_error": "Calibration error",
-}
-"""The names of figures by group."""
-
-FIGURE_WORDS = {
-    "Base rate": "The share of the group with the outcome that high scores predict.",
-    "AUC": "The probability that a row with the outcome scores higher than a row without it, in "
-    "the same group; ties "
-    "count one half. The interval uses DeLong's variance.",
-    "Log loss": "The mean logarithmic loss of the predicted probabilities.",
-    "Calibration error": "The mean absolute difference between the mean score and the share with "
-    "the outcome, over ten "
-    "bins of equal width (expected calibration error). Sampling noise alone makes it larger than "
-    "0.",
-}
-"""The definitions of figures by group."""
-
+from metrifair.wording.rates import table_selected_text
+from metrifair.wording.tables import FIGURES, rate_columns
+from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
     ("Share below", "The share of a group with this score or less: its distribution function."),
@@ -77,7 +56,7 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """
     low, high = record.score_range
     return (
-        ("Rows", f"{record.rows:,}"),
+        (term_name("rows"), f"{record.rows:,}"),
         *(
             []
             if record.clusters is None
@@ -153,7 +132,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
     return AuditHighlight(
         "At most",
-        (("Certified upper bound", number_text(bound)),),
+        ((term_name("certified"), number_text(bound)),),
         sentence,
         f"{finding.attribute}, {finding.within}",
         finding,
@@ -177,9 +156,13 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
     )
     if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
-            "Smallest impact ratio", (("Impact ratio", ratio),), sentence, where, table
+            "Smallest impact ratio",
+            ((term_name("selection_ratio"), ratio),),
+            sentence,
+            where,
+            table,
         )
-    figures = (("Four-fifths ratio", ratio), ("four fifths", number_text(FOUR_FIFTHS)))
+    figures = ((term_name("four_fifths"), ratio), ("four fifths", number_text(FOUR_FIFTHS)))
     side = "below" if is_below(worst.ratio) else "within"
     if is_inconclusive(table) or (
         bracket is not None and is_below(bracket.low) != is_below(bracket.high)
@@ -200,6 +183,21 @@ def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     )
 
 
+_EVIDENCE = (
+    "witness",
+    "unbiased",
+    "divided",
+    "interval",
+    "joint_interval",
+    "significant",
+    "bracket",
+    "certified",
+    "certified_jointly",
+    "p_value",
+)
+"""The fields of findings that a glossary explains."""
+
+
 def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """The terms of the report and their definitions: only those that occur.
 
@@ -211,67 +209,28 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     criteria = dict.fromkeys(finding.criterion for finding in record.findings)
     return (
         ("Score", "The number that the model assigns to a row."),
-        ("Group", "The rows with the same value of a protected attribute."),
+        *glossary_entries("group"),
         *CURVES,
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
-            (
-                name.replace("CONFIDENCE", confidence),
-                _EVIDENCE[key].replace("CONFIDENCE", confidence),
-            )
-            for key, name in _EVIDENCE_NAMES.items()
+            (name, about.replace("CONFIDENCE", confidence))
+            for key in _EVIDENCE
             if any(getattr(finding, key) is not None for finding in record.findings)
+            for name, about in glossary_entries(key)
         ),
-        *(
-            (word, meaning)
-            for word, meaning in (DECISION_WORDS.items() if record.decisions else ())
-            if word != "Four-fifths ratio"
-            or any(STANDARDS[decision.standard].four_fifths for decision in record.decisions)
-        ),
+        *decision_words(record),
+        *(glossary_entries(*FIGURES) if record.by_group else ()),
     )
 
 
-_EVIDENCE_NAMES = {
-    "witness": "Benefit",
-    "unbiased": "Unbiased value",
-    "divided": "Divided by R2",
-    "interval": "CONFIDENCE interval",
-    "joint_interval": "Joint interval",
-    "significant": "Significance",
-    "bracket": "Proven bracket",
-    "certified": "Certified upper bound",
-    "certified_jointly": "Joint certified bound",
-    "p_value": "p-value",
-}
-_EVIDENCE = {
-    "witness": "A utility of the score, chosen so that its means differ most between the groups: "
-    "the witness function "
-    "of the distance.",
-    "unbiased": "The distance without its expected bias from sampling noise. It can be negative.",
-    "divided": "Right if score and probabilities are independent given the group: the distance "
-    "divided by R2, the "
-    "variance of a group's probability as a share of the largest variance there could be. Squared "
-    "distances are "
-    "divided by R2 squared. A pair among three or more groups is corrected for the mixing of all "
-    "groups.",
-    "interval": "A bootstrap confidence interval of the distance in the population. It covers one "
-    "finding by itself, "
-    "not the largest of many.",
-    "joint_interval": "Confidence intervals that, with CONFIDENCE confidence, hold simultaneously "
-    "for all comparisons "
-    "by this distance. Findings are ranked by the lower end.",
-    "significant": "Whether a gap is statistically significant, adjusted for the number of "
-    "comparisons: the joint "
-    "interval excludes 0. Without such an interval, by permutation p-values with the Bonferroni "
-    "correction.",
-    "bracket": "Proven bounds of the value for this file, which was too large for memory.",
-    "certified": "With CONFIDENCE confidence, the distance in the population is at most this, for "
-    "any distributions "
-    "(Dvoretzky-Kiefer-Wolfowitz inequality). For a difference of shares, a bound of 1 rules "
-    "nothing out.",
-    "certified_jointly": "The same bound, valid simultaneously for all findings of this audit.",
-    "p_value": "The probability of a difference at least this large between two groups with equal "
-    "distributions. It is "
-    "not adjusted for the number of comparisons.",
-}
+def decision_words(record: AuditRecord) -> list[tuple[str, str]]:
+    """The terms of the tables of decisions, with their definitions."""
+    tables = record.decisions
+    keys = dict.fromkeys(
+        column.term or column.key for table in tables for column in rate_columns(table)
+    )
+    if any(STANDARDS[table.standard].four_fifths for table in tables):
+        keys["four_fifths"] = None
+    keys.pop("group", None)  # explained once for all tables
+    return glossary_entries(*keys)

@@ -42,11 +42,11 @@ PAGE_TEXTS = {
     "show_all": "Show all {count} comparisons",
     "at_most": "{text}, at most {bound}",
     "mark_value": "measured",
-    "mark_low": "{confidence} interval (bootstrap)",
+    "mark_interval_low": "{confidence} interval (bootstrap)",
     "mark_divided": "divided by R2",
     "mark_certified": "at most, with {confidence} confidence",
-    "mark_jointly": "the same for all findings at once",
-    "mark_least": "proven bracket of the value",
+    "mark_certified_jointly": "the same for all findings at once",
+    "mark_bracket_low": "proven bracket of the value",
     "beyond_axis": "{mark} (beyond the axis)",
     "witness": "Of all benefits that depend on the score and that this distance considers, this "
     "one has the largest difference between the two groups' means.",
@@ -55,14 +55,6 @@ PAGE_TEXTS = {
     "benefit": "benefit",
     "benefit_by_score": "benefit by score",
     "average_of": "average of {group}",
-    # an audit: decisions
-    "decisions_title": "Decisions: {selected}, by {attribute}, {within}",
-    "decisions_of": "{attribute}, {within}",
-    "decisions_by_group": "Decisions by group",
-    "lowest_and_highest": "Of {count} groups, those with the lowest and the highest selection "
-    "rates are listed.",
-    "differ_by": "{rates} differ by",
-    "four_fifths": "four fifths",
     # an audit: the table of findings
     "all_findings": "All findings",
     "page": "Page {page} of {pages}",
@@ -79,17 +71,7 @@ PAGE_TEXTS = {
     "only.",
     "by_where": "By {where}.",
     "show_in_charts": "Show in the charts",
-    "figure_divided": "Divided by R2",
-    "figure_r2": "R2",
-    "figure_bracket": "Proven bracket",
-    "figure_unbiased": "Unbiased value",
-    "figure_interval": "{confidence} interval",
-    "figure_joint_interval": "{confidence} joint interval",
-    "figure_significance": "Significance",
     "significance_by": "{significance}, by {test}",
-    "figure_certified": "Certified upper bound",
-    "figure_jointly": "Joint certified bound",
-    "figure_p": "p-value",
     "figure_rows": "Rows of {group}",
 }
 """The texts by the names that the scripts use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metrifair.support.provenance import Provenance, ScoreOrigin
+from metrifair.wording.terms import term_name
 
 _MOST_FILES = 10
 _MOST_COLUMNS = 40
@@ -88,14 +89,14 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         *provenance.about.items(),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
         ("Read from", "" if files else provenance.source),
-        ("Rows", "; ".join([*rows_read, *excluded])),
+        (term_name("rows"), "; ".join([*rows_read, *excluded])),
         ("Columns", "; ".join(columns)),
         (
             "Scores",
             "" if provenance.score_origin is None else score_origin_text(provenance.score_origin),
         ),
         ("Call", provenance.call),
-        ("Seed", "" if provenance.seed is None else str(provenance.seed)),
+        (term_name("seed"), "" if provenance.seed is None else str(provenance.seed)),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions.items())),
         ("Time", provenance.time),
     ]

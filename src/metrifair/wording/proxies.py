@@ -4,28 +4,19 @@ corrections and bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from metrifair.auditing.measure.r2_correction import gap_bracket
-from metrifair.auditing.records import AuditRecord, Finding, Measure, ProxyEstimate, ProxyRecord
+from metrifair.auditing.records import AuditRecord, Finding, ProxyRecord
 from metrifair.figures.attenuation import SMALLEST_R2, UNSTABLE_R2
 from metrifair.figures.proxies import CELL_ROWS
-from metrifair.wording.findings import OTHERS
 from metrifair.wording.numbers import (
     count_text,
     interval_text,
     listed,
     number_text,
-    percent_text,
     quoted,
 )
-
-WEIGHTED = "Weighted"
-DIVIDED = "Divided by R2"
-CORRECTED = "Corrected"
-BOUNDS = "Bounds without the assumption"
-HEADINGS = ("Figure", WEIGHTED, DIVIDED, CORRECTED, BOUNDS)
-"""The columns of a table of estimates."""
 
 _ASSUMPTIONS = {
     "scores": "only if score and group are independent given the inputs of {name}, as with most "
@@ -41,11 +32,6 @@ _DIVIDED_IF = {
     "surnames",
     "labels_included": "score and {name} are independent given group and label, as with most "
     "surnames",
-}
-_FIGURES = {
-    "selection_rate": "Selection rate",
-    "selection_ratio": "Impact ratio",
-    "energy": "Energy distance",
 }
 
 
@@ -146,6 +132,7 @@ def gap_interval_text(record: AuditRecord, finding: Finding) -> str:
 def checked_sentence(proxy: ProxyRecord) -> str:
     """The smallest impact ratio, corrected and bounded; "" if neither is known.
 
+    >>> from metrifair.auditing.records import Measure, ProxyEstimate
     >>> from metrifair.figures.intervals import Interval
     >>> bounds = {"bounds": Interval(0.2, 0.9), "bounds_interval": Interval(0.1, 0.95)}
     >>> ratio = ProxyEstimate("selection_ratio", ("b", "w"), Measure(0.5), **bounds)
@@ -173,33 +160,6 @@ def checked_sentence(proxy: ProxyRecord) -> str:
     figure = f"the impact ratio of {quoted(worst.groups[0])} to {quoted(worst.groups[1])}"
     text = "; ".join(part % subject for part, subject in zip(parts, (figure, "it"), strict=False))
     return f"{text[0].upper()}{text[1:]}."
-
-
-def estimate_row(estimate: ProxyEstimate) -> tuple[str, ...]:
-    """One line of a table of estimates.
-
-    >>> from metrifair.figures.intervals import Interval
-    >>> estimate_row(ProxyEstimate("selection_rate", ("b",), Measure(0.5), bounds=Interval(0.2, 0.9)))
-    ('Selection rate, “b”', '50.0%', '–', '–', '20.0 to 90.0%')
-    """
-    show = percent_text if estimate.figure == "selection_rate" else number_text
-    names = [OTHERS if name == "rest" else quoted(name) for name in estimate.groups]
-    bounds = interval_text(estimate.bounds, show)
-    if estimate.bounds_interval is not None:
-        bounds += f" ({interval_text(estimate.bounds_interval, show)})"
-    return (
-        f"{_FIGURES[estimate.figure]}, {' / '.join(names)}",
-        _measure_text(estimate.weighted, show),
-        _measure_text(estimate.divided, show),
-        _measure_text(estimate.corrected, show),
-        bounds,
-    )
-
-
-def _measure_text(measure: Measure | None, show: Callable[[float | None], str]) -> str:
-    if measure is None or measure.interval is None:
-        return show(None if measure is None else measure.value)
-    return f"{show(measure.value)} ({interval_text(measure.interval, show)})"
 
 
 def check_hints(proxy: ProxyRecord) -> list[str]:

@@ -24,36 +24,6 @@ NO_VERDICT = "These figures do not decide whether a law or a rule is met."
 JUSTIFICATION = "justification"
 """The fact that justifies leaving out categories with a small share of the rows."""
 
-RATE_HEADINGS = {
-    "group": "Category",
-    "rows": "Rows",
-    "share": "Share",
-    "selected": "Selected",
-    "rate": "Selection rate",
-    "ratio": "Impact ratio",
-    "below": "Below 4/5",
-    "p": "Fisher’s p",
-    "shortfall": "Shortfall",
-    "difference": "Mean difference",
-}
-"""The headings of a table of rates."""
-
-DECISION_WORDS = {
-    "Selection rate": "The share of a group that is selected: at the threshold, or beyond the "
-    "median score.",
-    "Impact ratio": "The selection rate of a group divided by that of the reference group.",
-    "Shortfall": "How many more selections would bring a group to the selection rate of the "
-    "reference group.",
-    "Fisher’s p": "The p-value of Fisher's exact test that two groups have the same selection "
-    "rate.",
-    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States "
-    "law requires an "
-    "explanation.",
-    "True positive rate": "The share of rows with a positive label that is selected.",
-    "False positive rate": "The share of rows with a negative label that is selected.",
-}
-"""The terms of decisions, for the glossary."""
-
 
 class StandardWords(NamedTuple):
     """The title of a standard, its description, and the facts that only the user can give."""
@@ -66,7 +36,7 @@ class StandardWords(NamedTuple):
 STANDARD_WORDS = {
     "": StandardWords(
         "Selection rates and impact ratios",
-        "The selection rate of each category, and its ratio to that of the reference group.",
+        "The selection rate of each group, and its ratio to that of the reference group.",
     ),
     "ll144": StandardWords(
         "Selection rates and impact ratios by sex, race/ethnicity and their intersection (New York "
@@ -217,6 +187,25 @@ def exclusions_sentence(
     return (
         f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
     )
+
+
+def ratio_hint(table: Decisions, settings: AuditSettings) -> str:
+    """What the rows of a table do not show of its smallest ratio: the verdict, and the interval
+    that is adjusted for the choice of it.
+    """
+    lowest = lowest_rate(table)
+    if lowest is None or compares_few(table):
+        return ratio_text(table, settings)
+    sentences = []
+    if verdict := four_fifths_text(table):
+        sentences.append(f"The smallest impact ratio is {verdict}.")
+    interval = table.selection_ratio_interval
+    if interval is not None and interval != lowest.ratio_interval:
+        sentences.append(
+            "The interval of the smallest impact ratio, adjusted for its choice, is "
+            f"{interval_text(interval)}."
+        )
+    return " ".join(sentences)
 
 
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:

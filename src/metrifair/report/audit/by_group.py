@@ -22,6 +22,7 @@ from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_c
 from metrifair.report.html import (
     Markup,
     card,
+    column_row,
     element,
     joined,
     table_head,
@@ -30,8 +31,9 @@ from metrifair.report.html import (
     with_small,
 )
 from metrifair.wording.findings import finding_sentence, measure_text
-from metrifair.wording.glossary import FIGURES
 from metrifair.wording.numbers import interval_text, name_text, number_text, percent_text
+from metrifair.wording.tables import BY_GROUP, FIGURES, figure_rows, filled, metric_table
+from metrifair.wording.terms import term_name
 
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
@@ -59,22 +61,13 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
 
 
 def _table(by_group: ByGroup, *, curves: bool) -> Markup:
-    figures = {
-        key: name
-        for key, name in FIGURES.items()
-        if any(getattr(group, key) is not None for group in by_group.groups)
-    }
-    rows = [
-        table_row(
-            name_text(group.group),
-            [f"{group.size:,}", *(_cell(getattr(group, key)) for key in figures)],
-        )
-        for group in by_group.groups
-    ]
-    gaps = (_cell(by_group.gaps.get(key)) for key in figures)
-    rows.append(table_row("Largest difference", ["", *gaps], class_="total"))
+    groups = figure_rows(by_group)
+    columns = filled(BY_GROUP.pick("group", "rows", *FIGURES), groups)
+    rows = [column_row(columns, group) for group in groups]
+    gaps = (_cell(by_group.gaps.get(column.key)) for column in columns[2:])
+    rows.append(table_row(term_name("largest_difference"), ["", *gaps], class_="total"))
     where = f"{by_group.attribute}, {by_group.within}"
-    head = table_head(["Group", "Rows", *figures.values()])
+    head = table_head(column.heading for column in columns)
     table = element("table", head, element("tbody", *rows), class_="figures")
     region = table_region(table, "scroll inside", aria_label=f"By group: {where}")
     return joined(element("h3", where), region, *([_curves(by_group)] if curves else []))
@@ -106,7 +99,13 @@ def roc_chart(by_group: ByGroup) -> LineChart:
     ]
     title = f"ROC curve of {by_group.attribute}, {by_group.within}"
     return LineChart(
-        title, _UNIT, _UNIT, lines, "False positive rate", "True positive rate", diagonal=True
+        title,
+        _UNIT,
+        _UNIT,
+        lines,
+        term_name("false_positive_rate"),
+        term_name("true_positive_rate"),
+        diagonal=True,
     )
 
 
@@ -125,7 +124,7 @@ def reliability_chart(by_group: ByGroup) -> LineChart:
         _UNIT,
         _UNIT,
         lines,
-        "Mean score",
+        term_name("mean_score"),
         "Share with the outcome, by mean score",
         diagonal=True,
     )
@@ -167,21 +166,16 @@ def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
 
 
 def _metrics_table(table: MeasuresByGroup) -> Markup:
-    names, where = list(table.differences), f"{table.attribute}, {table.within}"
-    rows = [
-        table_row(
-            name_text(group.group),
-            [f"{group.size:,}", *(_cell(group.measures[name]) for name in names)],
-        )
-        for group in table.groups[:_MOST_ROWS]
-    ]
-    for heading, values in (
-        ("Largest difference", table.differences),
-        ("Smallest ratio", table.ratios),
+    where = f"{table.attribute}, {table.within}"
+    columns = list(metric_table(table).values())[2:]
+    names = [column.key for column in columns[2:]]
+    rows = [column_row(columns, group) for group in figure_rows(table)[:_MOST_ROWS]]
+    for key, values in (
+        ("largest_difference", table.differences),
+        ("smallest_ratio", table.ratios),
     ):
-        rows.append(
-            table_row(heading, ["", *(number_text(values[name]) for name in names)], class_="total")
-        )
+        cells = ["", *(number_text(values[name]) for name in names)]
+        rows.append(table_row(term_name(key), cells, class_="total"))
     hidden, missing = len(table.groups) - _MOST_ROWS, table.missing or 0
     counts = {
         "more groups are not shown": hidden,
@@ -193,7 +187,10 @@ def _metrics_table(table: MeasuresByGroup) -> Markup:
         if count > 0
     ]
     body = element(
-        "table", table_head(["Group", "Rows", *names]), element("tbody", *rows), class_="figures"
+        "table",
+        table_head(column.heading for column in columns),
+        element("tbody", *rows),
+        class_="figures",
     )
     region = table_region(body, "scroll inside", aria_label=f"Metrics by group: {where}")
     return joined(element("h3", where), region, *remarks)
@@ -253,7 +250,13 @@ def _along(number: AlongNumber, finding: Finding | None) -> list[Markup]:
         )
         charts.append(
             LineChart(
-                where, x, shares, [rates], number.attribute, "Selection rate", marked=number.cut
+                where,
+                x,
+                shares,
+                [rates],
+                number.attribute,
+                term_name("selection_rate"),
+                marked=number.cut,
             )
         )
     cut = "" if number.cut is None else " The dashed line is the cut of the largest gap."
@@ -269,8 +272,8 @@ def _along(number: AlongNumber, finding: Finding | None) -> list[Markup]:
 
 def _along_table(number: AlongNumber) -> Markup:
     shares = list(number.quantiles)
-    head = [number.attribute, "Rows", *(f"{share} quantile" for share in shares)]
-    head += ["Selection rate"] if number.selection_rates else []
+    head = [number.attribute, term_name("rows"), *(f"{share} quantile" for share in shares)]
+    head += [term_name("selection_rate")] if number.selection_rates else []
     rows = []
     for place, name in enumerate(number.bands):
         cells = [

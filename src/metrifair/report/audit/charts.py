@@ -9,15 +9,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.auditing.records import (
-    AuditSettings,
-    Decisions,
     Distribution,
     Finding,
     WitnessCurve,
 )
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
-from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.charts import (
     Axis,
@@ -37,21 +34,11 @@ from metrifair.report.charts import (
 )
 from metrifair.report.html import Json
 from metrifair.wording.glossary import witness_text
-from metrifair.wording.numbers import name_text, percent_text, points_text, shown_number
-from metrifair.wording.rates import ratio_text, table_selected_text
+from metrifair.wording.numbers import name_text
 
 _MAX_GROUPS = 12
 _MOST_SCORES = 160
 _ROUNDING = 1e-3  # of shares that were drawn or binned
-
-_MOST_RATED = 40
-_SHARES: dict[str, Callable[[GroupRates], float | None]] = {
-    "Selection rate": lambda rate: rate.selection_rate,
-    "Accuracy": lambda rate: rate.accuracy,
-    "True positive rate": lambda rate: rate.true_positive_rate,
-    "False positive rate": lambda rate: rate.false_positive_rate,
-}
-
 _SHARE_AXIS = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 OTHER_SCORES = frozenset({"risk_parity"})
@@ -233,56 +220,3 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     places.append(len(grid) - 1)
     every = math.ceil(len(places) / _MOST_SCORES)
     return [*places[:-1:every], places[-1]]
-
-
-def decisions_json(table: Decisions, settings: AuditSettings, number: GroupNumber) -> Json:
-    """One table of rates with its gaps; of very many groups those with the lowest and highest
-    selection rates.
-
-    ``number`` gives the place of a group, by attribute and name, among the colors.
-    """
-    rates = table.rates
-    if len(rates) > _MOST_RATED:
-        ordered = sorted(rates, key=lambda rate: rate.selection_rate)
-        rates = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
-    interval = table.selection_ratio_interval if table.selection_ratio is not None else None
-    shares = {
-        name: share
-        for name, share in _SHARES.items()
-        if any(share(rate) is not None for rate in table.rates)
-    }
-    return {
-        "attribute": table.attribute,
-        "within": table.within,
-        "selected": table_selected_text(table),
-        "columns": ["Group", "Rows", *shares],
-        "rates": [
-            {
-                "group": number(table.attribute, rate.group),
-                "rows": f"{rate.size:,}",
-                "selected": shown_number(rate.selection_rate),
-                "cells": [percent_text(share(rate)) for share in shares.values()],
-            }
-            for rate in rates
-        ],
-        "left_out": len(table.rates) - len(rates),
-        "gaps": [
-            [name, points_text(gap)]
-            for name, gap in (
-                ("Selection rates", table.selection_difference),
-                ("True positive rates", table.true_positive_difference),
-                ("False positive rates", table.false_positive_difference),
-                ("Accuracies", table.accuracy_difference),
-            )
-            if gap is not None
-            and sum(not rate.few and rate.left_out != "unknown_name" for rate in table.rates) > 1
-        ],
-        "ratio": {
-            "value": shown_number(table.selection_ratio)
-            if STANDARDS[table.standard].four_fifths
-            else None,
-            "low": None if interval is None else shown_number(interval.low),
-            "high": None if interval is None else shown_number(interval.high),
-            "text": ratio_text(table, settings),
-        },
-    }

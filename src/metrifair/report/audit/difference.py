@@ -41,6 +41,7 @@ from metrifair.report.html import (
     table_head,
     table_region,
     table_row,
+    with_small,
 )
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import (
@@ -48,27 +49,44 @@ from metrifair.wording.compare import (
     SERIES_GLOSSARY,
     VERDICTS,
     difference_sentences,
-    figure_name,
     series_sentences,
-    topic_name,
 )
 from metrifair.wording.glossary import audit_glossary, overview
 from metrifair.wording.numbers import (
-    MISSING,
     confidence_text,
-    figure_text,
-    interval_text,
     name_text,
-    number_text,
-    p_text,
 )
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import LOOKS, Column, difference_columns
+from metrifair.wording.terms import term_name
 
 _MOST_ROWS = 2_000
 _MOST_DRAWN = 6  # distributions of each audit
 _MAX_GROUPS = 12
 _MOST_CHARTS = 24
 _MOST_TICKS = 6
+_DIFFERENCE_KEYS = (
+    "compared",
+    "within",
+    "metric",
+    "before",
+    "after",
+    "difference",
+    "p_value",
+    "verdict",
+)
+_LOOK_KEYS = (
+    "compared",
+    "within",
+    "metric",
+    "look",
+    "value",
+    "interval",
+    "difference",
+    "p_value",
+    "level",
+    "alarm",
+)
 _PAIRING = {
     "rows": "the same, paired",
     "independent": "independent",
@@ -86,7 +104,7 @@ def difference_html(
         ("Compared with it", ", ".join(record.names[1:])),
         ("Differences", f"{len(record.differences):,}"),
         ("Confidence", confidence_text(record.confidence)),
-        ("Rows", _PAIRING[record.pairing]),
+        (term_name("rows"), _PAIRING[record.pairing]),
     )
     tables = [_differences(record, name) for name in record.names[1:]]
     return _page(
@@ -105,7 +123,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         ("Looks", f"{len(record.looks):,}"),
         ("First", record.looks[0]),
         ("Last", record.looks[-1]),
-        ("Rows", f"{sum(record.rows):,}"),
+        (term_name("rows"), f"{sum(record.rows):,}"),
         ("Confidence", confidence_text(record.confidence)),
     )
     ordered = sorted_series(record)
@@ -123,8 +141,8 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         ),
         class_="card",
     )
-    figures = ("Look", "Value", "Interval", "Since the baseline", "p-value", "Level", "Alarm")
-    rows = [_look_row(look) for looks in ordered for look in looks]
+    columns = LOOKS.pick(*_LOOK_KEYS)
+    rows = [_look_row(look, columns) for looks in ordered for look in looks]
     origins = [
         origin_list(origin, name)
         for name, origin in zip(record.looks, record.provenance, strict=False)
@@ -136,9 +154,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
     )
     return _page(
         summary_head(series_sentences(record), fact_list(facts)),
-        joined(
-            charts, _table("All looks", ("Groups", "Among", "Distance", *figures), rows), sources
-        ),
+        joined(charts, _table("All looks", [column.heading for column in columns], rows), sources),
         SERIES_GLOSSARY,
         record.origin,
         title=title,
@@ -192,15 +208,6 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Markup]) -> Marku
     )
 
 
-def _row(figure: Difference | Look, cells: Sequence[str]) -> Markup:
-    groups = joined(
-        " vs ".join(map(name_text, figure.groups)) or "all groups",
-        element("small", figure.attribute),
-    )
-    among = joined(element("span", figure.within), element("small", topic_name(figure.criterion)))
-    return table_row(groups, [among, figure_name(figure.metric), *cells])
-
-
 def _differences(record: DifferenceRecord, name: str) -> Markup:
     """The differences of one audit from the baseline, the most significant first."""
     differences = sorted_differences(
@@ -215,57 +222,29 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
             else (difference.difference, bounds.low, bounds.high)
         )
         limits[difference.metric] = max(limits.get(difference.metric, 0.0), *map(abs, ends))
-    headings = (
-        "Groups",
-        "Among",
-        "Figure",
-        record.names[0],
-        name,
-        "Difference",
-        "",
-        "p-value",
-        "Verdict",
-    )
-    rows = [_difference_row(difference, limits[difference.metric]) for difference in differences]
-    return _table(f"{name} against {record.names[0]}", headings, rows)
+    columns = difference_columns(record.names[0], name, *_DIFFERENCE_KEYS)
+    headings = [column.heading for column in columns]
+    rows = [
+        _difference_row(difference, columns, limits[difference.metric])
+        for difference in differences
+    ]
+    return _table(f"{name} against {record.names[0]}", [*headings[:-2], "", *headings[-2:]], rows)
 
 
-def _difference_row(difference: Difference, limit: float) -> Markup:
-    ends = (
-        ()
-        if difference.joint_interval is None
-        else (difference.joint_interval.low, difference.joint_interval.high)
-    )
+def _difference_row(difference: Difference, columns: Sequence[Column], limit: float) -> Markup:
+    """A difference with its bar, and its verdict in color."""
     kind = difference.verdict if difference.verdict in ("better", "worse") else ""
-    cells = (
-        number_text(difference.before),
-        number_text(difference.after),
-        joined(
-            figure_text(difference.difference, signed=True),
-            element("small", " to ".join(map(number_text, ends))),
-        ),
-        interval_bar(difference.difference, difference.joint_interval, limit, kind),
-        joined(
-            p_text(difference.p_value),
-            element("small", f"{p_text(difference.p_adjusted)} adjusted"),
-        ),
-        element("span", VERDICTS[difference.verdict], class_=f"change {kind}"),
-    )
-    return _row(difference, cells)
+    groups, *cells, verdict = (with_small(*column.cell(difference)) for column in columns)
+    bar = interval_bar(difference.difference, difference.joint_interval, limit, kind)
+    cells.insert(-1, bar)
+    return table_row(groups, [*cells, element("span", verdict, class_=f"change {kind}")])
 
 
-def _look_row(look: Look) -> Markup:
+def _look_row(look: Look, columns: Sequence[Column]) -> Markup:
+    """A look, with its alarm in color."""
     kind = look.alarm if look.alarm in ("better", "worse") else ""
-    cells = (
-        look.look,
-        number_text(look.value),
-        interval_text(look.interval),
-        figure_text(look.difference, signed=True),
-        p_text(look.p_value),
-        number_text(look.level),
-        element("span", kind or MISSING, class_=f"change {kind}"),
-    )
-    return _row(look, cells)
+    groups, *cells, alarm = (with_small(*column.cell(look)) for column in columns)
+    return table_row(groups, [*cells, element("span", alarm, class_=f"change {kind}")])
 
 
 def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
@@ -318,8 +297,8 @@ def _chart(series: Sequence[Look], looks: Sequence[str]) -> Markup:
     lines = [look_line(series, places, first.metric, 0)]
     if alarms := alarm_points(series, places):
         lines.append(Line("alarm", 1, alarms, dots=True))
-    title = f"{figure_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
-    return svg_chart(LineChart(title, x, look_axis(series), lines, "Look", title))
+    title = f"{term_name(first.metric)}: {' vs '.join(map(name_text, first.groups))} of {first.attribute}, {first.within}"  # noqa: E501
+    return svg_chart(LineChart(title, x, look_axis(series), lines, term_name("look"), title))
 
 
 def look_line(series: Sequence[Look], places: Mapping[str, int], name: str, color: int) -> Line:

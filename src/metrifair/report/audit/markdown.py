@@ -5,33 +5,44 @@ YAML.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord, Finding, Measure
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import FOUR_FIFTHS
+from metrifair.auditing.records import AuditRecord
 from metrifair.support.provenance import Provenance
-from metrifair.wording.findings import measure_text, significance_text
-from metrifair.wording.glossary import FIGURES
-from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
     confidence_text,
-    interval_text,
-    name_text,
     number_text,
-    percent_text,
 )
 from metrifair.wording.provenance import provenance_lines
-from metrifair.wording.proxies import DIVIDED, HEADINGS, estimate_row
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import (
+    BY_GROUP,
+    FIGURES,
+    Column,
+    estimate_rows,
+    figure_rows,
+    filled,
+    finding_table,
+    rate_columns,
+    rate_rows,
+)
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 
 MOST_TABLES = 4
 _MOST_FINDINGS = 10
+_FINDING_KEYS = (
+    "groups",
+    "within",
+    "metric",
+    "value",
+    "divided",
+    "joint",
+    "significance",
+)
 
 
 def audit_markdown(record: AuditRecord) -> Iterable[str]:
@@ -41,36 +52,15 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         yield from ("**Notes**", _listed(map(note_text, record.notes)))
     if record.proxy is not None and record.proxy.estimates:
         yield f"**Weighted by {markdown_text(record.proxy.attribute)}**"
-        yield markdown_table(HEADINGS, map(estimate_row, record.proxy.estimates))
+        yield markdown_table(*estimate_rows(record.proxy.estimates))
     for part in record.by_group[:MOST_TABLES]:
-        figures = [
-            key for key in FIGURES if any(getattr(group, key) is not None for group in part.groups)
-        ]
         yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
-        rows = (
-            (
-                name_text(group.group),
-                f"{group.size:,}",
-                *(_measure(getattr(group, key)) for key in figures),
-            )
-            for group in part.groups
-        )
-        yield markdown_table(("Group", "Rows", *(FIGURES[key] for key in figures)), rows)
+        groups = figure_rows(part)
+        yield table_markdown(filled(BY_GROUP.pick("group", "rows", *FIGURES), groups), groups)
     for table in record.decisions[:MOST_TABLES]:
         place_name = markdown_text(f"{table.attribute}, {table.within}")
         yield f"**Decisions at {number_text(table.threshold)}: {place_name}**"
-        rates = []
-        for rate in table.rates:
-            selected = percent_text(rate.selection_rate) + _bounds(rate.interval, percent_text)
-            rates.append(
-                (
-                    name_text(rate.group),
-                    f"{rate.size:,}",
-                    selected,
-                    number_text(rate.ratio, limit=FOUR_FIFTHS) + _bounds(rate.ratio_interval),
-                )
-            )
-        yield markdown_table(("Group", "Rows", "Selection rate", "Impact ratio"), rates)
+        yield table_markdown(rate_columns(table), rate_rows(table))
     findings = shown_findings(record.findings)
     ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:
@@ -79,20 +69,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
             f"{len(findings)}), with joint "
             f"{confidence_text(record.confidence)} confidence intervals."
         )
-        divided = any(finding.divided is not None for finding in ranked)
-        distances: list[tuple[str, ...]] = []
-        for finding in ranked:
-            reason = f" ({significance_text(finding)})"
-            bounds = _bounds(finding.joint_interval) if finding.assessed else reason
-            place = (
-                f"{finding.attribute}: {' / '.join(map(name_text, finding.groups))}",
-                finding.within,
-                criterion_name(finding.criterion),
-            )
-            cells = *place, metric_words(finding.metric).name, number_text(finding.value) + bounds
-            distances.append((*cells, _divided(finding)) if divided else cells)
-        heading = "Groups", "Among", "Criterion", "Distance", "Value (interval)"
-        yield markdown_table((*heading, DIVIDED) if divided else heading, distances)
+        yield table_markdown(filled(finding_table(record).pick(*_FINDING_KEYS), ranked), ranked)
     yield from origin_markdown(record.provenance)
 
 
@@ -106,21 +83,10 @@ def origin_markdown(provenance: Provenance) -> Iterable[str]:
         yield from ("**Where this comes from**", markdown_table(("", ""), lines))
 
 
-def _measure(measure: Measure | None) -> str:
-    return measure_text(measure) + _bounds(None if measure is None else measure.interval)
-
-
-def _divided(finding: Finding) -> str:
-    divided = finding.divided
-    return (
-        number_text(None)
-        if divided is None
-        else number_text(divided.value) + _bounds(divided.joint_interval)
-    )
-
-
-def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
-    return "" if interval is None else f" ({interval_text(interval, show)})"
+def table_markdown(columns: Sequence[Column], rows: Iterable[Any]) -> str:
+    """The columns of some rows as a table in Markdown."""
+    lines = ([column.cell(row).line for column in columns] for row in rows)
+    return markdown_table([column.heading for column in columns], lines)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.ranking import shown_findings, sort_findings
+from metrifair.auditing.ranking import required_tables, shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
-from metrifair.report.audit.charts import decisions_json, distribution_json, is_about, witness_json
+from metrifair.report.audit.charts import distribution_json, is_about, witness_json
 from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
@@ -36,60 +36,43 @@ from metrifair.report.html import (
     table_head,
     table_region,
     table_row,
+    with_small,
 )
 from metrifair.wording.crosswalks import Crosswalk
 from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text, test_draws
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.glossary import FIGURE_WORDS, audit_glossary, highlights, overview
+from metrifair.wording.glossary import audit_glossary, highlights, overview
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.numbers import (
-    MISSING,
-    confidence_text,
-    interval_text,
-    name_text,
-    number_text,
-    p_text,
-    shown_number,
-)
+from metrifair.wording.numbers import confidence_text, name_text, shown_number
 from metrifair.wording.summary import audit_summary, few_text
+from metrifair.wording.tables import (
+    Column,
+    FrameColumns,
+    Table,
+    finding_columns,
+    finding_table,
+)
 
 Item = TypeVar("Item")
 
 # Shares of the room for each kind of content, which is filled with the worst findings first.
-_SHARES = {"rows": 0.40, "texts": 0.23, "witnesses": 0.12, "distributions": 0.18, "decisions": 0.07}
+_SHARES = {"rows": 0.44, "texts": 0.24, "witnesses": 0.13, "distributions": 0.19}
 
-FIGURES = (
+_NUMBERS = (
     "value",
-    "low",
-    "high",
-    "from",
-    "to",
+    "interval",
+    "joint",
     "certified",
-    "jointly",
-    "p",
+    "certified_jointly",
+    "p_value",
     "unbiased",
-    "least",
-    "most",
+    "bracket",
     "divided",
     "r2",
 )
-"""The numbers of a finding, by the names that the page's script calls them."""
-
-COLUMNS = {
-    "groups": "Groups",
-    "attribute": "Attribute",
-    "among": "Among",
-    "metric": "Distance",
-    "value": "Value",
-    "divided": "Divided by R2",
-    "low": "Interval",
-    "from": "Joint interval",
-    "p": "p-value",
-    "chance": "Significance",
-    "samples": "Rows",
-}
+"""The columns whose numbers the script of the page gets."""
 
 # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _MOST_BYTES = 1_470_000
@@ -122,11 +105,7 @@ def audit_html(
     top, sections = _static_parts(record, frontier, group_metrics)
     frontier_parts = [] if frontier is None else [_frontier_part(frontier)]
     schemes = [_crosswalk_card(table, number) for number, table in enumerate(crosswalks)]
-    words = (
-        dict(audit_glossary(record))
-        | (FIGURE_WORDS if record.by_group else {})
-        | dict(() if frontier is None else glossary(frontier))
-    )
+    words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
@@ -224,20 +203,17 @@ def _table(findings: Sequence[Finding], record: AuditRecord, *, room: int) -> tu
 
     Many rows are in a noscript element, so that browsers with scripts do not lay them out in vain.
     """
-    headings = columns(findings)
-    head = table_head(name for _, name in headings)
-    draws = test_draws(record)
+    columns = finding_columns(record, findings)
+    head = table_head(column.heading for column in columns)
     apart = element(
         "tr",
-        element("th", few_text(record), colspan=str(len(headings)), scope="colgroup"),
+        element("th", few_text(record), colspan=str(len(columns)), scope="colgroup"),
         class_="apart",
     )
     rows: list[Markup] = []
     for at, finding in enumerate(findings):
         first = not finding.enough and (at == 0 or findings[at - 1].enough)
-        row = joined(
-            *([apart] if first else []), _row(finding, [key for key, _ in headings], draws)
-        )
+        row = joined(*([apart] if first else []), _row(finding, columns))
         room -= len(row.encode(errors="replace"))
         if room < 0:
             break
@@ -254,74 +230,18 @@ def _table(findings: Sequence[Finding], record: AuditRecord, *, room: int) -> tu
     ), len(rows)
 
 
-def _row(finding: Finding, keys: Sequence[str], draws: int) -> Markup:
-    texts: dict[str, Markup] = {
-        "groups": joined(
-            " vs ".join(map(name_text, finding.groups)),
-            element("small", f"{finding.attribute}, {finding.within}", class_="narrow"),
-        ),
-        "attribute": joined(finding.attribute),
-        "among": joined(
-            element("span", finding.within), element("small", criterion_name(finding.criterion))
-        ),
-        "metric": joined(metric_words(finding.metric).short),
-        "value": joined(number_text(finding.value)),
-        "divided": joined(number_text(None if finding.divided is None else finding.divided.value)),
-        "low": joined(interval_text(finding.interval)),
-        "from": joined(interval_text(finding.joint_interval)),
-        "chance": joined(
-            significance_text(finding) or MISSING, element("small", TESTS[finding.tested_by])
-        ),
-        "p": joined(p_text(finding.p_value, draws)),
-        "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
-    }
-    first, *rest = keys
-    return table_row(texts[first], (texts[key] for key in rest))
+def _row(finding: Finding, columns: Sequence[Column]) -> Markup:
+    """A finding; on narrow screens its attribute and its set are below its groups."""
+    groups, *cells = (column.cell(finding) for column in columns)
+    where = element("small", f"{finding.attribute}, {finding.within}", class_="narrow")
+    return table_row(joined(groups.text, where), (with_small(*cell) for cell in cells))
 
 
-def finding_figures(finding: Finding) -> dict[str, float | None]:
-    """The numbers of a finding by name; None where it has none."""
-    alone, jointly, bracket = (
-        (None, None) if interval is None else (interval.low, interval.high)
-        for interval in (finding.interval, finding.joint_interval, finding.bracket)
-    )
-    divided = (
-        (None, None) if finding.divided is None else (finding.divided.value, finding.divided.r2)
-    )
-    values = (
-        finding.value,
-        *alone,
-        *jointly,
-        finding.certified,
-        finding.certified_jointly,
-        finding.p_value,
-        finding.unbiased,
-        *bracket,
-        *divided,
-    )
-    return dict(zip(FIGURES, values, strict=True))
-
-
-def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
-    """Keys and headings of the table's columns: figures that no finding has get none.
-
-    >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
-    >>> [heading for _, heading in columns([finding])]
-    ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
-    """
-    shown = {
-        key
-        for finding in findings
-        for key, figure in finding_figures(finding).items()
-        if figure is not None
-    }
-    if any(significance_text(finding) for finding in findings):
-        shown.add("chance")
-    return tuple(
-        (key, heading)
-        for key, heading in COLUMNS.items()
-        if key in shown or key not in (*FIGURES, "chance")
-    )
+def finding_numbers(record: AuditRecord) -> FrameColumns:
+    """The numbers that the script of the page gets of a finding, by name."""
+    columns = finding_table(record).pick(*_NUMBERS)
+    numbers = (replace(column, kind=column.kind or "Ends", interval="") for column in columns)
+    return Table(*numbers).frame()
 
 
 @dataclass
@@ -375,23 +295,21 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
             names.group(distribution.attribute, name)
     findings = shown_findings(record.findings)
     ordered = sort_findings(findings)
-    rows = _rows(ordered, names, rooms["rows"])
+    numbers = finding_numbers(record)
+    rows = _rows(ordered, names, numbers, rooms["rows"])
     listed = ordered[: len(rows)]
     drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
-    tables = (decisions_json(table, record.settings, names.group) for table in record.decisions)
-    decisions = fit_into(tables, rooms["decisions"])
     distribution_at = {
         place: number for number, (places, _) in enumerate(drawn) for place in places
     }
     row_at = {id(finding): number for number, finding in enumerate(listed)}
-    table_at = {
-        id(table): number for number, table in enumerate(record.decisions[: len(decisions)])
-    }
+    table_at = {id(table): number for number, table in enumerate(required_tables(record))}
     curves = ((str(number), witness_json(finding)) for number, finding in enumerate(listed))
     return {
         "confidence": confidence_text(record.confidence),
         "draws": test_draws(record),
-        "columns": [list(column) for column in columns(findings)],
+        "columns": [[column.key, column.heading] for column in finding_columns(record, findings)],
+        "names": {key: column.heading for key, column in finding_table(record).items()},
         "fields": [
             "place",
             "left",
@@ -399,23 +317,22 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) 
             "leftSize",
             "rightSize",
             "metric",
-            *FIGURES,
-            "chance",
-            "judged",
+            *numbers,
+            "significance",
+            "tested_by",
         ],
         "few": few_text(record),
-        "chances": list(SIGNIFICANCE),
-        "judges": list(TESTS.values()),
+        "significances": list(SIGNIFICANCE),
+        "tests": list(TESTS.values()),
         "rows": rows,
         "total": len(findings),
         "texts": fit_into((list(describe(finding)) for finding in listed), rooms["texts"]),
         "witnesses": dict(
             fit_into((pair for pair in curves if pair[1] is not None), rooms["witnesses"])
         ),
-        "metrics": [_metric(name, findings) for name in names.metrics],
+        "metrics": [_metric(name, findings, numbers) for name in names.metrics],
         "places": [_place(place, names, distribution_at) for place in names.places],
         "distributions": [distribution for _, distribution in drawn],
-        "decisions": decisions,
         "highlights": [
             {
                 "heading": highlight.heading,
@@ -459,7 +376,9 @@ def byte_size(content: Any) -> int:
     return len(embedded_json(content).encode(errors="replace"))
 
 
-def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
+def _rows(
+    findings: Iterable[Finding], names: _Names, numbers: FrameColumns, room: int
+) -> list[Json]:
     rows: list[Json] = []
     size = 0
     for finding in findings:
@@ -472,7 +391,7 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
             *finding.sizes,
             names.number(names.metrics, finding.metric),
         ]
-        row += [shown_number(figure) for figure in finding_figures(finding).values()]
+        row += [shown_number(value(finding)) for _, value in numbers.values()]
         row += [
             SIGNIFICANCE.index(significance_text(finding)),
             list(TESTS).index(finding.tested_by),
@@ -519,16 +438,16 @@ def _place(
     }
 
 
-def _metric(name: str, findings: Sequence[Finding]) -> Json:
+def _metric(name: str, findings: Sequence[Finding], numbers: FrameColumns) -> Json:
     """Name, meaning, and one axis for all findings, so that bars can be compared."""
     words = metric_words(name)
-    reaching = ("value", "high", "certified", "jointly", "divided")
+    reaching = ("value", "interval_high", "certified", "certified_jointly", "divided")
     ends = [
         number
         for finding in findings
         if finding.metric == name
-        for key, figure in finding_figures(finding).items()
-        if key in reaching and (number := shown_number(figure)) is not None
+        for key in reaching
+        if (number := shown_number(numbers[key][1](finding))) is not None
     ]
     most = METRICS[name].maximum if name in METRICS else math.inf
     scale = axis([0.0, *ends], from_zero=True, top=max(most, *ends), count=5, least_span=0.0)

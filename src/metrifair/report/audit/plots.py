@@ -44,7 +44,7 @@ from metrifair.report.display import (
     name_label,
 )
 from metrifair.support.checks import check_known
-from metrifair.wording.compare import figure_name
+from metrifair.wording.terms import term_name
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import name_text, number_text
 
@@ -209,7 +209,7 @@ def difference_chart(record: DifferenceRecord, ax: Axes | None) -> ChartDisplay:
         title = f"Differences from {record.names[0]}"
     else:
         title = f"{record.names[1]} less {record.names[0]}"
-    x_title = f"Difference: {figure_name(metric)}"
+    x_title = f"Difference: {term_name(metric)}"
     return draw_intervals(rows[:_MOST_ROWS], ax, title=title, x_title=x_title)
 
 
@@ -226,7 +226,7 @@ def series_chart(record: SeriesRecord, ax: Axes | None) -> ChartDisplay:
     drawn = list(chain.from_iterable(series))
     x = Axis(0, max(1, len(places) - 1), ())
     y_title = metric_words(metric).name
-    display = draw_lines(LineChart("", x, look_axis(drawn), lines, "Look", y_title), ax)
+    display = draw_lines(LineChart("", x, look_axis(drawn), lines, term_name("look"), y_title), ax)
     step = max(1, -(-len(places) // _MOST_TICKS))
     display.ax_.set_xticks(
         range(0, len(places), step), [name_label(name) for name in record.looks[::step]]

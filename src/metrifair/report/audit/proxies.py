@@ -10,17 +10,11 @@ from metrifair.report.audit.by_group import reliability_line
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import Markup, card, element, table_head, table_region, table_row
 from metrifair.wording.numbers import percent_text
-from metrifair.wording.proxies import (
-    BOUNDS,
-    CORRECTED,
-    DIVIDED,
-    HEADINGS,
-    WEIGHTED,
-    check_hints,
-    estimate_row,
-)
+from metrifair.wording.proxies import check_hints
+from metrifair.wording.tables import ESTIMATES, estimate_rows
+from metrifair.wording.terms import term_name
 
-_KINDS = (WEIGHTED, DIVIDED, CORRECTED, BOUNDS)
+_KINDS = list(map(term_name, ESTIMATES))
 _APART = 0.16  # between the four estimates of a group, where groups are 1 apart
 _MIDDLE = (len(_KINDS) - 1) / 2
 _MOST_DRAWN = 12  # groups
@@ -41,8 +35,9 @@ def proxy_section(record: AuditRecord) -> Markup:
     drawn = [
         element("div", svg_chart(chart), line_key(names)) for chart, names in charts if chart.lines
     ]
-    rows = [table_row(first, cells) for first, *cells in map(estimate_row, proxy.estimates)]
-    table = element("table", table_head(HEADINGS), element("tbody", *rows), class_="figures")
+    headings, lines = estimate_rows(proxy.estimates)
+    rows = [table_row(first, cells) for first, *cells in lines]
+    table = element("table", table_head(headings), element("tbody", *rows), class_="figures")
     return card(
         "proxy",
         f"Weighted by {proxy.attribute}",
@@ -70,7 +65,7 @@ def rates_chart(proxy: ProxyRecord) -> LineChart:
         shares,
         lines,
         proxy.attribute,
-        "Selection rate",
+        term_name("selection_rate"),
     )
 
 
@@ -94,10 +89,13 @@ def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
                 )
             )
     if estimate.bounds is not None:
-        color = _KINDS.index(BOUNDS)
+        color = len(_KINDS) - 1
         lines.append(
             _segment(
-                f"{BOUNDS}, {group}", color, place + (color - _MIDDLE) * _APART, estimate.bounds
+                f"{_KINDS[color]}, {group}",
+                color,
+                place + (color - _MIDDLE) * _APART,
+                estimate.bounds,
             )
         )
     return lines

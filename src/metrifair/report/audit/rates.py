@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from metrifair.auditing.ranking import required_tables
 from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
+from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
 from metrifair.report.html import (
     Markup,
     Section,
     card,
+    column_row,
     document,
     element,
     fact_list,
@@ -26,67 +27,50 @@ from metrifair.report.html import (
 )
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
+from metrifair.wording.glossary import decision_words
 from metrifair.wording.notes import notes_by_topic, rate_notes
 from metrifair.wording.numbers import (
-    MISSING,
     confidence_text,
     figure_text,
     interval_text,
     name_text,
     noun,
-    number_text,
-    p_text,
-    percent_text,
+    points_text,
     strength_texts,
 )
 from metrifair.wording.rates import (
-    DECISION_WORDS,
     NO_VERDICT,
-    RATE_HEADINGS,
     STANDARD_WORDS,
     exclusions_sentence,
     facts_given,
-    ratio_text,
+    ratio_hint,
     table_selected_text,
 )
 from metrifair.wording.summary import rates_summary
+from metrifair.wording.tables import DECILES, RATES, Column, GroupRow, rate_columns
+from metrifair.wording.terms import term_name
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles
 
 
-def _with_interval(
-    text: str, interval: Interval | None, show: Callable[[float], str], word: str = ""
-) -> Markup:
-    return with_small(text, word or ("" if interval is None else interval_text(interval, show)))
+_DIFFERENCES = {
+    "rate": attrgetter("selection_difference"),
+    "true_positive_rate": attrgetter("true_positive_difference"),
+    "false_positive_rate": attrgetter("false_positive_difference"),
+}
+"""The differences of a table of decisions, by column."""
 
 
-def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[str]:
-    """The cells of a category, without its name."""
-    is_reference = rate.group == table.reference and rate is not table.unknown
-    below = rate.ratio is not None and is_below(rate.ratio)
-    why = "excluded" if rate.left_out else ""
-    texts: dict[str, str] = {
-        "rows": f"{rate.size:,}",
-        "share": percent_text(rate.share),
-        "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
-        "rate": _with_interval(percent_text(rate.selection_rate), rate.interval, percent_text),
-        "ratio": _with_interval(
-            number_text(rate.ratio, limit=FOUR_FIFTHS),
-            rate.ratio_interval,
-            number_text,
-            "reference" if is_reference else why,
-        ),
-        "below": "below" if below else "",
-        "p": p_text(rate.p_value),
-        "shortfall": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
-        "difference": figure_text(rate.mean_difference, digits=2, signed=True),
-    }
-    return [texts[column] for column in columns if column != "group"]
+def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[Column]) -> list[Markup]:
+    return [column_row(columns, GroupRow(table, rate)) for rate in rates]
 
 
-def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str]) -> list[Markup]:
-    return [table_row(name_text(rate.group), _cells(rate, table, columns)) for rate in rates]
+def _differences(table: Decisions, columns: Sequence[Column]) -> Markup:
+    """The largest difference of each rate, in points."""
+    gaps = (_DIFFERENCES.get(column.key, lambda _: None)(table) for column in columns[1:])
+    cells = ("" if gap is None else points_text(gap) for gap in gaps)
+    return table_row(term_name("largest_difference"), cells, class_="total")
 
 
 def rates_table(
@@ -102,31 +86,30 @@ def rates_table(
     >>> "Too few rows" in rates_table(found, found.rates, AuditSettings())
     True
     """
-    standard = STANDARDS[table.standard]
-    names = {**RATE_HEADINGS, **({"rate": "Scoring rate"} if table.selected_by == "median" else {})}
-    columns = standard.columns
-    if all(rate.selected is None for rate in table.rates):  # of weighted rows
-        columns = tuple(name for name in columns if name not in ("selected", "p", "shortfall"))
+    columns = rate_columns(table)
     title = f"By {table.attribute}{'' if table.within == 'everyone' else f', {table.within}'}"
     enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
-    bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
+    rows = _rows(enough, table, columns)
+    compared = [rate for rate in enough if rate.left_out != "unknown_name"]
+    if len(compared) > 1 and not table.standard:
+        rows.append(_differences(table, columns))
+    bodies = [element("tbody", *rows)] if rows else []
     if few:
         words = element("th", "Too few rows", colspan=str(len(columns)), scope="rowgroup")
         heading = element("tr", words, class_="apart")
         bodies.append(element("tbody", heading, *_rows(few, table, columns)))
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
-    head = table_head(names[name] for name in columns)
+    head = table_head(column.heading for column in columns)
     excluded = exclusions_sentence(table, settings, about)
     selected = noun(table_selected_text(table))
     low = " Low scores are favorable." if table.favorable == "low" else ""
-    hints = [
-        element("p", f"Selected: {selected}.{low} {ratio_text(table, settings)}", class_="hint")
-    ]
+    about_ratio = ratio_hint(table, settings)
+    hints = [element("p", f"Selected: {selected}.{low} {about_ratio}".rstrip(), class_="hint")]
     if excluded:
         hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
-        text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
+        text = f"{len(table.rates) - len(rates):,} more groups are in the csv and JSON files."
         hints.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
@@ -153,14 +136,9 @@ def _deciles(table: Decisions) -> Markup:
     ]
     side = "below" if table.favorable == "low" else "above"
     title = f"Impact ratio if scores {side} each decile were selected"
-    head = table_head(["Category", *(f"{10 * at}%" for at in range(1, 10))])
-    rows = [
-        table_row(
-            name_text(rate.group), (figure_text(ratio, digits=2) for ratio in rate.decile_ratios)
-        )
-        for rate in table.rates
-        if rate.decile_ratios
-    ]
+    columns = [RATES["group"], *DECILES.values()]
+    head = table_head(column.heading for column in columns)
+    rows = _rows([rate for rate in table.rates if rate.decile_ratios], table, columns)
     chart = LineChart(table.attribute, x, y, lines, "decile of the score", title)
     return joined(
         element(
@@ -186,7 +164,8 @@ def alternatives_table(view: FrontierView) -> Markup:
         cells = []
         for key in (view.key, view.gap_key):
             interval = None if view.below(point, key) is not None else point.intervals.get(key)
-            cells.append(_with_interval(view.text(point, key), interval, figure_text))
+            small = "" if interval is None else interval_text(interval, figure_text)
+            cells.append(with_small(view.text(point, key), small))
         return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
 
     sentence = (
@@ -210,17 +189,14 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     tables = required_tables(record)
     if not tables:
         return Markup("")
-    standard, words, room, parts = (
-        STANDARDS[tables[0].standard],
-        STANDARD_WORDS[tables[0].standard],
-        _MOST_ROWS,
-        [],
-    )
+    standard = STANDARDS[tables[0].standard]
+    words = STANDARD_WORDS[tables[0].standard]
+    room = _MOST_ROWS
+    parts = []
     has_intervals = any(rate.interval for table in tables for rate in table.rates)
     small = (
         f" Small figures are {confidence_text(record.confidence)} confidence intervals of single "
-        "figures. The interval "
-        "below a table is adjusted for the choice of the smallest ratio."
+        "figures."
     )
     about = record.provenance.about
     for number, table in enumerate(tables):
@@ -252,17 +228,12 @@ def rates_html(record: AuditRecord, *, title: str, frontier: FrontierView | None
     notes = [text for _, _, texts in notes_by_topic(rate_notes(record.notes)) for text in texts]
     remarks = [card("notes", "Notes", item_list(notes, class_="sentences"))] if notes else []
     body = joined(rates_section(record, frontier=frontier), *remarks)
-    columns = {
-        RATE_HEADINGS[name]
-        for table in record.decisions
-        for name in STANDARDS[table.standard].columns
-    }
     return document(
         title=title,
         about="selection rates",
         head=rates_head(record),
         unscripted="This page needs no script.",
         sections=[Section(body, "rates-data", None, ())],
-        words=[(word, meaning) for word, meaning in DECISION_WORDS.items() if word in columns],
+        words=decision_words(record),
         provenance=record.provenance,
     )
