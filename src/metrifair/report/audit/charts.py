@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import (
+    Callable,
+    Iterable,
+    Sequence,
+)
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+)
 
 from metrifair.auditing.ranking import main_metric, sort_findings
 from metrifair.auditing.records import (
