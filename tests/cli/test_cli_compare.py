@@ -77,9 +77,9 @@ def test_headings_tell_p_values_from_adjusted_ones() -> None:
     new = both.audits["new"]
     rates = new.rates("four-fifths").audit.record
     for show, shown, heading, figures in (
-        (show_differences, both, "adjusted p-value", [row.p_adjusted for row in both.differences]),
+        (show_differences, both, "Adjusted p-value", [row.p_adjusted for row in both.differences]),
         (show_audit, new.record, "p-value", [new.worst().p_value]),
-        (show_rates, rates, "p-value", [rate.p_value for rate in rates.decisions[0].rates]),
+        (show_rates, rates, "Fisher’s p", [rate.p_value for rate in rates.decisions[0].rates]),
     ):
         file = io.StringIO()
         show(Console(file=file, width=200), shown)  # type: ignore[operator]
@@ -108,11 +108,13 @@ def test_no_verdict_of_a_comparison_is_cut(width: int) -> None:
     show_differences(Console(file=file, width=width), both)
     lines = [line.split() for line in file.getvalue().splitlines()]
     verdicts = [
-        words[-1] for words in lines if words and words[-1] in ("better", "worse", "unclear")
+        words[-1]
+        for words in lines
+        if words and words[-1] in ("better", "worse", "distinguishable")
     ]
     assert len(verdicts) == min(20, len(both.differences))
-    assert {"better", "unclear"} <= set(verdicts)
-    assert any(words and words[-1] == "verdict" for words in lines)
+    assert {"better", "distinguishable"} <= set(verdicts)
+    assert any(words and words[-1] == "Verdict" for words in lines)
 
 
 def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
         assert done.exit_code == 0, done.output
         assert "“new” is better than “old”" in done.output
         assert how in done.output
-        assert "sex: f, m" in done.output
+        assert "f vs m (sex)" in done.output
         assert (
             call(
                 "compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}", "--fail-worse"

@@ -48,19 +48,15 @@ def test_the_tables_fill_the_first_screen_and_nothing_else_follows(
         f"By Sex, {100 * women:.1f}% of “Female” and {100 * men:.1f}% of “Male” are selected."
     )
     assert f"Smallest impact ratio {women / men:.3f}" in " ".join(lines[1:3])
-    rows = {
-        line.split("  ")[1]: at
-        for at, line in enumerate(lines)
-        if line.startswith("  Sex") or "  Race: " in line
-    }
+    rows = {line: at for at, line in enumerate(lines) if line.startswith(("  Sex ", "  Race "))}
     assert max(rows.values()) < SCREEN
     table = "\n".join(lines[:SCREEN])
     for sex, share in (("Female", women), ("Male", men)):
-        (row,) = [line.split() for line in lines if line.startswith(f"  Sex: {sex} ")]
+        (row,) = [line.split() for line in lines if line.split()[:2] == ["Sex", sex]]
         assert row[-2:] == [f"{100 * share:.1f}%", f"{share / men:.3f}"]
         assert int(row[-3]) == round(share * int(row[-4]))
-    assert "Native Hawaiian or Pacific Islander (too few rows)" in table
-    for word in ("kolmogorov", "wasserstein", "energy", "sampling noise", "p-value"):
+    assert "(too few rows)" in table
+    for word in ("Kolmogorov", "Wasserstein", "Energy", "sampling noise", "p-value"):
         assert word not in found.stdout
     assert "--details" in lines[-1]
 
@@ -68,8 +64,8 @@ def test_the_tables_fill_the_first_screen_and_nothing_else_follows(
 def test_details_follow_the_tables_on_request(asked: Callable[..., Result], tmp_path: Path) -> None:
     found = asked("--standard", "ll144", "--details", "--html", tmp_path / "whole.html")
     text = found.stdout
-    assert text.index("Impact ratio".lower()) < text.index("gap") < text.index("kolmogorov")
-    assert "wasserstein" not in text, (
+    assert text.index("impact ratio") < text.index("gap") < text.index("Kolmogorov")
+    assert "Wasserstein" not in text, (
         "of decisions, all distances are functions of the difference of rates"
     )
     page = (tmp_path / "whole.html").read_text()

@@ -59,16 +59,16 @@ def test_the_worst_stratum_is_shown_wherever_it_is(worst: int) -> None:
     out = terminal()
     show_audit(out, result.record)
     text = printed(out)
-    rates = text[text.index("of positives") :]
+    rates = text[text.index("True positive rate") :]
     named = worst_ratio(result.record.decisions)
     assert named is not None
     assert named.table.within == f"office=office {worst:02d}"
     assert any(f"(within {named.table.within})" in sentence for sentence in result.summary)
-    shown = re.findall(r"sex: (\w+) +office=office (\d\d)", rates[: rates.index("base rate")])
+    shown = re.findall(r"sex +(\w+) +office=office (\d\d)", rates[: rates.index("Base rate")])
     assert shown[0][1] == f"{worst:02d}"
     assert len({office for _, office in shown}) == 12
     assert "... and 16 more groups: --rates or --html" in text
-    by_group = rates[rates.index("base rate") :]
+    by_group = rates[rates.index("Base rate") :]
     assert "... and 16 more groups: --json or --html" in by_group
 
 
@@ -77,8 +77,8 @@ def test_tables_that_are_not_cut_keep_their_order() -> None:
     out = terminal()
     show_audit(out, result.record)
     text = printed(out)
-    rates = text[text.index("of positives") :]
-    offices = re.findall(r"sex: f +office=office (\d\d)", rates[: rates.index("base rate")])
+    rates = text[text.index("True positive rate") :]
+    offices = re.findall(r"sex +f +office=office (\d\d)", rates[: rates.index("Base rate")])
     assert offices == ["00", "01", "02", "03", "04"]
     assert "more groups" not in text
 
@@ -172,7 +172,7 @@ def test_groups_of_few_tables_are_cut_after_the_worst(tmp_path: Path, call: Any)
         0,
     )
     assert done.exit_code == 0, done.output
-    rates = done.stdout[done.stdout.index("ratio  ") :]
-    first, second = re.findall(r"g: group (\d\d) +office=(\w+)", rates)[:2]
+    rates = done.stdout[done.stdout.index("Selected") :]
+    first, second = re.findall(r"g +group (\d\d) +office=(\w+)", rates)[:2]
     assert {first, second} == {("23", "west"), ("24", "west")}
     assert "... and 15 more groups: --rates or --html" in done.stdout

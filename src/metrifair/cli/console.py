@@ -142,8 +142,9 @@ def show_table(
         _longest_word(head, *(row[place] for row in cells)) if place in texts else longest[place]
         for place, head in enumerate(heads)
     ]
-    if sum(least) > room:
-        least = [1 if place in texts else length for place, length in enumerate(longest)]
+    if sum(least) > room:  # names at the left may break anywhere
+        names = next((place for place in range(len(heads)) if place not in texts), 0)
+        least[:names] = [1] * names
     widths = column_widths(natural, least, room)
     for place, (head, width) in enumerate(zip(heads, widths, strict=True)):
         table.add_column(

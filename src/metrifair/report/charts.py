@@ -5,7 +5,11 @@ few digits; and charts that need no script, lines with bands and an interval on 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Sequence,
+)
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,8 +17,19 @@ from typing import Any, NamedTuple
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
-from metrifair.report.html import Json, Markup, element, joined
-from metrifair.wording.numbers import MINUS, number_text, percent_text, score_text, strength_texts
+from metrifair.report.html import (
+    Json,
+    Markup,
+    element,
+    joined,
+)
+from metrifair.wording.numbers import (
+    MINUS,
+    number_text,
+    percent_text,
+    score_text,
+    strength_texts,
+)
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -59,7 +74,11 @@ def axis(
     return Axis(low, high, tuple(_ticks(low, high, step)))
 
 
-def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
+def _ticks(
+    low: float,
+    high: float,
+    step: float,
+) -> Iterable[tuple[float, str]]:
     slack = 1e-9 * step
     numbers = range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1)
     if not 1e-6 < step < 1e5:
@@ -170,7 +189,11 @@ def thin_curves(curves: Curves, most: int) -> Curves:
     )
 
 
-def short(value: float | None, *, digits: int = 6) -> float | None:
+def short(
+    value: float | None,
+    *,
+    digits: int = 6,
+) -> float | None:
     """The value with few digits, as the page needs no more; None if it is not a number.
 
     >>> short(0.123456789), short(float("nan"))
@@ -326,7 +349,10 @@ def svg_chart(chart: LineChart) -> Markup:
     return element("div", element("h3", chart.y_title), drawing, class_="plot still")
 
 
-def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Markup]:
+def _line(
+    line: Line,
+    at: Callable[[float, float], tuple[str, str]],
+) -> list[Markup]:
     def path(points: Sequence[tuple[float, float]]) -> str:
         return " ".join(",".join(at(*point)) for point in points)
 

@@ -10,7 +10,11 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import (
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -36,7 +40,11 @@ class Markup(str):
     __slots__ = ()
 
 
-def element(name: str, *inside: str, **attributes: str) -> Markup:
+def element(
+    name: str,
+    *inside: str,
+    **attributes: str,
+) -> Markup:
     """An HTML element; an attribute that is a word of Python ends in an underscore, other
     underscores become hyphens.
 
@@ -71,7 +79,11 @@ def table_head(headings: Iterable[str]) -> Markup:
     return element("thead", element("tr", *(element("th", text, scope="col") for text in headings)))
 
 
-def table_row(heading: str, cells: Iterable[str], **attributes: str) -> Markup:
+def table_row(
+    heading: str,
+    cells: Iterable[str],
+    **attributes: str,
+) -> Markup:
     """A row of a table."""
     return element(
         "tr",
@@ -87,7 +99,11 @@ def column_row(columns: Sequence[Column], row: Any, **attributes: str) -> Markup
     return table_row(first.text, (with_small(*cell) for cell in cells), **attributes)
 
 
-def table_region(table: Markup, class_: str = "scroll", **label: str) -> Markup:
+def table_region(
+    table: Markup,
+    class_: str = "scroll",
+    **label: str,
+) -> Markup:
     """A table that scrolls sideways where it is too wide, also by keyboard."""
     return element("div", table, class_=class_, tabindex="0", role="region", **label)
 
@@ -111,7 +127,11 @@ def summary_head(sentences: Sequence[str], *more: Markup) -> Markup:
     return joined(lead, *items, *more)
 
 
-def card(name: str, title: str, *inside: str) -> Markup:
+def card(
+    name: str,
+    title: str,
+    *inside: str,
+) -> Markup:
     """A section of a page with its heading, by which readers of the screen find it."""
     heading = element("h2", title, id=f"{name}-title")
     return element(
@@ -224,7 +244,12 @@ def _allowed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def framed(page: str, *, height: int, title: str) -> str:
+def framed(
+    page: str,
+    *,
+    height: int,
+    title: str,
+) -> str:
     """A page inside another one, such as a notebook's: neither's style or script reaches the other.
 
     >>> framed("<p>a & b", height=90, title="one")

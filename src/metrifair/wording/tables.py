@@ -48,7 +48,7 @@ from metrifair.wording.terms import term_name
 
 Kind: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Ends"]
 
-FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], object]]]
+FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], Any]]]
 """The type and the value of each column of a data frame, by name."""
 
 
@@ -177,7 +177,7 @@ def count_column(key: str, value: str | Callable[[Any], Any] = "", **facts: Any)
     return Column(key, "Int64", value, "{:,}".format, **facts)
 
 
-class Table(dict[str, Column]):
+class ColumnTable(dict[str, Column]):
     """The columns of a table by their keys."""
 
     def __init__(self, *columns: Column) -> None:
@@ -224,9 +224,9 @@ FINDING_KEYS = (
 """The columns of findings that people read, in their order."""
 
 
-def finding_table(record: AuditRecord) -> Table:
+def finding_table(record: AuditRecord) -> ColumnTable:
     """The columns of findings; the permutations of an audit limit its p-values."""
-    return Table(
+    return ColumnTable(
         text_column("groups", show=groups_text, kind="", note=attrgetter("attribute")),
         text_column("attribute"),
         text_column("criterion"),
@@ -311,7 +311,7 @@ def _below(row: GroupRow) -> str | None:
     return "below" if ratio is not None and is_below(ratio) else None
 
 
-RATES = Table(
+RATES = ColumnTable(
     text_column("standard", lambda row: row.table.standard or None),
     text_column("attribute", "table.attribute"),
     text_column("within", "table.within"),
@@ -357,11 +357,17 @@ RATES = Table(
 )
 """The columns of decisions and rates."""
 
-DECILES = Table(
+
+def _decile_ratio(place: int, row: GroupRow) -> float | None:
+    ratios: Sequence[float | None] = row.group.decile_ratios
+    return ratios[place] if ratios else None
+
+
+DECILES = ColumnTable(
     *(
         Column(
             f"ratio_at_{percent}",
-            value=lambda row, place=place: (row.group.decile_ratios or [None] * 9)[place],
+            value=partial(_decile_ratio, place),
             show=partial(figure_text, digits=2),
             title=f"{percent}%",
         )
@@ -413,7 +419,7 @@ _GROUP = (
 FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 """The figures by group of every audit."""
 
-BY_GROUP = Table(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
+BY_GROUP = ColumnTable(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
 """The columns of figures by group."""
 
 
@@ -422,9 +428,11 @@ def figure_rows(table: ByGroup | MeasuresByGroup) -> list[GroupRow]:
     return [GroupRow(table, group) for group in table.groups]
 
 
-def metric_table(table: MeasuresByGroup) -> Table:
+def metric_table(table: MeasuresByGroup) -> ColumnTable:
     """The columns of metrics by group: those of the user, or the figures of every audit."""
-    return Table(*_GROUP, *(measure_column(name, _measure_of(name)) for name in table.differences))
+    return ColumnTable(
+        *_GROUP, *(measure_column(name, _measure_of(name)) for name in table.differences)
+    )
 
 
 def _measure_of(name: str) -> Callable[[GroupRow], Measure | None]:
@@ -447,7 +455,7 @@ def metric_frame(tables: Iterable[MeasuresByGroup]) -> tuple[list[SimpleNamespac
         for group in table.groups
     ]
     attribute, within, group, size = _GROUP
-    columns = Table(
+    columns = ColumnTable(
         attribute,
         within,
         text_column("metric"),
@@ -473,7 +481,7 @@ _COMPARED = text_column(
     "compared", "groups", groups_text, "", note=attrgetter("attribute"), term="groups"
 )
 
-DIFFERENCES = Table(
+DIFFERENCES = ColumnTable(
     text_column("model"),
     *_PLACE,
     text_column("metric", show=term_name, term="figure"),
@@ -500,7 +508,7 @@ def difference_columns(before: str, after: str, *keys: str) -> list[Column]:
     return [replace(column, title=titles.get(column.key, "")) for column in DIFFERENCES.pick(*keys)]
 
 
-LOOKS = Table(
+LOOKS = ColumnTable(
     text_column("look"),
     *_PLACE,
     text_column("metric", show=lambda metric: metric_words(metric).short),
@@ -526,7 +534,7 @@ def _estimate_text(estimate: ProxyEstimate) -> str:
     return f"{term_name(estimate.figure)}, {' / '.join(names)}"
 
 
-def estimate_table(figure: str) -> Table:
+def estimate_table(figure: str) -> ColumnTable:
     """The columns of estimates of a figure: rates are percentages, other figures are numbers.
 
     >>> estimate = ProxyEstimate("selection_rate", ("b",), Measure(0.5), bounds=Interval(0.2, 0.9))
@@ -538,7 +546,7 @@ def estimate_table(figure: str) -> Table:
     measures = (
         Column(key, "", f"{key}.value", show, f"{key}.interval", show) for key in ESTIMATES[:-1]
     )
-    return Table(
+    return ColumnTable(
         text_column("figure", _estimate_text, kind=""),
         *measures,
         Column("bounds", "", show=between, interval="bounds_interval", ends=show),

@@ -18,7 +18,14 @@ from metrifair.auditing.records import (
 )
 from metrifair.figures.intervals import FEWEST
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
+from metrifair.report.charts import (
+    Axis,
+    Line,
+    LineChart,
+    axis,
+    line_key,
+    svg_chart,
+)
 from metrifair.report.html import (
     Markup,
     card,
@@ -31,8 +38,19 @@ from metrifair.report.html import (
     with_small,
 )
 from metrifair.wording.findings import finding_sentence, measure_text
-from metrifair.wording.numbers import interval_text, name_text, number_text, percent_text
-from metrifair.wording.tables import BY_GROUP, FIGURES, figure_rows, filled, metric_table
+from metrifair.wording.numbers import (
+    interval_text,
+    name_text,
+    number_text,
+    percent_text,
+)
+from metrifair.wording.tables import (
+    BY_GROUP,
+    FIGURES,
+    figure_rows,
+    filled,
+    metric_table,
+)
 from metrifair.wording.terms import term_name
 
 _MOST_TABLES = 12
@@ -60,7 +78,11 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     return card("by-group", "By group", hint, *tables_html)
 
 
-def _table(by_group: ByGroup, *, curves: bool) -> Markup:
+def _table(
+    by_group: ByGroup,
+    *,
+    curves: bool,
+) -> Markup:
     groups = figure_rows(by_group)
     columns = filled(BY_GROUP.pick("group", "rows", *FIGURES), groups)
     rows = [column_row(columns, group) for group in groups]
@@ -130,7 +152,12 @@ def reliability_chart(by_group: ByGroup) -> LineChart:
     )
 
 
-def reliability_line(name: str, color: int, bins: Sequence[ReliabilityBin], rows: int) -> Line:
+def reliability_line(
+    name: str,
+    color: int,
+    bins: Sequence[ReliabilityBin],
+    rows: int,
+) -> Line:
     """The reliability curve of ``rows`` rows, without bins of few rows.
 
     The size of a bin is a sum of weights, in any unit: its share of all weight is its share of the

@@ -57,7 +57,11 @@ from metrifair.wording.numbers import (
     name_text,
 )
 from metrifair.wording.summary import audit_summary
-from metrifair.wording.tables import LOOKS, Column, difference_columns
+from metrifair.wording.tables import (
+    LOOKS,
+    Column,
+    difference_columns,
+)
 from metrifair.wording.terms import term_name
 
 _MOST_ROWS = 2_000
@@ -117,7 +121,11 @@ def difference_html(
     )
 
 
-def series_html(record: SeriesRecord, *, title: str) -> str:
+def series_html(
+    record: SeriesRecord,
+    *,
+    title: str,
+) -> str:
     """One page: the sentences, a chart for each distance, and all figures."""
     facts = (
         ("Looks", f"{len(record.looks):,}"),
@@ -193,7 +201,11 @@ def _page(
     )
 
 
-def _table(title: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
+def _table(
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Markup],
+) -> Markup:
     table = element(
         "table", table_head(headings), element("tbody", *rows[:_MOST_ROWS]), class_="differences"
     )
@@ -231,7 +243,11 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     return _table(f"{name} against {record.names[0]}", [*headings[:-2], "", *headings[-2:]], rows)
 
 
-def _difference_row(difference: Difference, columns: Sequence[Column], limit: float) -> Markup:
+def _difference_row(
+    difference: Difference,
+    columns: Sequence[Column],
+    limit: float,
+) -> Markup:
     """A difference with its bar, and its verdict in color."""
     kind = difference.verdict if difference.verdict in ("better", "worse") else ""
     groups, *cells, verdict = (with_small(*column.cell(difference)) for column in columns)

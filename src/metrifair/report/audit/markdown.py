@@ -5,7 +5,11 @@ YAML.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import (
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings

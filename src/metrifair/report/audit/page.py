@@ -5,16 +5,40 @@ draws, as JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import (
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from dataclasses import (
+    dataclass,
+    field,
+    replace,
+)
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.auditing.ranking import required_tables, shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord, Finding, MeasuresByGroup
+from metrifair.auditing.ranking import (
+    required_tables,
+    shown_findings,
+    sort_findings,
+)
+from metrifair.auditing.records import (
+    AuditRecord,
+    Finding,
+    MeasuresByGroup,
+)
 from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.by_group import along_section, by_group_section, group_metrics_section
-from metrifair.report.audit.charts import distribution_json, is_about, witness_json
+from metrifair.report.audit.by_group import (
+    along_section,
+    by_group_section,
+    group_metrics_section,
+)
+from metrifair.report.audit.charts import (
+    distribution_json,
+    is_about,
+    witness_json,
+)
 from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
@@ -39,18 +63,32 @@ from metrifair.report.html import (
     with_small,
 )
 from metrifair.wording.crosswalks import Crosswalk
-from metrifair.wording.findings import SIGNIFICANCE, TESTS, describe, significance_text, test_draws
+from metrifair.wording.findings import (
+    SIGNIFICANCE,
+    TESTS,
+    describe,
+    significance_text,
+    test_draws,
+)
 from metrifair.wording.frontier import glossary
 from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.glossary import audit_glossary, highlights, overview
+from metrifair.wording.glossary import (
+    audit_glossary,
+    highlights,
+    overview,
+)
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.numbers import confidence_text, name_text, shown_number
+from metrifair.wording.numbers import (
+    confidence_text,
+    name_text,
+    shown_number,
+)
 from metrifair.wording.summary import audit_summary, few_text
 from metrifair.wording.tables import (
     Column,
+    ColumnTable,
     FrameColumns,
-    Table,
     finding_columns,
     finding_table,
 )
@@ -184,7 +222,11 @@ def _crosswalk_card(table: Crosswalk, number: int) -> Markup:
     )
 
 
-def _remark(topic: str, heading: str, texts: Sequence[str]) -> Markup:
+def _remark(
+    topic: str,
+    heading: str,
+    texts: Sequence[str],
+) -> Markup:
     """Notes of one kind; a few are shown, the others unfold without the script of the page."""
     first, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
     hidden = len(texts) - len(first) - len(more)
@@ -241,7 +283,7 @@ def finding_numbers(record: AuditRecord) -> FrameColumns:
     """The numbers that the script of the page gets of a finding, by name."""
     columns = finding_table(record).pick(*_NUMBERS)
     numbers = (replace(column, kind=column.kind or "Ends", interval="") for column in columns)
-    return Table(*numbers).frame()
+    return ColumnTable(*numbers).frame()
 
 
 @dataclass
@@ -273,7 +315,12 @@ def finding_place(finding: Finding) -> tuple[str, str, str]:
     return finding.attribute, finding.criterion, finding.within
 
 
-def audit_content(record: AuditRecord, *, room: int = 1_200_000, used: int = 0) -> dict[str, Json]:
+def audit_content(
+    record: AuditRecord,
+    *,
+    room: int = 1_200_000,
+    used: int = 0,
+) -> dict[str, Json]:
     """Everything that the script of the page draws and lists, in so many bytes; the worst findings
     if not all fit.
 
@@ -438,7 +485,11 @@ def _place(
     }
 
 
-def _metric(name: str, findings: Sequence[Finding], numbers: FrameColumns) -> Json:
+def _metric(
+    name: str,
+    findings: Sequence[Finding],
+    numbers: FrameColumns,
+) -> Json:
     """Name, meaning, and one axis for all findings, so that bars can be compared."""
     words = metric_words(name)
     reaching = ("value", "interval_high", "certified", "certified_jointly", "divided")

@@ -4,11 +4,29 @@ and reliability.
 
 from __future__ import annotations
 
-from metrifair.auditing.records import AuditRecord, ProxyEstimate, ProxyRecord
+from metrifair.auditing.records import (
+    AuditRecord,
+    ProxyEstimate,
+    ProxyRecord,
+)
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.by_group import reliability_line
-from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
-from metrifair.report.html import Markup, card, element, table_head, table_region, table_row
+from metrifair.report.charts import (
+    Axis,
+    Line,
+    LineChart,
+    axis,
+    line_key,
+    svg_chart,
+)
+from metrifair.report.html import (
+    Markup,
+    card,
+    element,
+    table_head,
+    table_region,
+    table_row,
+)
 from metrifair.wording.numbers import percent_text
 from metrifair.wording.proxies import check_hints
 from metrifair.wording.tables import ESTIMATES, estimate_rows
@@ -101,7 +119,12 @@ def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
     return lines
 
 
-def _segment(name: str, color: int, at: float, ends: Interval) -> Line:
+def _segment(
+    name: str,
+    color: int,
+    at: float,
+    ends: Interval,
+) -> Line:
     return Line(name, color, [(at, max(0.0, ends.low)), (at, min(1.0, ends.high))])
 
 

@@ -6,9 +6,20 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 from metrifair.auditing.ranking import required_tables
-from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions
+from metrifair.auditing.records import (
+    AuditRecord,
+    AuditSettings,
+    Decisions,
+)
 from metrifair.figures.selection_rates import STANDARDS, GroupRates
-from metrifair.report.charts import Axis, Line, LineChart, axis, line_key, svg_chart
+from metrifair.report.charts import (
+    Axis,
+    Line,
+    LineChart,
+    axis,
+    line_key,
+    svg_chart,
+)
 from metrifair.report.html import (
     Markup,
     Section,
@@ -47,7 +58,13 @@ from metrifair.wording.rates import (
     table_selected_text,
 )
 from metrifair.wording.summary import rates_summary
-from metrifair.wording.tables import DECILES, RATES, Column, GroupRow, rate_columns
+from metrifair.wording.tables import (
+    DECILES,
+    RATES,
+    Column,
+    GroupRow,
+    rate_columns,
+)
 from metrifair.wording.terms import term_name
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
@@ -184,7 +201,11 @@ def alternatives_table(view: FrontierView) -> Markup:
     )
 
 
-def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
+def rates_section(
+    record: AuditRecord,
+    *,
+    frontier: FrontierView | None = None,
+) -> Markup:
     """All tables of rates as one section of the page; by a standard, only its tables."""
     tables = required_tables(record)
     if not tables:
@@ -221,7 +242,12 @@ def rates_head(record: AuditRecord) -> Markup:
     return summary_head(rates_summary(record) or ["There are no decisions, so there are no rates."])
 
 
-def rates_html(record: AuditRecord, *, title: str, frontier: FrontierView | None = None) -> str:
+def rates_html(
+    record: AuditRecord,
+    *,
+    title: str,
+    frontier: FrontierView | None = None,
+) -> str:
     """The page of the tables alone: the answer, the tables, notes on them, and where they come
     from.
     """
