@@ -44,9 +44,9 @@ from metrifair.report.display import (
     name_label,
 )
 from metrifair.support.checks import check_known
-from metrifair.wording.terms import term_name
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import name_text, number_text
+from metrifair.wording.terms import term_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
