@@ -80,7 +80,7 @@ def audit_record(
         Bands.of(sample, part, place, request.min_group_size)
         for part in parts
         for place, attribute in enumerate(scheme.attributes)
-        if attribute.cuts or request.contrast == "independence"
+        if attribute.cuts
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     pair_distances = measure_pairs(
@@ -256,7 +256,7 @@ def _plan(
         # Many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
-        cdfs=len(functions) + 2 * sum(len(attribute.sides) for attribute in bands),
+        cdfs=len(functions) + 2 * sum(len(attribute.cuts) for attribute in bands),
         comparisons=max(1, enough + len(bands)),
     )
 

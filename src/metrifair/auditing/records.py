@@ -88,7 +88,7 @@ class Finding:
     # probabilities
     p_value: float | None = None
     witness: WitnessCurve | None = field(default=None, repr=False)
-    # number of cuts of a numeric attribute, or groups against the rest, of which this is the worst
+    # number of cuts of a numeric attribute, of which this is the worst
     cuts: int = 0
     enough: bool = True  # False: a group is below the minimum group size
     joint_interval: Interval | None = None  # simultaneous with those of all findings by the metric

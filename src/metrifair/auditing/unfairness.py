@@ -82,9 +82,8 @@ def unfairness(
         The worst comparison, or the sum of all.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared: all pairs, or each group with the rest. "independence" measures
-        how much scores depend on the group (for ``metric="energy"``).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared: all pairs, or each group with the rest.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default="auto"

@@ -499,7 +499,7 @@ class Coverage:
         Minimum number of samples of a batch.
     least : int, default=2
         Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1
-        for others. A comparison of independence has one side, and needs 4 samples for unbiased
+        for others. A dependence has one side, and needs 4 samples for unbiased
         values.
 
     Raises

@@ -83,9 +83,9 @@ class FairBooster(Saved):
     combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest. ``"independence"`` measures how much scores depend on the group.
+        with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric

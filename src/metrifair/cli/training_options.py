@@ -38,7 +38,7 @@ class TrainingOptions:
     cluster: str | None
     criterion: str
     metric: str
-    contrast: Literal["pairs", "rest", "independence"]
+    contrast: Literal["pairs", "rest"]
     combine: str
     estimate: str
     model: str

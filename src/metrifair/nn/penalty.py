@@ -110,9 +110,9 @@ class UnfairnessPenalty(torch.nn.Module):
         distance in the population, without bias. ``"rows"``: the distance between the rows that
         ``sampler`` draws from, without bias. ``"batch"``: the distance within each batch, which is
         biased upwards. All other metrics use ``"batch"``.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest. ``"independence"`` measures how much scores depend on the group.
+        with the rest.
     combine : {"mean", "sum"}, default="mean"
         How comparisons are combined. ``"mean"`` averages over pairs of groups and sums over sets of
         labels and attributes. ``"sum"`` sums over everything.

@@ -179,7 +179,7 @@ class StratifiedBatchSampler(EpochSampler):
         Rows per batch.
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion. Every batch contains its sets.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
         Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then

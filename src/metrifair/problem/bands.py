@@ -99,15 +99,14 @@ def in_bands(
     >>> [str(comparison) for comparison in in_bands(ages).comparisons]
     ["age '≤20' against '>20', everyone", "age '≤30' against '>30', everyone"]
     """
-    independence = problem.scheme.contrast == "independence"
-    if problem.numbers is None and not (independence and bands):
+    if problem.numbers is None:
         return problem
     groups = problem.groups.copy()
     attributes = list(problem.scheme.attributes)
     if weight is None:
         weight = problem.weight
     for place, attribute in enumerate(attributes):
-        if problem.numbers is None or not attribute.is_number:
+        if not attribute.is_number:
             continue
         present = groups[:, place] >= 0
         values = problem.numbers[present, place]
@@ -122,6 +121,5 @@ def in_bands(
         attributes[place] = Attribute(
             attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist())
         )
-    contrast = "pairs" if independence else problem.scheme.contrast
-    scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
+    scheme = replace(problem.scheme, attributes=tuple(attributes))
     return replace(problem, scheme=scheme.for_groups(groups), groups=groups, numbers=None)

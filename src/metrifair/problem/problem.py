@@ -253,13 +253,12 @@ class Problem:
 
     @property
     def attribute_values(self) -> Floats | None:
-        """The values that scores may depend on, (n, attributes): numbers or codes; None if
-        groups are compared.
+        """The values of the attributes, (n, attributes), where scores should not depend on a
+        number; None if groups are compared.
         """
-        if not any(isinstance(comparison, Dependence) for comparison in self.comparisons):
+        dependent = any(isinstance(comparison, Dependence) for comparison in self.comparisons)
+        if self.numbers is None or not dependent:
             return None
-        if self.numbers is None:
-            return self.groups.astype(np.float64)
         is_number = [attribute.is_number for attribute in self.scheme.attributes]
         return np.where(is_number, self.numbers, self.groups)
 
@@ -480,13 +479,6 @@ def _with_probabilities(problem: Problem, probabilities: RowProbabilities) -> Pr
     values = problem.kept_rows(probabilities.values)
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return problem
-    if problem.scheme.contrast == "independence":
-        wrong = "'independence' needs the group of each row, and "
-        raise DataError(
-            f"{wrong}{probabilities.name} has probabilities",
-            argument="contrast",
-            remedy=Remedy("contrast", "pairs"),
-        )
     return replace(
         problem,
         probabilities=probabilities if problem.kept is None else probabilities.take(problem.kept),

@@ -304,8 +304,7 @@ def data_set(
             y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters
         ),
         criterion=criterion,
-        # evaluated by distances between groups
-        contrast="pairs" if contrast == "independence" else contrast,
+        contrast=contrast,
         intersectional=intersectional,
         continuous=continuous,
         pos_label=pos_label,

@@ -573,7 +573,7 @@ class SearchOptions:
         0 to 1.
     metric : str or callable, default="energy"
         Distance between distributions that the models of "auto" penalize.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared, for estimators without a parameter ``contrast``.
     continuous : "auto", bool or list of str, default=None
         Numeric attributes, such as age. Training lowers the dependence of the scores on them, and

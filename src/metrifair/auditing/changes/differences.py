@@ -43,7 +43,7 @@ _BY_GROUP = {
     "log_loss": False,
     "calibration_error": False,
 }
-_WORST_CUT, _WORST_GROUP = "worst_cut", "worst_group"
+_WORST_CUT = "worst_cut"
 
 Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
 """The identity of a figure in all audits: attribute, criterion, conditions, group values and
@@ -125,12 +125,10 @@ def _figures_of_groups(record: AuditRecord) -> Iterator[ComparedFigure]:
 
 
 def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
-    """The identity of a figure; with ``worst``, each audit selects the worst of all cuts or
-    groups.
-    """
+    """The identity of a figure; with ``worst``, each audit selects the worst of all cuts."""
     groups = frozenset(figure.group_values)
     if worst:
-        groups = frozenset([_WORST_CUT if groups == {None} else _WORST_GROUP])
+        groups = frozenset([_WORST_CUT])
     return (
         figure.attribute,
         figure.criterion,

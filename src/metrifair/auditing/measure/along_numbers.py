@@ -29,12 +29,12 @@ def along_number(
     many rows each.
 
     ``selected`` is the selected amount of each unit; None: no decisions. The worst ``cut`` is
-    marked. None for names, if all values are equal, and for other scores than predictions.
+    marked. None if all values are equal, and for other scores than predictions.
     """
     units = bands.units
     values = bands.values
     scores = bands.part.scores
-    if bands.named or not bands.part.of_predictions or not len(units):
+    if not bands.part.of_predictions or not len(units):
         return None
     amounts = np.ones(len(units))
     if bands.amounts is not None:

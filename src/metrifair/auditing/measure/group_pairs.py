@@ -152,7 +152,7 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
     """All comparisons of all attributes' groups within a part."""
     comparisons = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts or contrast == "independence":  # its worst cut is searched
+        if attribute.cuts:  # its worst cut is searched
             continue
         units, codes, present = members_in(sample.problem, part.units, place)
         size = np.rint(
