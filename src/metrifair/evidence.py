@@ -6,7 +6,7 @@ audit needs.
 (412, 412)
 """
 
-from metrifair.api.evidence import Verification, verify
+from metrifair.api.verification import Verification, verify
 from metrifair.figures.power import detectable_gap, rows_needed
 
 __all__ = ["Verification", "detectable_gap", "rows_needed", "verify"]

@@ -25,8 +25,8 @@ from metrifair.auditing.request import (
 from metrifair.auditing.sources.memory import MemorySource
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import favorable_decisions
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Columns, Table, table_library
 from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text

@@ -41,8 +41,8 @@ from metrifair.auditing.sources.file_tables import FileTable, open_files
 from metrifair.auditing.sources.memory import ColumnSource, repeated_ids
 from metrifair.errors import DataError
 from metrifair.problem.clusters import is_id_name
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import ROUNDING
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import table_library
 from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text, read_score_origin, source_files

@@ -14,7 +14,7 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import UtilityLike
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.frontier import frontier_chart, frontier_html, save_picture
 from metrifair.report.html import framed, write_html

@@ -10,7 +10,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.selection_rates import MIN_GROUP_SHARE, GroupRates
 from metrifair.problem.cells import Contrast
-from metrifair.problem.proxies import Assumption
+from metrifair.problem.memberships import Assumption
 from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
 

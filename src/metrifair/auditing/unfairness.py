@@ -22,6 +22,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import (
     check_not_swapped,
     criterion_scores,
@@ -29,7 +30,6 @@ from metrifair.problem.predictions import (
     read_predictions,
 )
 from metrifair.problem.problem import Inputs, Problem, problem_by_membership
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats

@@ -119,7 +119,7 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
     If groups have probabilities, a row is in a comparison once for each of its ``entries``.
 
     >>> from metrifair.problem.problem import Inputs, problem_with_probabilities
-    >>> from metrifair.problem.proxies import GroupProbabilities
+    >>> from metrifair.problem.memberships import GroupProbabilities
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
     >>> problem = problem_with_probabilities(Inputs(sensitive_features=sex))
     >>> (sides,) = sides_by_row(problem.comparisons, problem)

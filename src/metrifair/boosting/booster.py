@@ -32,8 +32,8 @@ from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estima
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion, Penalize
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, as_features, as_labels, take_rows
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers

@@ -37,6 +37,7 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import (
     Declared,
     Inputs,
@@ -45,7 +46,6 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     problem_with_scheme,
 )
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import (
     Table,
     as_features,

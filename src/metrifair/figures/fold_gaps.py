@@ -24,7 +24,7 @@ out.
 """
 _BRIDGE = pi**2 / 12  # mean square of the largest value of a Brownian bridge
 _BLOCKS = 64  # of rows, which are summed side by side
-_ROUNDING = 1e-12
+_LEAST_GAP = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +238,7 @@ class _Parts:
         for place in np.flatnonzero(size):
             chosen = slice(first_block[place], first_block[place] + blocks[place])
             largest[place] = np.maximum(high[chosen].max(0), -low[chosen].min(0))
-        largest[largest < _ROUNDING] = 0.0
+        largest[largest < _LEAST_GAP] = 0.0
         largest[self._missing] = np.nan
         return largest.T
 

@@ -25,6 +25,7 @@ from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, find_ranks
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -33,7 +34,6 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     read_weights,
 )
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length, unmasked
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_integer, check_known, check_switches, is_integer

@@ -40,7 +40,7 @@ from metrifair.problem.cells import (
 )
 from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     Memberships,
     RowProbabilities,

@@ -31,7 +31,7 @@ from metrifair.metrics.registry import MetricLike
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
-from metrifair.problem.proxies import GroupProbabilities, group_columns
+from metrifair.problem.memberships import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, take_rows
 from metrifair.support.checks import (
     check_known,

@@ -315,7 +315,7 @@ class _Problem:
             penalize=objective.penalize,
         )
 
-    def objective_at(self, strength: float) -> Value:
+    def objective_at(self, strength: float) -> Evaluate:
         """Value and gradient of the objective at a strength."""
         rows = self.rows if strength else replace(self.rows, sides=())
 
@@ -510,7 +510,7 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return order[new], number
 
 
-Value: TypeAlias = Callable[[Floats], tuple[float, Floats]]
+Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """A function of a vector: its value and its gradient."""
 Preconditioner: TypeAlias = Callable[[Floats], Floats]
 """A symmetric, positive semidefinite matrix times a vector: an approximate inverse of the
@@ -541,7 +541,7 @@ class Minimum(NamedTuple):
 
 
 def minimize(
-    value: Value,
+    evaluate: Evaluate,
     start: Floats,
     preconditioner: Preconditioner,
     *,
@@ -561,7 +561,7 @@ def minimize(
     """
     at = start
     memory = _Memory(preconditioner)
-    now, gradient = value(at)
+    now, gradient = evaluate(at)
     values = [now]
     for iteration in range(MOST_ITERATIONS):
         enough = tolerance / _WINDOW * max(1.0, abs(now))
@@ -571,10 +571,15 @@ def minimize(
         slope = float(gradient @ direction)
         if not -slope / 2 > enough:  # the gain that a parabola predicts
             return Minimum(at, now, iteration, converged=True)
-        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        step = _line_search(evaluate, at, direction, now=now, slope=slope, enough=enough)
         if not step.length:
             direction, step = _off_the_kink(
-                value, at, [gradient, step.gradient], memory.preconditioner, now=now, enough=enough
+                evaluate,
+                at,
+                [gradient, step.gradient],
+                memory.preconditioner,
+                now=now,
+                enough=enough,
             )
         if not step.length:  # no descent, except for rounding
             return Minimum(at, now, iteration, converged=True)
@@ -599,7 +604,7 @@ class _Step(NamedTuple):
 
 
 def _line_search(
-    value: Value, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
+    evaluate: Evaluate, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
 ) -> _Step:
     """Double and halve the step, until no more than ``enough`` can be gained."""
     length = 1.0
@@ -607,7 +612,7 @@ def _line_search(
     high = inf
     best = nearest = _Step(0.0, now, direction)
     while high * -slope > enough and length < _LONGEST:
-        there, gradient = value(at + length * direction)
+        there, gradient = evaluate(at + length * direction)
         if not isfinite(there) or there > now + _DECREASE * length * slope:
             high = length
             nearest = _Step(0.0, now, gradient) if isfinite(there) else nearest
@@ -624,7 +629,7 @@ def _line_search(
 
 
 def _off_the_kink(
-    value: Value,
+    evaluate: Evaluate,
     at: Floats,
     sides: list[Floats],
     preconditioner: Preconditioner,
@@ -646,7 +651,7 @@ def _off_the_kink(
         slope = float(mixture @ direction)
         if not -slope / 2 > enough:
             break
-        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        step = _line_search(evaluate, at, direction, now=now, slope=slope, enough=enough)
         if step.length:
             break
         sides = [*sides, step.gradient]

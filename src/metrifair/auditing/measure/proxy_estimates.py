@@ -24,7 +24,7 @@ from metrifair.auditing.records import (
     ReliabilityBin,
 )
 from metrifair.figures.intervals import FEWEST, Interval
-from metrifair.figures.proxies import (
+from metrifair.figures.membership_estimates import (
     CELL_ROWS,
     RateBounds,
     SampleEstimate,
@@ -32,7 +32,7 @@ from metrifair.figures.proxies import (
     rate_bounds,
     rate_estimate,
 )
-from metrifair.problem.proxies import Memberships, RowProbabilities
+from metrifair.problem.memberships import Memberships, RowProbabilities
 from metrifair.support.arrays import Booleans, Floats
 
 

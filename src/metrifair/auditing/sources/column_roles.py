@@ -8,7 +8,7 @@ from typing import NamedTuple, Required, Self, TypedDict, Unpack
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     further_columns,
     probability_columns,

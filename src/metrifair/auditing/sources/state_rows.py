@@ -35,14 +35,14 @@ from metrifair.auditing.sources.state_parts import (
 )
 from metrifair.auditing.sources.used_rows import check_some, used_rows
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.predictions import read_predictions
-from metrifair.problem.problem import Inputs, problem_with_probabilities
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     Memberships,
     RowProbabilities,
     row_probabilities,
 )
+from metrifair.problem.predictions import read_predictions
+from metrifair.problem.problem import Inputs, problem_with_probabilities
 from metrifair.problem.tables import codes, columns, levels
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats, Integers

@@ -18,7 +18,7 @@ from metrifair.auditing.sources.column_values import (
 )
 from metrifair.auditing.sources.file_formats import polars
 from metrifair.errors import DataError
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     with_values,
 )
