@@ -149,6 +149,21 @@ def evaluate(
     return distance.item()
 
 
+def distance_between(
+    metric: Metric,
+    u: Values,
+    v: Values,
+    u_weights: Values | None,
+    v_weights: Values | None,
+    *,
+    degree: float = 1.0,
+    vector: bool = False,
+) -> Any:
+    """A metric of two samples as users pass them; ``degree`` as in ``evaluate``."""
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
+    return evaluate(metric, pair, degree, u, v)
+
+
 def sample_weights(
     of: str,
     weights: Values | None,
