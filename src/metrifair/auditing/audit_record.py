@@ -199,11 +199,14 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         option.name for option in fields(Request)
     }
     settings = {name: getattr(request, name) for name in shared}
+    positive = None
+    if scheme.classes:
+        positive = canonical_values(scheme.classes)[scheme.positive]
     values = {
         "selected_by": None if selection is None else selection.by,
         "reference": references,
         "favorable_decision": canonical(request.favorable_decision),
-        "pos_label": canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
+        "pos_label": positive,
         "criteria": [criterion.name for criterion in request.named_criteria()],
         "metrics": request.named_metrics(),
     }

@@ -31,7 +31,7 @@ from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.unknown_names import are_unknown
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, take_rows
 from metrifair.support.checks import check_known
 
 GroupMetric: TypeAlias = Callable[..., float]
@@ -57,12 +57,8 @@ class _MetricRows(NamedTuple):
 
     def at(self, rows: Integers) -> _MetricRows:
         """Some of the rows, in this order."""
-        weight = None
-        if self.weight is not None:
-            weight = self.weight[rows]
-        clusters = None
-        if self.clusters is not None:
-            clusters = self.clusters[rows]
+        weight = take_rows(self.weight, rows)
+        clusters = take_rows(self.clusters, rows)
         return _MetricRows(self.y_true[rows], self.y_pred[rows], weight, self.classes, clusters)
 
     def value(self, metric: GroupMetric) -> float:

@@ -531,8 +531,10 @@ class SeriesRecord:
     origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series
 
 
-DECISIONS, BY_GROUP = "decisions", "by_group"
-"""The placeholder for a criterion, for ratios of selection rates and for figures of one group."""
+DECISIONS = "decisions"
+"""The placeholder for a criterion, for ratios of selection rates."""
+BY_GROUP = "by_group"
+"""The placeholder for a criterion, for figures of one group."""
 
 Names: TypeAlias = tuple[str, str, str, tuple[str, ...], str]
 """The key of a figure in an audit: attribute, criterion, set, groups and metric."""

@@ -122,9 +122,15 @@ def unfairness(
         )
     uses_labels = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
+    labels = None
+    positive = None
+    if uses_labels:
+        labels = y_true
+    if uses_labels and not numeric:
+        positive = pos_label
     problem = problem_by_membership(
         Inputs(
-            y_true if uses_labels else None,
+            labels,
             sensitive_features,
             control_features,
             sample_weight,
@@ -135,7 +141,7 @@ def unfairness(
         contrast=contrast,
         intersectional=intersectional,
         continuous=continuous,
-        pos_label=pos_label if uses_labels and not numeric else None,
+        pos_label=positive,
         target="numbers" if numeric else "either",
     )
     prediction = read_predictions(y_pred, problem, pos_label=pos_label).values

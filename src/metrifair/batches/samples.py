@@ -19,7 +19,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem import cells
 from metrifair.problem.cells import Comparison, Dependence, Sides
 from metrifair.problem.problem import Problem
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Samples:
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value = None if self.value is None else self.value[rows]
+        value = take_rows(self.value, rows)
         return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
 
     def to(self, like: Tensor) -> Samples:
@@ -88,11 +88,7 @@ def tensor_sides(
         fraction = (
             None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
         )
-        sides.append(
-            replace(
-                side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction
-            )
-        )
+        sides.append(replace(side, rows=rows, weights=take_rows(weight, rows), fraction=fraction))
     return tuple(sides)
 
 
@@ -138,14 +134,12 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The sides with these rows; ``weight`` is one number per sample."""
     rows = torch.cat([left, right])
-    return Sides(rows, (len(left),), (len(right),), None if weight is None else weight[rows])
+    return Sides(rows, (len(left),), (len(right),), take_rows(weight, rows))
 
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows among which scores should not depend on the attribute."""
-    return Sides(
-        rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence
-    )
+    return Sides(rows, (len(rows),), (), take_rows(weight, rows), dependence=dependence)
 
 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers, take_rows
 
 FEWEST_IN_FOLD = 5
 """Rows that each side of a comparison needs in every fold, or distances within folds are left
@@ -48,7 +48,7 @@ class FoldSides:
 
     def take(self, rows: Integers) -> FoldSides:
         """Some of the rows, as one fold."""
-        clusters = None if self.clusters is None else self.clusters[rows]
+        clusters = take_rows(self.clusters, rows)
         return FoldSides(self.left[:, rows], self.right[:, rows], np.zeros_like(rows), clusters)
 
     @cached_property

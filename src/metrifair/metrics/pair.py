@@ -79,7 +79,8 @@ def to_pair(
 ) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
-    samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
+    dimensions = 2 if vector else 1
+    samples = [sample_array("u", u, dimensions), sample_array("v", v, dimensions)]
     for name, sample in zip("uv", samples, strict=True):
         if sample.shape[axis] == 0:
             raise DataError(f"{name} contains no scores; pass at least one")
@@ -304,9 +305,9 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
     all_rows = isinstance(sides.rows, slice) and sides.rows == slice(
         0, scores.shape[-2 if vector else -1]
     )
-    values = (
-        scores if all_rows else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
-    )
+    values = scores
+    if not all_rows:
+        values = scores[..., sides.rows, :] if vector else scores[..., sides.rows]
     return Pair(values, sides.left, sides.right, sides.weights, sides.fraction)
 
 

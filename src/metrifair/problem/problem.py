@@ -63,7 +63,7 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, take_rows
 from metrifair.support.checks import check_switches, is_number
 
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
@@ -206,7 +206,7 @@ class Problem:
     def take(self, rows: NDArray[Any]) -> Problem:
         """Some of the rows, by number or by a mask."""
         labels, strata, weight, numbers, clusters = (
-            None if part is None else part[rows]
+            take_rows(part, rows)
             for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
         members = None
@@ -405,16 +405,18 @@ def problem_by_membership(
     if not isinstance(inputs.sensitive_features, GroupProbabilities):
         return make_problem(inputs, criterion=criterion, pos_label=pos_label, **options)
     probabilities = row_probabilities(inputs.sensitive_features)
-    by_label = probabilities.labels is not None
+    labels_unused = inputs.y is not None and probabilities.labels is None
+    if probabilities.labels is None:
+        inputs = replace(inputs, y=None)
+        pos_label = None
     problem = _in_most_probable_groups(
-        inputs if by_label else replace(inputs, y=None),
+        inputs,
         probabilities,
         criterion=criterion,
-        pos_label=pos_label if by_label else None,
+        pos_label=pos_label,
         **options,
     )
     rows = probabilities if problem.kept is None else probabilities.take(problem.kept)
-    labels_unused = inputs.y is not None and not by_label
     problem = replace(problem, scheme=_probability_scheme(problem.scheme, probabilities))
     return _by_membership(problem, Memberships.of(rows, labels_unused=labels_unused))
 
@@ -523,11 +525,17 @@ def _by_membership(problem: Problem, members: Memberships) -> Problem:
     weight.
     """
     entries = problem.take(members.row)
+    weight = members.share
+    if entries.weight is not None:
+        weight = members.share * entries.weight
+    kept = members.row
+    if problem.kept is not None:
+        kept = np.flatnonzero(problem.kept)[members.row]
     return replace(
         entries,
         groups=members.group[:, None],
-        weight=members.share if entries.weight is None else members.share * entries.weight,
-        kept=members.row if problem.kept is None else np.flatnonzero(problem.kept)[members.row],
+        weight=weight,
+        kept=kept,
         members=members,
     )
 
@@ -876,7 +884,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if outcome.dtype.kind == "f":
             outcome = np.unique(outcome, return_inverse=True)[1]
         size = int(outcome.max()) + 1
-        counts = np.bincount(groups * size + outcome, None if rows is None else rows[has_group])
+        counts = np.bincount(groups * size + outcome, take_rows(rows, has_group))
         pairs = np.flatnonzero(counts)
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())

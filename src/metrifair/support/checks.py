@@ -218,10 +218,13 @@ def check_number(
     """
     if isinstance(value, Real) and is_number(value):
         number = float(value)
-        if (low < number if low_open else low <= number) and number <= high:
+        if low <= number <= high and not (low_open and number == low):
             return
-    bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
-    bounds += [f"at most {high:g}"] if high < inf else []
+    bounds = []
+    if low > -inf:
+        bounds.append(f"{'above' if low_open else 'at least'} {low:g}")
+    if high < inf:
+        bounds.append(f"at most {high:g}")
     remedy = None
     if high == 1:
         remedy = share_hint(value)

@@ -324,6 +324,15 @@ class Stack:
         return copies, self.failed.clone()
 
 
+def _side_on(side: Sides, device: torch.device) -> Sides:
+    """The side with its tensors on the device."""
+    tensors = {name: getattr(side, name) for name in ("rows", "weights", "fraction")}
+    moved = {
+        name: tensor.to(device) for name, tensor in tensors.items() if isinstance(tensor, Tensor)
+    }
+    return replace(side, **moved)
+
+
 def make_stack(
     data: Samples,
     model: Model,
@@ -342,15 +351,7 @@ def make_stack(
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
-    sides = [
-        replace(
-            side,
-            rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
-            weights=None if side.weights is None else side.weights.to(device),
-            fraction=None if side.fraction is None else side.fraction.to(device),
-        )
-        for side in source.sides
-    ]
+    sides = [_side_on(side, device) for side in source.sides]
     start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
     start = {name: value.to(device, dtype) for name, value in start.items()}
     features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)

@@ -527,7 +527,8 @@ def _centered(figure: ComparedFigure) -> _Centered:
     low = figure.interval.low
     high = figure.interval.high
     if figure.larger_is_better:
-        value, low, high = 1 - value, 1 - high, 1 - low
+        value = 1 - value
+        low, high = 1 - high, 1 - low
     if low <= 0 or figure.metric not in METRICS:
         return _Centered(value, value - low, high - value, low <= 0)
     squared = facts(figure.metric).squared

@@ -13,10 +13,12 @@ from metrifair.auditing.measure.worst_cuts import WorstCut
 from metrifair.auditing.records import AlongNumber
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.values import band_names
+from metrifair.support.arrays import take_rows
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # in a band; with fewer, quantiles at the ends are hardly more than one row each
-_MOST_BANDS, _FEWEST_ROWS = 20, 30
+_MOST_BANDS = 20
+_FEWEST_ROWS = 30
 
 
 def along_number(
@@ -39,9 +41,7 @@ def along_number(
     amounts = np.ones(len(units))
     if bands.amounts is not None:
         amounts = bands.amounts
-    rows = None
-    if sample.units.rows is not None:
-        rows = sample.units.rows[units]
+    rows = take_rows(sample.units.rows, units)
     cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):
         return None

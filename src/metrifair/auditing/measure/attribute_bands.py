@@ -17,7 +17,7 @@ from metrifair.figures.clusters import count_clusters, numbered_by_content
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, take_rows
 
 SCORES = 1024  # distinct scores in the table
 
@@ -48,16 +48,12 @@ class Bands(NamedTuple):
         problem = sample.problem
         attribute = sample.problem.scheme.attributes[place]
         units = part.units[problem.groups[part.units, place] >= 0]
-        rows = None
-        if sample.units.rows is not None:
-            rows = sample.units.rows[units]
+        rows = take_rows(sample.units.rows, units)
         amounts = rows
         if sample.units.weight is not None:
             amounts = sample.units.weight[units]
         amounts = None if amounts is None else amounts.astype(np.float64)
-        clusters = None
-        if problem.clusters is not None:
-            clusters = problem.clusters[units]
+        clusters = take_rows(problem.clusters, units)
         if problem.numbers is None:
             raise ValueError("the problem has no numbers")
         values = problem.numbers[units, place]

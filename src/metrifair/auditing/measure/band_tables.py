@@ -27,7 +27,8 @@ METRICS = (
 _MORE_SCORES = 128  # distinct scores if the attribute is permuted
 _SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
 # of the smaller table that more rows, and the bootstrap, are drawn in
-_FEW_CUTS, _FEW_SCORES = 20, 64
+_FEW_CUTS = 20
+_FEW_SCORES = 64
 _FEWEST_SCORES = 24  # if one row after the other is left out
 _MOST_LEFT_OUT = 512  # clusters that are left out one by one
 _BLOCK = 2**20  # numbers in the tables that are in memory at once

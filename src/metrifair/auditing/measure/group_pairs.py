@@ -21,7 +21,7 @@ from metrifair.figures.clusters import count_clusters
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.arrays import Booleans, Integers, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
         size = np.rint(
             np.bincount(
                 codes,
-                None if sample.units.rows is None else sample.units.rows[units],
+                take_rows(sample.units.rows, units),
             )
         ).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)

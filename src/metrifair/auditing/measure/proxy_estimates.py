@@ -33,7 +33,7 @@ from metrifair.figures.membership_estimates import (
     rate_estimate,
 )
 from metrifair.problem.memberships import Memberships, RowProbabilities
-from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.arrays import Booleans, Floats, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class _ProxyRows:
                 sample.units.amount[first] / members.share[first],
                 sample.units.exponent,
             ),
-            None if sample.scores.single is None else sample.scores.single[first],
+            take_rows(sample.scores.single, first),
             None if selection is None else selection.amount[first] / sample.units.amount[first],
         )
 

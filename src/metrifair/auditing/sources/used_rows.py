@@ -23,7 +23,7 @@ from metrifair.problem.memberships import (
     with_values,
 )
 from metrifair.problem.tables import Column
-from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.arrays import Booleans, Floats, take_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,9 +52,7 @@ class UsedRows(NamedTuple):
 
     def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
-        weight, clusters = (
-            None if column is None else column[mask] for column in (self.weight, self.clusters)
-        )
+        weight, clusters = (take_rows(column, mask) for column in (self.weight, self.clusters))
         proxy = None
         if self.proxy is not None:
             proxy = self.proxy.at_rows(mask)
