@@ -19,7 +19,8 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem import cells
 from metrifair.problem.cells import Comparison, Dependence, Sides
 from metrifair.problem.problem import Problem
-from metrifair.support.arrays import Booleans, Floats, Integers, take_rows
+from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Samples:
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value = take_rows(self.value, rows)
+        value = rows_or_none(self.value, rows)
         return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
 
     def to(self, like: Tensor) -> Samples:
@@ -88,7 +89,9 @@ def tensor_sides(
         fraction = (
             None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
         )
-        sides.append(replace(side, rows=rows, weights=take_rows(weight, rows), fraction=fraction))
+        sides.append(
+            replace(side, rows=rows, weights=rows_or_none(weight, rows), fraction=fraction)
+        )
     return tuple(sides)
 
 
@@ -134,12 +137,12 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The sides with these rows; ``weight`` is one number per sample."""
     rows = torch.cat([left, right])
-    return Sides(rows, (len(left),), (len(right),), take_rows(weight, rows))
+    return Sides(rows, (len(left),), (len(right),), rows_or_none(weight, rows))
 
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows among which scores should not depend on the attribute."""
-    return Sides(rows, (len(rows),), (), take_rows(weight, rows), dependence=dependence)
+    return Sides(rows, (len(rows),), (), rows_or_none(weight, rows), dependence=dependence)
 
 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers, take_rows
+from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 FEWEST_IN_FOLD = 5
 """Rows that each side of a comparison needs in every fold, or distances within folds are left
@@ -48,7 +49,7 @@ class FoldSides:
 
     def take(self, rows: Integers) -> FoldSides:
         """Some of the rows, as one fold."""
-        clusters = take_rows(self.clusters, rows)
+        clusters = rows_or_none(self.clusters, rows)
         return FoldSides(self.left[:, rows], self.right[:, rows], np.zeros_like(rows), clusters)
 
     @cached_property

@@ -48,8 +48,8 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme, read_weights
 from metrifair.problem.tables import same_length
-from metrifair.support.arrays import Integers, take_rows
-from metrifair.support.checks import check_known
+from metrifair.support.arrays import Integers
+from metrifair.support.checks import check_known, rows_or_none
 from metrifair.training.objective import Objective, regression
 
 Values: TypeAlias = "Tensor | ArrayLike"
@@ -825,7 +825,7 @@ def plain_sides(
     sides = []
     for comparison in comparisons:
         both = rows.select(comparison.left + comparison.right, device)
-        weight = take_rows(weights, both)
+        weight = rows_or_none(weights, both)
         sizes = [
             (int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)
         ]

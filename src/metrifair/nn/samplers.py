@@ -35,8 +35,14 @@ from metrifair.problem.problem import (
     read_weights,
 )
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length, unmasked
-from metrifair.support.arrays import Integers, take_rows
-from metrifair.support.checks import check_integer, check_known, check_switches, is_integer
+from metrifair.support.arrays import Integers
+from metrifair.support.checks import (
+    check_integer,
+    check_known,
+    check_switches,
+    is_integer,
+    rows_or_none,
+)
 
 _FEWEST = 2  # expected rows of a group that is compared
 
@@ -404,7 +410,7 @@ def _probable_rows(
     entries = problem.entries
     share = np.ones(len(entries)) if entries.members is None else entries.members.share
     return _ProbableRows(
-        BatchValues(criterion, entries.groups, take_rows(labels, row)),
+        BatchValues(criterion, entries.groups, rows_or_none(labels, row)),
         torch.as_tensor(row),
         torch.as_tensor(share),
         entries.weight,

@@ -12,7 +12,8 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import band_names
-from metrifair.support.arrays import Floats, take_rows
+from metrifair.support.arrays import Floats
+from metrifair.support.checks import rows_or_none
 
 LEAST_SIDE = 0.05  # the share of rows that a cut leaves on each side
 MOST_CUTS = 100
@@ -110,7 +111,7 @@ def in_bands(
             continue
         present = groups[:, place] >= 0
         values = problem.numbers[present, place]
-        weights, counts = (take_rows(part, present) for part in (weight, rows))
+        weights, counts = (rows_or_none(part, present) for part in (weight, rows))
         if bands is None:
             cuts = candidate_cuts(values, weights)
         else:

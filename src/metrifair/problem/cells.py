@@ -25,8 +25,8 @@ from metrifair.problem.criteria import (
     membership_codes,
 )
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Booleans, Floats, Integers, take_rows
-from metrifair.support.checks import check_known
+from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import check_known, rows_or_none
 
 Contrast: TypeAlias = Literal["pairs", "rest"]
 CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest")
@@ -233,7 +233,7 @@ def make_sides(
             total = np.array([sizes[list(side)].sum() for side in comparison.sides])
             with np.errstate(invalid="ignore"):  # a side without rows
                 fraction = np.array([len(block) for block in blocks]) / total
-        weights = take_rows(weight, rows)
+        weights = rows_or_none(weight, rows)
         dependence = None
         if isinstance(comparison, Dependence):
             dependence = comparison

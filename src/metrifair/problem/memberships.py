@@ -27,8 +27,8 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import is_missing_value, place_among
-from metrifair.support.arrays import Floats, Integers, take_rows
-from metrifair.support.checks import check_known
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import check_known, rows_or_none
 
 Labels: TypeAlias = Literal["included", "independent"]
 """Why figures by label are valid: probabilities use the label too, or the group is independent
@@ -202,7 +202,7 @@ class RowProbabilities(NamedTuple):
 
     def take(self, rows: Any) -> RowProbabilities:
         """Some of the rows."""
-        known, cells = (take_rows(part, rows) for part in (self.known, self.cells))
+        known, cells = (rows_or_none(part, rows) for part in (self.known, self.cells))
         return self._replace(values=self.values[rows], known=known, cells=cells)
 
 

@@ -63,8 +63,8 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Floats, Integers, take_rows
-from metrifair.support.checks import check_switches, is_number
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import check_switches, is_number, rows_or_none
 
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
@@ -206,7 +206,7 @@ class Problem:
     def take(self, rows: NDArray[Any]) -> Problem:
         """Some of the rows, by number or by a mask."""
         labels, strata, weight, numbers, clusters = (
-            take_rows(part, rows)
+            rows_or_none(part, rows)
             for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
         )
         members = None
@@ -884,7 +884,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if outcome.dtype.kind == "f":
             outcome = np.unique(outcome, return_inverse=True)[1]
         size = int(outcome.max()) + 1
-        counts = np.bincount(groups * size + outcome, take_rows(rows, has_group))
+        counts = np.bincount(groups * size + outcome, rows_or_none(rows, has_group))
         pairs = np.flatnonzero(counts)
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())

@@ -26,7 +26,8 @@ from torch import Tensor
 from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
-from metrifair.support.arrays import Floats, take_rows
+from metrifair.support.arrays import Floats
+from metrifair.support.checks import rows_or_none
 from metrifair.training.loop import TrainedStack
 from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
@@ -467,7 +468,7 @@ def _problem(
         if standardize
         else Scaling.none(model.features)
     )
-    values = take_rows(data.value, taken)
+    values = rows_or_none(data.value, taken)
     samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values)
     return _Problem(
         # in place: a second copy would take as long as ten evaluations

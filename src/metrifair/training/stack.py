@@ -354,10 +354,15 @@ def make_stack(
     sides = [_side_on(side, device) for side in source.sides]
     start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
     start = {name: value.to(device, dtype) for name, value in start.items()}
+    labels = data.y.to(device, dtype if data.y.is_floating_point() else None)
+    values = None
+    if data.value is not None:
+        values = data.value.to(device)
+    scaled_decay = schedule.weight_decay if scaled else 0.0
     features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
         features,
-        data.y.to(device, dtype if data.y.is_floating_point() else None),
+        labels,
         model,
         objective,
         seed_scaling,
@@ -365,13 +370,13 @@ def make_stack(
         Adam(
             start,
             learning_rate=schedule.learning_rate,
-            weight_decay=0.0 if scaled else schedule.weight_decay,
+            weight_decay=schedule.weight_decay - scaled_decay,
         ),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
-        weight_decay=schedule.weight_decay if scaled else 0.0,
+        weight_decay=scaled_decay,
         scaled=scaled,
-        value=None if data.value is None else data.value.to(device),
+        value=values,
     )
 
 

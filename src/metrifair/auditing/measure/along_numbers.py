@@ -13,7 +13,7 @@ from metrifair.auditing.measure.worst_cuts import WorstCut
 from metrifair.auditing.records import AlongNumber
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.values import band_names
-from metrifair.support.arrays import take_rows
+from metrifair.support.checks import rows_or_none
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # in a band; with fewer, quantiles at the ends are hardly more than one row each
@@ -41,7 +41,7 @@ def along_number(
     amounts = np.ones(len(units))
     if bands.amounts is not None:
         amounts = bands.amounts
-    rows = take_rows(sample.units.rows, units)
+    rows = rows_or_none(sample.units.rows, units)
     cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):
         return None

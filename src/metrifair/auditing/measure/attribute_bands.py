@@ -17,7 +17,8 @@ from metrifair.figures.clusters import count_clusters, numbered_by_content
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Floats, Integers, take_rows
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 SCORES = 1024  # distinct scores in the table
 
@@ -48,12 +49,12 @@ class Bands(NamedTuple):
         problem = sample.problem
         attribute = sample.problem.scheme.attributes[place]
         units = part.units[problem.groups[part.units, place] >= 0]
-        rows = take_rows(sample.units.rows, units)
+        rows = rows_or_none(sample.units.rows, units)
         amounts = rows
         if sample.units.weight is not None:
             amounts = sample.units.weight[units]
         amounts = None if amounts is None else amounts.astype(np.float64)
-        clusters = take_rows(problem.clusters, units)
+        clusters = rows_or_none(problem.clusters, units)
         if problem.numbers is None:
             raise ValueError("the problem has no numbers")
         values = problem.numbers[units, place]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.support.arrays import Floats, Integers, take_rows
+from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 _FEW_UNITS = 64  # up to this number, entries are looked up one by one
 
@@ -86,7 +87,7 @@ class CountedScores:
             mask[units] = True
             entries = np.repeat(mask, np.diff(self.starts))
         # bincount adds floats; sums of counts are exact in them, too.
-        amount = take_rows(self.amount, entries)
+        amount = rows_or_none(self.amount, entries)
         return np.bincount(self.place[entries], amount, len(self.values))
 
     @cached_property

@@ -42,7 +42,8 @@ from metrifair.figures.selection_rates import (
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import canonical
-from metrifair.support.arrays import Booleans, Floats, Integers, take_rows
+from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 _DECILES = range(1, 10)
 _DIFFERENCES = {  # largest less smallest rate
@@ -184,7 +185,7 @@ def _group_counts(
     cell = codes
     if positive is not None:
         cell = codes * 2 + positive[index]
-    rows, weight = (take_rows(part, index) for part in (sample.units.rows, sample.units.weight))
+    rows, weight = (rows_or_none(part, index) for part in (sample.units.rows, sample.units.weight))
     total, selected = (
         np.bincount(cell, amount, shape[0] * shape[1]).reshape(shape)
         for amount in (

@@ -21,7 +21,8 @@ from metrifair.figures.clusters import count_clusters
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Booleans, Integers, take_rows
+from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
         size = np.rint(
             np.bincount(
                 codes,
-                take_rows(sample.units.rows, units),
+                rows_or_none(sample.units.rows, units),
             )
         ).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)

@@ -33,7 +33,8 @@ from metrifair.figures.membership_estimates import (
     rate_estimate,
 )
 from metrifair.problem.memberships import Memberships, RowProbabilities
-from metrifair.support.arrays import Booleans, Floats, take_rows
+from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class _ProxyRows:
                 sample.units.amount[first] / members.share[first],
                 sample.units.exponent,
             ),
-            take_rows(sample.scores.single, first),
+            rows_or_none(sample.scores.single, first),
             None if selection is None else selection.amount[first] / sample.units.amount[first],
         )
 

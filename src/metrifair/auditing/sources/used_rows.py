@@ -23,7 +23,8 @@ from metrifair.problem.memberships import (
     with_values,
 )
 from metrifair.problem.tables import Column
-from metrifair.support.arrays import Booleans, Floats, take_rows
+from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.checks import rows_or_none
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +53,7 @@ class UsedRows(NamedTuple):
 
     def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
-        weight, clusters = (take_rows(column, mask) for column in (self.weight, self.clusters))
+        weight, clusters = (rows_or_none(column, mask) for column in (self.weight, self.clusters))
         proxy = None
         if self.proxy is not None:
             proxy = self.proxy.at_rows(mask)
