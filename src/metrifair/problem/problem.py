@@ -205,10 +205,6 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """Some of the rows, by number or by a mask."""
-        labels, strata, weight, numbers, clusters = (
-            rows_or_none(part, rows)
-            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
-        )
         members = None
         if self.members is not None:
             members = self.members.take(rows)
@@ -217,12 +213,12 @@ class Problem:
             probabilities = self.probabilities.take(rows)
         return Problem(
             self.scheme,
-            labels,
+            rows_or_none(self.labels, rows),
             self.groups[rows],
-            strata,
-            weight,
-            numbers=numbers,
-            clusters=clusters,
+            rows_or_none(self.strata, rows),
+            rows_or_none(self.weight, rows),
+            numbers=rows_or_none(self.numbers, rows),
+            clusters=rows_or_none(self.clusters, rows),
             members=members,
             probabilities=probabilities,
         )

@@ -327,7 +327,7 @@ class Stack:
 def _side_on(side: Sides, device: torch.device) -> Sides:
     """The side with its tensors on the device."""
     tensors = {name: getattr(side, name) for name in ("rows", "weights", "fraction")}
-    moved = {
+    moved: dict[str, Any] = {
         name: tensor.to(device) for name, tensor in tensors.items() if isinstance(tensor, Tensor)
     }
     return replace(side, **moved)

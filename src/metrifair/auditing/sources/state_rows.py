@@ -80,7 +80,7 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
         )
     attributes = problem.scheme.attributes
     groups = tuple(attribute.name for attribute in attributes)
-    coded = []
+    coded: list[tuple[Sequence[object], Integers]] = []
     if proxy is None:
         coded = list(zip((one.groups for one in attributes), problem.groups.T, strict=True))
     else:
