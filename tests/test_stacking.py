@@ -197,7 +197,6 @@ def test_a_missing_group_counts_for_the_label_only() -> None:
     [
         ({"criterion": "risk_parity"}, {}, "criterion"),
         ({"continuous": True}, {"sensitive_features": X[:, 1]}, "sensitive_features"),
-        ({"contrast": "independence"}, {}, "sensitive_features"),
         ({"outcome_models": LogisticRegression()}, {}, "outcome_models"),
         ({"group_models": []}, {}, "group_models"),
     ],

@@ -65,6 +65,7 @@ NAMES = {
 """Fields that name a figure or say where it comes from."""
 
 UNKNOWN = "auditing/test_unknown_names.py::"
+MEMBERS = "figures/test_membership_estimates.py::"
 PROXY = "auditing/test_proxy_audits.py::"
 DIVIDED = "auditing/test_attenuation.py::"
 DIVIDED_RATES = f"{DIVIDED}test_divided_rates_and_ratios_keep_the_mean_and_their_bounds"
@@ -146,8 +147,8 @@ ORACLES = {
     "ProxyEstimate.weighted": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyEstimate.corrected": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyEstimate.divided": DIVIDED_RATES,
-    "ProxyEstimate.bounds": "figures/test_proxies.py::test_bounds_are_the_extremes_of_all_people_that_agree_with_cells",
-    "ProxyEstimate.bounds_interval": "figures/test_proxies.py::test_intervals_of_bounds_have_the_error_of_resamples",
+    "ProxyEstimate.bounds": f"{MEMBERS}test_bounds_are_the_extremes_of_all_people_that_agree_with_cells",
+    "ProxyEstimate.bounds_interval": f"{MEMBERS}test_intervals_of_bounds_have_the_error_of_resamples",
     "ProxyRecord.r2": f"{DIVIDED}test_a_group_against_the_rest_has_an_r2_of_its_own",
     "ProxyRecord.known": f"{PROXY}test_every_estimate_is_that_of_its_definition",
     "ProxyRecord.cells": f"{PROXY}test_every_estimate_is_that_of_its_definition",

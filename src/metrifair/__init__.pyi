@@ -34,7 +34,7 @@ from .metrics.distances import (
 from .metrics.witness import witness
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
-from .problem.proxies import GroupProbabilities
+from .problem.memberships import GroupProbabilities
 from .tradeoff.sweep import SearchOptions
 
 __all__ = [

@@ -64,7 +64,8 @@ class ArgumentNames:
         """
         pairs = value.items() if isinstance(value, Mapping) else ()
         listed = ", ".join(f"{key!r}: {'...' if new is ... else repr(new)}" for key, new in pairs)
-        text = f"{argument}={'...' if value is ... else f'{{{listed}}}' if pairs else repr(value)}"
+        shown = f"{{{listed}}}" if pairs else repr(value)
+        text = f"{argument}={'...' if value is ... else shown}"
         record = next((record for record, fields in _RECORDS.items() if argument in fields), None)
         if record is None:
             return text

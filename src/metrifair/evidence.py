@@ -9,7 +9,7 @@ linear alternatives.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from metrifair.api.evidence import Verification, verify
+from metrifair.api.verification import Verification, verify
 from metrifair.figures.power import detectable_gap, rows_needed
 from metrifair.support.lazy import missing_extra
 

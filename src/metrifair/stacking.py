@@ -32,7 +32,7 @@ from metrifair.problem.problem import Problem
 from metrifair.saving.models import class_named
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_integer, check_switches
+from metrifair.support.checks import check_integer, check_switches, rows_or_none
 from metrifair.support.reuse import reused
 from metrifair.support.signatures import as_in
 from metrifair.training.models import Predictor
@@ -288,8 +288,8 @@ def _cross_fit(
     better.
     """
     rows, values, classes = target
-    weight = None if data.problem.weight is None else data.problem.weight[rows]
-    clusters = None if data.problem.clusters is None else data.problem.clusters[rows]
+    weight = rows_or_none(data.problem.weight, rows)
+    clusters = rows_or_none(data.problem.clusters, rows)
     training = TrainingRows(data.x[rows], values, None, weight, clusters)
     # Folds have the same mix of classes. No class is so small that it would leave one fold only.
     kind = np.zeros(len(data.x), dtype=np.int64)

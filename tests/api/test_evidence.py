@@ -30,7 +30,7 @@ from metrifair import (
     audit_table,
 )
 from metrifair.api.compare import read_audit
-from metrifair.api.evidence import verify
+from metrifair.api.verification import verify
 from metrifair.errors import DataError
 from metrifair.report.pdf import BROWSERS
 from metrifair.wording.crosswalks import crosswalk_named, crosswalk_names
@@ -513,7 +513,7 @@ def test_a_print_is_compared_with_the_page(
     assert outcomes(tmp_path / "evidence")["print"] == "agrees"
     content = print_file.read_bytes()
     # as the browser just printed it
-    monkeypatch.setattr("metrifair.api.evidence.printed_page", lambda _: content)
+    monkeypatch.setattr("metrifair.api.verification.printed_page", lambda _: content)
     for old, new, agrees in (
         (b"/Pages", b"/Paged", False),
         (b"/Producer (Skia", b"/Producer (Skib", None),

@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, audit_file, compare
-from metrifair.api.evidence import Verification, verify
+from metrifair.api.verification import Verification, verify
 from metrifair.auditing.release.evidence_format import file_hashes, read_files, write_files
 from metrifair.errors import DataError
 from metrifair.support.provenance import origin_path, read_score_origin, source_files
@@ -225,7 +225,7 @@ def with_small_sizes(path: Path) -> None:
 
 CODE = """
 import sys
-from metrifair.api.evidence import verify
+from metrifair.api.verification import verify
 from metrifair.errors import DataError
 try:
     verify(sys.argv[1])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from metrifair import AuditOptions, audit
-from metrifair.api.evidence import verify
+from metrifair.api.verification import verify
 from metrifair.auditing.release.evidence_format import read_files
 from metrifair.errors import DataError
 

@@ -87,7 +87,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "threshold must be a finite number, 'auto', 'median' or None, got 'half'",
     ),
     ({"confidence": 95}, "confidence must lie between 0 and 1, got 95; 95 percent is 0.95"),
-    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', 'independence', got 'all'"),
+    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),
     ({"intersectional": "yes"}, "intersectional must be True or False, got 'yes'"),
     ({"resamples": 5}, "resamples must be 0 or an integer from 20 upwards, got 5"),
     ({"permutations": 1.5}, "permutations must be 0 or an integer from 1 upwards, got 1.5"),

@@ -252,55 +252,6 @@ def test_the_page_shows_the_cut(tmp_path) -> None:
     assert "&gt;60" in page or "≤60" in page
 
 
-def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
-    """The dependence on names, and the group that the rest differs from most, wherever the rows
-    are.
-    """
-    score, age, _ = people(600)
-    region = np.array(list("abcd"))[(age // 20).astype(int) % 4]
-    found = audit(
-        None, score, sensitive_features={"region": region}, **flat(contrast="independence", **FAST)
-    )
-    kolmogorov, wasserstein, energy = found.findings
-    gaps = {one: kolmogorov_distance(score[region == one], score[region != one]) for one in "abcd"}
-    worst = max(gaps, key=gaps.get)
-    assert kolmogorov.groups == (worst, "rest")
-    assert kolmogorov.value == pytest.approx(gaps[worst], abs=1e-12)
-    assert wasserstein.value > 0
-    assert energy.value == pytest.approx(energy_dependence(score, region), rel=1e-12)
-    assert energy.interval.low < energy.value < energy.interval.high
-    assert kolmogorov.p_value == energy.p_value == 0.01
-    assert kolmogorov.value < kolmogorov.certified
-    assert "For each of the 4 groups of region against the others" in finding_meaning(kolmogorov)
-    pl.DataFrame({"p": score, "region": region}).write_parquet(tmp_path / "s.parquet")
-    counted = audit_file(
-        tmp_path / "s.parquet",
-        score="p",
-        group="region",
-        **flat(contrast="independence", in_memory_rows=10, **FAST),
-    )
-    for ours, theirs in zip(found.findings, counted.findings, strict=True):
-        assert theirs.value == pytest.approx(ours.value, rel=1e-3)
-        assert theirs.groups == ours.groups
-
-
-def test_the_table_of_groups_gives_the_dependence_itself() -> None:
-    generator = np.random.default_rng(0)
-    score, group = (
-        generator.random(200).round(2),
-        generator.choice(list("abc"), 200, p=[0.6, 0.3, 0.1]),
-    )
-    score[group == "c"] /= 2
-    names, scores = np.unique(group), np.unique(score)
-    counts = np.zeros((3, len(scores)))
-    np.add.at(counts, (np.searchsorted(names, group), np.searchsorted(scores, score)), 1)
-    gaps = BandTable(counts, scores, np.arange(3.0), named=True).gaps()
-    assert float(gaps.energy) == pytest.approx(energy_dependence(score, group), rel=1e-10)
-    for place, name in enumerate(names):
-        expected = kolmogorov_distance(score[group == name], score[group != name])
-        assert gaps.kolmogorov[place] == pytest.approx(expected, abs=1e-10)
-
-
 def test_few_rows_are_cut_where_enough_are_on_either_side() -> None:
     generator = np.random.default_rng(0)
     age = np.sort(generator.uniform(18, 90, 300))
@@ -381,26 +332,6 @@ def test_weighted_bands_are_the_same_wherever_the_rows_are(tmp_path) -> None:
         bands(held)[2]
         != bands(audit(None, score, sensitive_features={"age": age}, **flat(**options)))[2]
     )
-
-
-def test_the_worst_group_of_names_has_enough_rows_and_all_groups_count_in_the_dependence() -> None:
-    generator = np.random.default_rng(0)
-    region = np.repeat(list("abcd"), [300, 200, 100, 5])
-    score = np.clip(
-        generator.normal(0.5, 0.1, 605) - 0.1 * (region == "b") + 0.4 * (region == "d"), 0, 1
-    )
-    found = audit(
-        None, score, sensitive_features={"region": region}, **flat(contrast="independence", **FAST)
-    )
-    kolmogorov, wasserstein, energy = found.findings
-    assert kolmogorov.groups == wasserstein.groups == ("b", "rest")
-    assert kolmogorov.enough
-    assert kolmogorov.value == pytest.approx(
-        kolmogorov_distance(score[region == "b"], score[region != "b"])
-    )
-    assert kolmogorov.p_value == 0.01
-    assert kolmogorov.cuts == 3
-    assert energy.value == pytest.approx(energy_dependence(score, region), rel=1e-12)
 
 
 def test_decisions_are_told_in_bands_of_enough_rows() -> None:

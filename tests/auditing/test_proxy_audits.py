@@ -420,14 +420,6 @@ def test_rules_that_ask_for_reported_groups_refuse_probabilities() -> None:
         assert "The figures weight each row by P(race)" in " ".join(table.audit.summary)
 
 
-def test_dependence_on_the_group_is_refused() -> None:
-    options = AuditOptions(contrast="independence")
-    with pytest.raises(
-        DataError, match="'independence' is not computed from probabilities of groups"
-    ):
-        audit(None, SMALL.score, sensitive_features=SMALL.race(), options=options)
-
-
 def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None:
     frame = pl.DataFrame({"p": SMALL.score, "u": 1 - SMALL.share, "v": SMALL.share})
     frame.write_parquet(tmp_path / "scores.parquet")

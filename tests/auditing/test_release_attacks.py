@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.api.evidence import verify
+from metrifair.api.verification import verify
 from metrifair.auditing.release import suppression
 from metrifair.errors import DataError
 

@@ -14,7 +14,7 @@ import pytest
 from numpy.random import Generator
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
-from metrifair.api.evidence import verify
+from metrifair.api.verification import verify
 from metrifair.auditing.release.suppression import released_counts, spread, with_rounded_scores
 from metrifair.errors import DataError
 

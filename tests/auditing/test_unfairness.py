@@ -495,7 +495,7 @@ MANY = [
             "'wasserstein'?"
         ),
     ),
-    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', 'independence', got 'all'"),
+    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),
     (
         {"criterion": "risk_parity", "loss": "absolute"},
         (

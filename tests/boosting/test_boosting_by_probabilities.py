@@ -154,7 +154,6 @@ def test_an_evaluation_set_of_other_groups_is_refused() -> None:
     ("further", "message"),
     [
         ({"estimate": "population"}, "'population' needs the group of each row"),
-        ({"contrast": "independence"}, "'independence' needs the group of each row"),
         (
             {"criterion": "equal_opportunity"},
             r"uses labels, which needs a further assumption about P\(race\)",

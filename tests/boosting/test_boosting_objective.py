@@ -141,13 +141,12 @@ def of_classes(case: str) -> tuple[PenalizedRisk, np.ndarray, np.ndarray | None]
         "rest": {"contrast": "rest"},
         "output": {"penalize": "output"},
         "population": {"estimate": "population"},
-        "independence": {"contrast": "independence"},
         "equalized_odds": {"criterion": "equalized_odds"},
         "risk_parity": {"criterion": "risk_parity"},
         "mmd": {"metric": "mmd"},
         "wasserstein": {"metric": "wasserstein"},
     }.get(case, {})
-    groups = 3 if case in ("three groups", "rest", "independence") else 2
+    groups = 3 if case in ("three groups", "rest") else 2
     rows = rows_given(4, regression=False, groups=groups, weights=case == "weights")
     rows = replace(rows, y=(np.arange(60) // groups) % 3, control_features=None)
     output = np.random.default_rng(5).normal(size=(60, 3))
@@ -164,7 +163,6 @@ OF_CLASSES = [
     "rest",
     "output",
     "population",
-    "independence",
 ]
 OF_CLASSES += ["equalized_odds", "risk_parity", "mmd", "wasserstein"]
 

@@ -22,14 +22,13 @@ def ages(n: int):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("names", [0, 72])
-def test_levels_are_exact_for_scores_on_the_grid(weighted: bool, names: int) -> None:
+def test_levels_are_exact_for_scores_on_the_grid(weighted: bool) -> None:
     generator = np.random.default_rng(0)
     places = np.append(generator.integers(2**13, size=600), [0, 2**13 - 1])
     a = np.append(np.round(places[:-2] / 300 + generator.normal(size=600) * 9) % 72, [0, 71])
     scores, values = torch.as_tensor(places / (2**13 - 1)), torch.as_tensor(a)[:, None]
     weights = torch.as_tensor(generator.random(602)) if weighted else None
-    one = Dependence((0,), levels=names, scale=0.3)
+    one = Dependence((0,), scale=0.3)
     side = Sides(torch.arange(602), (602,), (), weights, torch.ones(1).double(), dependence=one)
     value, slopes = objective.leveled_dependence(side, values, "rows").at(scores.numpy())
     exact = {"values": values, "estimate": "rows"}

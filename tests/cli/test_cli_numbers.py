@@ -54,17 +54,6 @@ def test_an_audit_takes_a_number_as_it_is_or_cut(people: Path, tmp_path: Path, c
     assert continuous_argument(("none",), ["none"]) == ["none"]
 
 
-def test_independence_asks_of_all_groups_together(people: Path, tmp_path: Path, call: Any) -> None:
-    out = tmp_path / "out.json"
-    asked = ["audit", str(people), "--score", "p", "--group", "region", "--json", str(out)]
-    found = findings(call(*asked, "--contrast", "independence"), out)
-    table = pl.read_csv(people)
-    assert len(found) == 3
-    assert found[-1]["value"] == pytest.approx(
-        energy_dependence(table["p"], table["region"]), rel=1e-9
-    )
-
-
 def test_counts_of_a_number_are_cut_or_told_when_merged(
     people: Path, tmp_path: Path, call: Any
 ) -> None:
@@ -115,7 +104,7 @@ def test_models_are_trained_on_numbers_and_on_cuts(people: Path, tmp_path: Path,
         "--group",
         "region",
         "--contrast",
-        "independence",
+        "rest",
         "--strengths",
         "0,3",
         "--json",

@@ -126,7 +126,7 @@ NAMES = {
     ),
     "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
     "penalize": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
-    "contrast": ("pair", "'pairs', 'rest', 'independence'", "; did you mean 'pairs'?"),
+    "contrast": ("pair", "'pairs', 'rest'", "; did you mean 'pairs'?"),
     "loss": (
         "square_error",
         "'squared_error', 'absolute_error', 'huber'",
@@ -319,7 +319,7 @@ WORDS = {
     "small_groups": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",
     "combine": "'mean', 'sum'",
-    "contrast": "'pairs', 'rest', 'independence'",
+    "contrast": "'pairs', 'rest'",
 }
 
 

@@ -92,14 +92,6 @@ def test_every_distance_is_that_of_groups(criterion: str, metric: str, contrast:
         assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
 
 
-def test_the_dependence_on_the_group_is_that_of_groups() -> None:
-    shared: dict[str, Any] = {"metric": "energy", "contrast": "independence"}
-    found = unfairness(None, SCORE, sensitive_features=probabilities(), **shared)
-    assert found == pytest.approx(
-        unfairness(None, SCORE, sensitive_features=RACE, **shared), rel=CLOSE
-    )
-
-
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """The point figures below a value: where, and the figure."""
     if is_dataclass(value):

@@ -342,7 +342,7 @@ SENTENCES = {
         "merge labels",
         "turn them into numbers or text",
     ],
-    "problem/proxies.py": [
+    "problem/memberships.py": [
         "merge groups that are often confused",
         (
             "name the column of every group, write percentages as shares, and leave all columns of "

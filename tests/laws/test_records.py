@@ -98,9 +98,6 @@ RESULTS: dict[str, Callable[[Path], Any]] = {
     "rest": lambda _: audit(
         None, SCORE, sensitive_features={"region": REGION}, **flat(contrast="rest", **QUICK)
     ),
-    "independence": lambda _: audit(
-        None, SCORE, sensitive_features={"r": REGION}, **flat(contrast="independence", **QUICK)
-    ),
     "intersection": lambda _: audit(
         None,
         SCORE,

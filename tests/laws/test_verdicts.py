@@ -32,7 +32,6 @@ KINDS = (
     "weights",
     "number",
     "rest",
-    "independence",
     "strata",
 )
 EVIDENCE = (
@@ -78,7 +77,7 @@ def audited(
         options["sample_weight"] = generator.random(len(code)) + 0.2
     elif kind == "number":
         group, options["continuous"] = 100 * code + generator.integers(0, 100, len(code)), True
-    elif kind in ("rest", "independence"):
+    elif kind == "rest":
         options["contrast"] = kind
     if kind == "strata":
         options["control_features"] = generator.integers(0, 2, len(code))
@@ -235,9 +234,7 @@ def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None
         if one.joint_interval is None:
             assert (one.verdict, one.p_value, one.interval) == ("not_tested", None, None)
             continue
-        # a dependence is about all rows
-        everyone = case["kind"] == "independence" and one.metric == "energy"
-        assert everyone or not small & set(one.groups)
+        assert not small & set(one.groups)
         assert one.interval is not None
         assert one.joint_interval.low <= one.interval.low <= one.difference <= one.interval.high
         assert one.interval.high <= one.joint_interval.high

@@ -56,7 +56,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mmd": {"metric": "mmd"},
     "coordinates": {"metric": "wasserstein"},
     "rest": {"contrast": "rest"},
-    "independence": {"contrast": "independence"},
     "numbers": {"continuous": True},
 }
 

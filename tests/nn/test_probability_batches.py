@@ -290,8 +290,6 @@ def test_what_cannot_be_drawn_or_compared_is_refused_in_words() -> None:
         penalty(SCORE[:2], sampler.batch_groups)
     with pytest.raises(DataError, match="leave weights out here"):
         penalty(SCORE[:6], sampler.batch_groups, weights=torch.ones(6))
-    with pytest.raises(DataError, match="'independence' needs the group of each row"):
-        StratifiedBatchSampler(race(), batch_size=2, contrast="independence")
     with pytest.raises(
         TooFewSamples, match=r"group 'c' has 1 expected rows there, and 2 are needed"
     ):

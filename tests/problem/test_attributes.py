@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.attributes import numbers_among
 from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
-from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
 from metrifair.problem.tables import coded_columns
 
@@ -86,13 +85,6 @@ def test_whose_number_is_not_known_counts_for_nothing_and_later_rows_are_read_al
     assert later.cell.tolist() == [0, 1]
     assert later.numbers.ravel().tolist() == [1000.0, 0.0]
     assert problem.take(np.array([3])).numbers.tolist() == [[30.0]]
-
-
-def test_names_without_pairs() -> None:
-    problem = make_problem(Inputs(sensitive_features=list("abcab")), contrast="independence")
-    (one,) = problem.comparisons
-    assert isinstance(one, Dependence)
-    assert (one.levels, problem.attribute_values.ravel().tolist()) == (3, [0, 1, 2, 0, 1])
 
 
 @pytest.mark.parametrize(

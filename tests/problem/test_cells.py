@@ -355,7 +355,7 @@ LABELS = np.array([0, 0, 1, 1, 1])
 MESSAGES = [
     (
         lambda: compile_cells(STATISTICAL_PARITY, [SEX], contrast="all"),
-        "contrast must be one of 'pairs', 'rest', 'independence', got 'all'",
+        "contrast must be one of 'pairs', 'rest', got 'all'",
     ),
     (
         lambda: compile_cells(CONDITIONAL_STATISTICAL_PARITY, [SEX]),

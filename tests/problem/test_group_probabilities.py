@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, GroupProbabilities, unfairness
+from metrifair.problem.memberships import row_probabilities
 from metrifair.problem.problem import (
     Inputs,
     problem_by_membership,
     problem_with_probabilities,
     problem_with_scheme_and_probabilities,
 )
-from metrifair.problem.proxies import row_probabilities
 
 HALF = [0.5, 0.25, 1.0]
 TABLE = {"a": HALF, "b": [1 - one for one in HALF]}

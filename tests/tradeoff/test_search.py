@@ -37,7 +37,7 @@ OPTIONS: dict[str, tuple[list[Any], list[Any]]] = {
         [[], 0.5, "auto", [nan], [inf], [-0.1], ["0.5"]],
     ),
     "metric": (["energy", "kolmogorov"], []),  # the estimator decides
-    "contrast": (["pairs", "rest", "independence"], ["pair", None, 1]),
+    "contrast": (["pairs", "rest"], ["pair", None, 1]),
     "continuous": ([None, "auto", True, False, ["age"]], []),  # the columns decide
     "n_jobs": ([None, 1, -1, np.int64(2)], [0, 1.0, "2"]),
     "devices": ([None, ["cpu"], ["cpu", "cpu"]], [[], "cpu", ["quantum"], 3]),

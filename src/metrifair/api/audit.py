@@ -14,12 +14,19 @@ import numpy as np
 from metrifair.api.audit_result import Audit
 from metrifair.auditing.audit_record import audit_source
 from metrifair.auditing.records import Favorable
-from metrifair.auditing.request import AuditArguments, AuditOptions, Criteria, Request, Threshold
+from metrifair.auditing.request import (
+    AuditArguments,
+    AuditOptions,
+    Criteria,
+    Request,
+    RequestArguments,
+    Threshold,
+)
 from metrifair.auditing.sources.memory import MemorySource
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, in_groups
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import favorable_decisions
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Columns, Table, table_library
 from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text
@@ -138,10 +145,7 @@ def audit(
     >>> result.decisions[0].selection_ratio
     0.3333333333333333
     """
-    request = Request.of(
-        options,
-        continuous=continuous,
-        confidence=confidence,
+    measured = RequestArguments(
         criteria=criteria,
         metrics=metrics,
         threshold=threshold,
@@ -150,6 +154,7 @@ def audit(
         favorable_decision=favorable_decision,
         intersectional=intersectional,
     )
+    request = Request.of(options, continuous=continuous, confidence=confidence, **measured)
     call = call_text(
         audit,
         y_true,
@@ -158,16 +163,10 @@ def audit(
         control_features=control_features,
         sample_weight=sample_weight,
         clusters=clusters,
-        criteria=criteria,
-        metrics=metrics,
-        threshold=threshold,
-        pos_label=pos_label,
-        favorable=favorable,
-        favorable_decision=favorable_decision,
-        intersectional=intersectional,
         continuous=continuous,
         confidence=confidence,
         options=options,
+        **measured,
     )
     seed = make_seed(random_state)
     generator = np.random.default_rng(seed)

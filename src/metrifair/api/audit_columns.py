@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Required, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
 
@@ -19,10 +19,16 @@ from metrifair.auditing.request import (
     AuditOptions,
     Criteria,
     Request,
+    RequestArguments,
     Threshold,
     groups_allowed,
 )
-from metrifair.auditing.sources.column_roles import Roles, roles_by_score
+from metrifair.auditing.sources.column_roles import (
+    ColumnArguments,
+    FurtherColumns,
+    Roles,
+    roles_by_score,
+)
 from metrifair.auditing.sources.column_values import (
     SAMPLED_ROWS,
     check_favorable,
@@ -35,8 +41,8 @@ from metrifair.auditing.sources.file_tables import FileTable, open_files
 from metrifair.auditing.sources.memory import ColumnSource, repeated_ids
 from metrifair.errors import DataError
 from metrifair.problem.clusters import is_id_name
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import ROUNDING
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import table_library
 from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text, read_score_origin, source_files
@@ -51,12 +57,8 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-class _ColumnArguments(AuditArguments, total=False):
-    group: Required[str | Sequence[str] | GroupProbabilities]
-    label: str | None
-    control: str | Sequence[str] | None
-    weight: str | None
-    clusters: str | None
+class _ColumnArguments(AuditArguments, FurtherColumns, total=False):
+    pass
 
 
 class _FileArguments(_ColumnArguments, total=False):
@@ -148,8 +150,15 @@ def audit_file(
     >>> result.record.rows, result.record.left_out, result.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.of(
-        options,
+    columns = ColumnArguments(
+        score=score,
+        group=group,
+        label=label,
+        control=control,
+        weight=weight,
+        clusters=clusters,
+    )
+    measured = RequestArguments(
         criteria=criteria,
         metrics=metrics,
         threshold=threshold,
@@ -158,46 +167,21 @@ def audit_file(
         favorable_decision=favorable_decision,
         intersectional=intersectional,
     )
-    roles_by_name = roles_by_score(
-        request,
-        score=score,
-        group=group,
-        label=label,
-        control=control,
-        weight=weight,
-        clusters=clusters,
-    )
-    call = call_text(
-        audit_file,
-        path,
-        score=score,
-        group=group,
-        label=label,
-        control=control,
-        weight=weight,
-        clusters=clusters,
-        criteria=criteria,
-        metrics=metrics,
-        threshold=threshold,
-        pos_label=pos_label,
-        favorable=favorable,
-        favorable_decision=favorable_decision,
-        intersectional=intersectional,
-        options=options,
-        reading=reading,
-    )
+    request = Request.of(options, **measured)
+    roles_by_name = roles_by_score(request, **columns)
+    call = call_text(audit_file, path, **columns, **measured, options=options, reading=reading)
     seed = make_seed(random_state)
     scores = list(roles_by_name)
     with open_files(path, reading) as source:
         for roles in roles_by_name.values():
             source.check(roles.by_role)
-        columns = tuple(
+        used = tuple(
             dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns)
         )
-        head = _head(source, columns, request.in_memory_rows)
+        head = _head(source, used, request.in_memory_rows)
         ids = {}
         if not (head is None or clusters is not None):
-            ids = _ids_of_file(source, columns, request.in_memory_rows)
+            ids = _ids_of_file(source, used, request.in_memory_rows)
         _check_in_memory(source.name, group, clusters, request, in_memory=head is not None)
         if len(scores) > 1 and favorable_decision is None:
             check_models(source.head(scores, SAMPLED_ROWS) if head is None else head, scores)
@@ -348,8 +332,15 @@ def audit_table(
     >>> result.record.rows, result.record.left_out, result.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.of(
-        options,
+    columns = ColumnArguments(
+        score=score,
+        group=group,
+        label=label,
+        control=control,
+        weight=weight,
+        clusters=clusters,
+    )
+    measured = RequestArguments(
         criteria=criteria,
         metrics=metrics,
         threshold=threshold,
@@ -358,34 +349,9 @@ def audit_table(
         favorable_decision=favorable_decision,
         intersectional=intersectional,
     )
-    roles_by_name = roles_by_score(
-        request,
-        score=score,
-        group=group,
-        label=label,
-        control=control,
-        weight=weight,
-        clusters=clusters,
-    )
-    call = call_text(
-        audit_table,
-        table,
-        score=score,
-        group=group,
-        label=label,
-        control=control,
-        weight=weight,
-        clusters=clusters,
-        criteria=criteria,
-        metrics=metrics,
-        threshold=threshold,
-        pos_label=pos_label,
-        favorable=favorable,
-        favorable_decision=favorable_decision,
-        intersectional=intersectional,
-        options=options,
-        missing=missing,
-    )
+    request = Request.of(options, **measured)
+    roles_by_name = roles_by_score(request, **columns)
+    call = call_text(audit_table, table, **columns, **measured, options=options, missing=missing)
     seed = make_seed(random_state)
     place = table
     if not isinstance(table, DatabaseTable):

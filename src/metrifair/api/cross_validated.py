@@ -18,7 +18,7 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted

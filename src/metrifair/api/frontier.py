@@ -13,7 +13,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import frontier_html

@@ -28,7 +28,7 @@ from metrifair.auditing.sources.state_rows import add_counts, add_rows
 from metrifair.errors import DataError, ModelFileError, Remedy
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.checks import check_integer, is_number, make_seed

@@ -82,7 +82,7 @@ def audit_record(
         Bands.of(sample, part, place, request.min_group_size)
         for part in parts
         for place, attribute in enumerate(scheme.attributes)
-        if attribute.cuts or request.contrast == "independence"
+        if attribute.cuts
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
     pair_distances = measure_pairs(
@@ -201,11 +201,14 @@ def _settings(sample: AuditSample, request: Request, selection: Selection | None
         option.name for option in fields(Request)
     }
     settings = {name: getattr(request, name) for name in shared}
+    positive = None
+    if scheme.classes:
+        positive = canonical_values(scheme.classes)[scheme.positive]
     values = {
         "selected_by": None if selection is None else selection.by,
         "reference": references,
         "favorable_decision": canonical(request.favorable_decision),
-        "pos_label": canonical_values(scheme.classes)[scheme.positive] if scheme.classes else None,
+        "pos_label": positive,
         "criteria": [criterion.name for criterion in request.named_criteria()],
         "metrics": request.named_metrics(),
     }
@@ -258,7 +261,7 @@ def _plan(
         # Many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
-        cdfs=len(functions) + 2 * sum(len(attribute.sides) for attribute in bands),
+        cdfs=len(functions) + 2 * sum(len(attribute.cuts) for attribute in bands),
         comparisons=max(1, enough + len(bands)),
     )
 

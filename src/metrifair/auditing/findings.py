@@ -98,6 +98,9 @@ def pair_findings(
         float(shares(left) @ scores),
         float(shares(right) @ scores),
     )
+    score_range = None
+    if part.of_predictions:
+        score_range = plan.score_range
     witnesses = {}
     if plan.witnesses and not decided:
         witnesses = _witness_curves(list(distances.values), binned)
@@ -113,12 +116,7 @@ def pair_findings(
             bracket=distances.brackets.get(metric),
             unbiased=unbiased_distance(metric, sides, value) if equal else None,
             interval=intervals.alone.get(metric),
-            **_certified(
-                metric,
-                distances,
-                radii,
-                plan.score_range if part.of_predictions else None,
-            ),
+            **_certified(metric, distances, radii, score_range),
             p_value=p_values.get(metric),
             witness=witnesses.get(metric),
             enough=enough,

@@ -32,7 +32,7 @@ from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.unknown_names import are_unknown
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, rows_or_none
 
 GroupMetric: TypeAlias = Callable[..., float]
 """``metric(y_true, y_pred)``, or ``metric(y_true, y_pred, sample_weight=...)`` for audits with
@@ -57,12 +57,8 @@ class _MetricRows(NamedTuple):
 
     def at(self, rows: Integers) -> _MetricRows:
         """Some of the rows, in this order."""
-        weight = None
-        if self.weight is not None:
-            weight = self.weight[rows]
-        clusters = None
-        if self.clusters is not None:
-            clusters = self.clusters[rows]
+        weight = rows_or_none(self.weight, rows)
+        clusters = rows_or_none(self.clusters, rows)
         return _MetricRows(self.y_true[rows], self.y_pred[rows], weight, self.classes, clusters)
 
     def value(self, metric: GroupMetric) -> float:

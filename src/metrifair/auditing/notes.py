@@ -23,11 +23,11 @@ from metrifair.auditing.records import (
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
+from metrifair.problem.memberships import Memberships
 from metrifair.problem.problem import (
     attributes_equal_to_label,
     is_evident_positive,
 )
-from metrifair.problem.proxies import Memberships
 from metrifair.problem.unknown_names import unknown_name_counts
 from metrifair.problem.values import Value, canonical, letters
 from metrifair.support.arrays import Floats

@@ -10,7 +10,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.selection_rates import MIN_GROUP_SHARE, GroupRates
 from metrifair.problem.cells import Contrast
-from metrifair.problem.proxies import Assumption
+from metrifair.problem.memberships import Assumption
 from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
 
@@ -88,7 +88,7 @@ class Finding:
     # probabilities
     p_value: float | None = None
     witness: WitnessCurve | None = field(default=None, repr=False)
-    # number of cuts of a numeric attribute, or groups against the rest, of which this is the worst
+    # number of cuts of a numeric attribute, of which this is the worst
     cuts: int = 0
     enough: bool = True  # False: a group is below the minimum group size
     joint_interval: Interval | None = None  # simultaneous with those of all findings by the metric
@@ -531,8 +531,10 @@ class SeriesRecord:
     origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series
 
 
-DECISIONS, BY_GROUP = "decisions", "by_group"
-"""The placeholder for a criterion, for ratios of selection rates and for figures of one group."""
+DECISIONS = "decisions"
+"""The placeholder for a criterion, for ratios of selection rates."""
+BY_GROUP = "by_group"
+"""The placeholder for a criterion, for figures of one group."""
 
 Names: TypeAlias = tuple[str, str, str, tuple[str, ...], str]
 """The key of a figure in an audit: attribute, criterion, set, groups and metric."""

@@ -58,9 +58,8 @@ class AuditOptions:
 
     Parameters
     ----------
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared: all pairs, or each group with the rest. "independence" measures
-        how much scores depend on the group: one finding for all groups together.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared: all pairs, or each group with the rest.
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age: the named columns, all (True) or none (False). For a
         numeric attribute, the audit measures the dependence of the scores on it and the worst of up

@@ -22,6 +22,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast, check_dependences
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import (
     check_groups_not_swapped,
     check_not_swapped,
@@ -30,7 +31,6 @@ from metrifair.problem.predictions import (
     read_predictions,
 )
 from metrifair.problem.problem import Inputs, Problem, problem_by_membership
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats
@@ -83,9 +83,8 @@ def unfairness(
         The worst comparison, or the sum of all.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Which groups are compared: all pairs, or each group with the rest. "independence" measures
-        how much scores depend on the group (for ``metric="energy"``).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared: all pairs, or each group with the rest.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute.
     continuous : "auto", bool or list of str, default="auto"
@@ -124,9 +123,15 @@ def unfairness(
         )
     uses_labels = kind.needs_labels or kind.score == "loss" or callable(kind.score)
     numeric = kind.bins is not None or loss not in (None, "log_loss")
+    labels = None
+    positive = None
+    if uses_labels:
+        labels = y_true
+    if uses_labels and not numeric:
+        positive = pos_label
     problem = problem_by_membership(
         Inputs(
-            y_true if uses_labels else None,
+            labels,
             sensitive_features,
             control_features,
             sample_weight,
@@ -137,7 +142,7 @@ def unfairness(
         contrast=contrast,
         intersectional=intersectional,
         continuous=continuous,
-        pos_label=pos_label if uses_labels and not numeric else None,
+        pos_label=positive,
         target="numbers" if numeric else "either",
     )
     prediction = read_predictions(y_pred, problem, pos_label=pos_label).values

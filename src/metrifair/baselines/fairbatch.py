@@ -263,7 +263,8 @@ class Sampler:
         """
         if self.begun or self.reference:
             output = outputs()[:, 0]
-            self.member, self.y = self.member.to(output), self.y.to(output)
+            self.member = self.member.to(output)
+            self.y = self.y.to(output)
             losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()
             self.shares = update_shares(self.shares, losses, self.criterion, self.step)
         self.begun = True

@@ -20,6 +20,7 @@ from metrifair.problem import cells
 from metrifair.problem.cells import Comparison, Dependence, Sides
 from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Samples:
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value = None if self.value is None else self.value[rows]
+        value = rows_or_none(self.value, rows)
         return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
 
     def to(self, like: Tensor) -> Samples:
@@ -89,9 +90,7 @@ def tensor_sides(
             None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
         )
         sides.append(
-            replace(
-                side, rows=rows, weights=None if weight is None else weight[rows], fraction=fraction
-            )
+            replace(side, rows=rows, weights=rows_or_none(weight, rows), fraction=fraction)
         )
     return tuple(sides)
 
@@ -119,7 +118,7 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
     If groups have probabilities, a row is in a comparison once for each of its ``entries``.
 
     >>> from metrifair.problem.problem import Inputs, problem_with_probabilities
-    >>> from metrifair.problem.proxies import GroupProbabilities
+    >>> from metrifair.problem.memberships import GroupProbabilities
     >>> sex = GroupProbabilities({"f": [0.25, 1.0], "m": [0.75, 0.0]}, attribute="sex")
     >>> problem = problem_with_probabilities(Inputs(sensitive_features=sex))
     >>> (sides,) = sides_by_row(problem.comparisons, problem)
@@ -138,14 +137,12 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The sides with these rows; ``weight`` is one number per sample."""
     rows = torch.cat([left, right])
-    return Sides(rows, (len(left),), (len(right),), None if weight is None else weight[rows])
+    return Sides(rows, (len(left),), (len(right),), rows_or_none(weight, rows))
 
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows among which scores should not depend on the attribute."""
-    return Sides(
-        rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence
-    )
+    return Sides(rows, (len(rows),), (), rows_or_none(weight, rows), dependence=dependence)
 
 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
@@ -499,7 +496,7 @@ class Coverage:
         Minimum number of samples of a batch.
     least : int, default=2
         Minimum number of samples of either side of every comparison: 2 for unbiased distances, 1
-        for others. A comparison of independence has one side, and needs 4 samples for unbiased
+        for others. A dependence has one side, and needs 4 samples for unbiased
         values.
 
     Raises

@@ -32,8 +32,8 @@ from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estima
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion, Penalize
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, as_features, as_labels, take_rows
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
@@ -83,9 +83,9 @@ class FairBooster(Saved):
     combine : as in FairClassifier
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest. ``"independence"`` measures how much scores depend on the group.
+        with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric

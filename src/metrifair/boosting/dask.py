@@ -358,12 +358,12 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     target = one_column("y", y)
     weights = read_weights("sample_weight", weight, len(target))
     row_weight = np.ones(len(target)) if weights is None else weights
-    tables = [
-        {"y": target if labels else np.zeros(len(target))},
-        {} if groups is None else columns("sensitive_features", groups),
-        {} if strata is None else columns("control_features", strata),
-    ]
-    coded = [group_codes(table) for table in tables if table]
+    tables = [{"y": target if labels else np.zeros(len(target))}]
+    if groups is not None:
+        tables.append(columns("sensitive_features", groups))
+    if strata is not None:
+        tables.append(columns("control_features", strata))
+    coded = [group_codes(table) for table in tables]
     values = [attribute.groups for part in coded for attribute in part.attributes]
     combinations, inverse = np.unique(
         np.hstack([part.codes for part in coded]), axis=0, return_inverse=True

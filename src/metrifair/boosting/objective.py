@@ -535,8 +535,7 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
         level = np.unique(level, return_inverse=True)[1]
         sums = np.bincount(level, attribute if weight is None else weight * attribute)
         levels = sums / np.bincount(level, weight)
-    gaps = levels[:, None] - levels
-    distances = (gaps != 0).astype(np.float64) if dependence.levels else np.abs(gaps)
+    distances = np.abs(levels[:, None] - levels)
     form = covariance_form(side, estimate, namespace_for(values))
     factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
     share = None if weight is None else weight / weight.sum()

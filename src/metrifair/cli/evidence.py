@@ -134,7 +134,7 @@ def verify_command(
     Example:
       metrifair verify evidence/ --data scores.csv
     """
-    from metrifair.api.evidence import verify
+    from metrifair.api.verification import verify
     from metrifair.cli.console import console, say, working_with_notes, write_json
 
     screen = console(stderr=json_to == options.STANDARD_OUTPUT)

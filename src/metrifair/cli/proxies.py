@@ -37,7 +37,7 @@ def take_probabilities(arguments: dict[str, Any]) -> Proxy:
         raise click.UsageError(
             "--group and --group-probabilities cannot be combined; use one of them"
         )
-    from metrifair.problem.proxies import GroupProbabilities, proxy_columns
+    from metrifair.problem.memberships import GroupProbabilities, proxy_columns
 
     attribute, columns = probabilities
     proxy = GroupProbabilities(columns, attribute=attribute, **settings)

@@ -44,9 +44,9 @@ from metrifair.estimators.table_model import UTILITY_OF_RULE, TableModel
 from metrifair.figures.utility import Predictions, UtilityLike
 from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import classes_in, positive_by_name
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from metrifair.estimators.table_model import Costs, ThresholdRule
-    from metrifair.problem.proxies import GroupProbabilities
+    from metrifair.problem.memberships import GroupProbabilities
     from metrifair.support.provenance import SourceFile
 
 
@@ -38,7 +38,7 @@ class TrainingOptions:
     cluster: str | None
     criterion: str
     metric: str
-    contrast: Literal["pairs", "rest", "independence"]
+    contrast: Literal["pairs", "rest"]
     combine: str
     estimate: str
     model: str

@@ -37,6 +37,7 @@ from metrifair.estimators.settings import (
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import (
     Declared,
     Inputs,
@@ -45,7 +46,6 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     problem_with_scheme,
 )
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import (
     Table,
     as_features,
@@ -91,7 +91,8 @@ class FitData:
     def samples(self) -> Samples:
         """Samples with their cells; where groups have probabilities, one for each entry."""
         entries = self.problem.entries
-        x, targets = self.x, self.targets
+        x = self.x
+        targets = self.targets
         if entries.members is not None:
             x = x[entries.members.row]
             targets = targets[entries.members.row]
@@ -335,12 +336,16 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         """The record of the first rows, which fixes the meaning of the values."""
         numeric = bool(is_regressor(self))
         names = ("criterion", "contrast", "intersectional", "continuous")
-        problem = (make_problem if stream else problem_with_probabilities)(
+        make = make_problem if stream else problem_with_probabilities
+        distinct = None
+        if classes is not None:
+            distinct = np.unique(np.asarray(classes)).tolist()
+        problem = make(
             inputs,
             **{name: getattr(self, name) for name in names},
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
+            classes=distinct,
             groups=groups,
             compared=compared,
         )
@@ -368,7 +373,8 @@ def train_models(
     """Fitted attributes for every seed and, within it, every strength, trained at once; None
     where it diverged.
     """
-    scheme, samples = data.problem.scheme, data.samples()
+    scheme = data.problem.scheme
+    samples = data.samples()
     model = model_for(estimator, data.x.shape[1], data.outputs)
     schedule = schedule_for(estimator, len(data.problem))
     if data.problem.probabilities is not None:

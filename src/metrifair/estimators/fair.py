@@ -67,10 +67,9 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         everything, as in the paper. Both are equal for two groups.
     penalize : {"prediction", "output"}, default="prediction"
         Penalize predictions or outputs (probabilities or log-odds).
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest. ``"independence"`` measures how much scores depend on the group: small groups
-        count little, and a batch need not contain every group.
+        with the rest.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute. By default each
         attribute has its own penalty.

@@ -37,7 +37,7 @@ _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 SmallGroups: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
-FEWEST = 2  # rows that have a distribution; one alone would draw everybody to itself
+_FEWEST_ROWS = 2  # rows that have a distribution; one alone would draw everybody to itself
 # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 _PROJECTIONS_SEED = 0
 
@@ -233,14 +233,14 @@ def _large_enough(
     for cells, group in zip(comparison.sides, comparison.groups, strict=False):
         enough = tuple(cell for cell in cells if sizes[cell] >= comparison.needs(of_cell))
         rows, used = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
-        sides.append(enough if used >= FEWEST else ())
+        sides.append(enough if used >= _FEWEST_ROWS else ())
         where = "" if comparison.within == "everyone" else f", {comparison.within}"
         name = (
             f"{comparison.attribute}{where}"
             if dependent
             else f"{comparison.attribute} {group!r}{where}"
         )
-        if used < FEWEST:
+        if used < _FEWEST_ROWS:
             small[f"{name} ({rows:g} row{'' if rows == 1 else 's'})"] = None
         elif used < rows:
             few = "fewer than four of their kind" if dependent else "each alone of its kind"

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 FEWEST_IN_FOLD = 5
 """Rows that each side of a comparison needs in every fold, or distances within folds are left
@@ -24,7 +25,7 @@ out.
 """
 _BRIDGE = pi**2 / 12  # mean square of the largest value of a Brownian bridge
 _BLOCKS = 64  # of rows, which are summed side by side
-_ROUNDING = 1e-12
+_LEAST_GAP = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class FoldSides:
 
     def take(self, rows: Integers) -> FoldSides:
         """Some of the rows, as one fold."""
-        clusters = None if self.clusters is None else self.clusters[rows]
+        clusters = rows_or_none(self.clusters, rows)
         return FoldSides(self.left[:, rows], self.right[:, rows], np.zeros_like(rows), clusters)
 
     @cached_property
@@ -238,7 +239,7 @@ class _Parts:
         for place in np.flatnonzero(size):
             chosen = slice(first_block[place], first_block[place] + blocks[place])
             largest[place] = np.maximum(high[chosen].max(0), -low[chosen].min(0))
-        largest[largest < _ROUNDING] = 0.0
+        largest[largest < _LEAST_GAP] = 0.0
         largest[self._missing] = np.nan
         return largest.T
 

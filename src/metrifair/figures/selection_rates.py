@@ -404,13 +404,7 @@ def compare_rates(
         ]
     names = [rate.group for rate in rates]
     few = [rate.independent_size < rule.min_group_size for rate in rates]
-    ratios = impact_ratios(
-        counts,
-        [rate.size for rate in rates],
-        all_rows,
-        rule,
-        names,
-    )
+    ratios = impact_ratios(counts, [rate.size for rate in rates], all_rows, rule, names)
     effective = _effective(
         counts,
         squares if weighted else None,
@@ -418,64 +412,76 @@ def compare_rates(
         weighted=weighted,
     )
     compared = ratios.headline(few)
-
-    def intervals(places: Sequence[int]) -> tuple[list[Interval | None], Interval | None]:
-        if effective is None or ratios.reference is None:
-            return [None] * len(places), None
-        square = np.ix_(places, places)
-        return ratio_intervals(
-            effective[list(places)],
-            [ratios.values[place] or 0.0 for place in places],
-            confidence=rule.confidence,
-            reference=None if rule.reference == HIGHEST else places.index(ratios.reference),
-            correlations=None if clustered is None else clustered.correlations[square],
-        )
-
-    separate, interval = intervals(ratios.used)
+    separate, interval = _intervals_of_ratios(ratios.used, ratios, effective, rule, clustered)
     alone = dict(zip(ratios.used, separate, strict=True))
     if compared != ratios.used:
-        interval = intervals(compared)[1]
+        interval = _intervals_of_ratios(compared, ratios, effective, rule, clustered)[1]
+    reference = counts[ratios.reference or 0].astype(np.int64).tolist()
     rows = []
     for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
-        has_count = ratios.values[at] is not None and not weighted and at != ratios.reference
-        tested = has_count and clustered is None and not few[at] and not few[ratios.reference or 0]
-        base = counts[ratios.reference or 0].astype(np.int64).tolist()
-        short = rate.size * base[1] - int(yes) * sum(base)
+        figures: dict[str, Any] = {}
+        if not weighted:
+            figures["selected"] = int(yes)
+        if effective is not None:
+            size = float(effective[at].sum())
+            figures["interval"] = wilson_interval(yes / (no + yes), size, rule.confidence)
+        if ratios.values[at] is not None and not weighted and at != ratios.reference:
+            tested = clustered is None and not few[at] and not few[ratios.reference or 0]
+            figures |= _against_reference(int(yes), rate.size, reference, tested=tested)
         rows.append(
             replace(
                 rate,
-                selected=None if weighted else int(yes),
                 share=rate.size / all_rows,
-                interval=None
-                if effective is None
-                else wilson_interval(yes / (no + yes), float(effective[at].sum()), rule.confidence),
                 ratio=ratios.values[at],
                 ratio_interval=alone.get(at),
-                p_value=fisher_p(
-                    int(yes),
-                    rate.size,
-                    base[1],
-                    sum(base),
-                )
-                if tested
-                else None,
-                shortfall=max(0, -(-short // sum(base))) if has_count else None,
                 left_out=ratios.left_out[at],
                 few=few[at],
+                **figures,
             )
         )
-    name = None
-    if ratios.reference is not None:
-        name = names[ratios.reference]
-    smallest = None
-    if name is not None:
-        smallest = min(ratios.values[at] or 0.0 for at in compared)
-    return ComparedRates(
-        rows,
-        name,
-        smallest,
-        interval,
+    if ratios.reference is None:
+        return ComparedRates(rows, None, None, interval)
+    smallest = min(ratios.values[at] or 0.0 for at in compared)
+    return ComparedRates(rows, names[ratios.reference], smallest, interval)
+
+
+def _intervals_of_ratios(
+    places: Sequence[int],
+    ratios: Ratios,
+    effective: Floats | None,
+    rule: RatioRule,
+    clustered: ClusteredRates | None,
+) -> tuple[list[Interval | None], Interval | None]:
+    """The intervals of the ratios at these places, and that of the smallest of them."""
+    if effective is None or ratios.reference is None:
+        return [None] * len(places), None
+    reference = None
+    if rule.reference != HIGHEST:
+        reference = places.index(ratios.reference)
+    correlations = None
+    if clustered is not None:
+        correlations = clustered.correlations[np.ix_(places, places)]
+    return ratio_intervals(
+        effective[list(places)],
+        [ratios.values[place] or 0.0 for place in places],
+        confidence=rule.confidence,
+        reference=reference,
+        correlations=correlations,
     )
+
+
+def _against_reference(
+    selected: int, size: int, reference: Sequence[int], *, tested: bool
+) -> dict[str, Any]:
+    """The shortfall of a category to the reference (rows not selected, and selected), and the
+    p-value of the same rate.
+    """
+    total = sum(reference)
+    short = size * reference[1] - selected * total
+    figures: dict[str, Any] = {"shortfall": max(0, -(-short // total))}
+    if tested:
+        figures["p_value"] = fisher_p(selected, size, reference[1], total)
+    return figures
 
 
 StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]

@@ -1,7 +1,7 @@
 """The dependence of scores on an attribute of any kind: numbers, names, several numbers at once.
 
-First the functions that users call; then the same for the rows of a batch, as training and
-evaluation need it.
+First the functions that users call; then the same for a number in the rows of a batch, as training
+and evaluation need it.
 """
 
 from __future__ import annotations
@@ -385,11 +385,7 @@ def _in_rows(
             "a batch has no sample whose attribute is known; use a larger batch size"
         )
     column = values[..., side.rows, dependence.column]
-    attribute = (
-        AttributeValues(column, "names", dependence.levels)
-        if dependence.levels
-        else AttributeValues(column)
-    )
+    attribute = AttributeValues(column)
     scale = energy_scale(attribute, side.weights) if dependence.scale is None else dependence.scale
     return attribute, covariance_form(side, estimate, xp), scale
 
@@ -426,9 +422,7 @@ def with_scale(dependence: Dependence, values: Array, weights: Array | None = No
     """The dependence with the scale of these rows' values (n,); unchanged if all are equal."""
     if not len(values):
         return dependence
-    scale = float(
-        energy_scale(AttributeValues(values, "names" if dependence.levels else "numbers"), weights)
-    )
+    scale = float(energy_scale(AttributeValues(values), weights))
     if scale > 0:
         return replace(dependence, scale=scale)
     return dependence

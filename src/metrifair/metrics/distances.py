@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import no_warnings
-from metrifair.metrics.pair import Metric, Values, evaluate, to_pair
+from metrifair.metrics.pair import Metric, Values, distance_between, evaluate, to_pair
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.registry import METRICS, USUAL, facts
 from metrifair.support.checks import is_integer
@@ -53,19 +53,7 @@ def kolmogorov_distance(
     >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
     0.5
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-    )
-    return evaluate(
-        line.kolmogorov_between,
-        pair,
-        0.0,
-        u,
-        v,
-    )
+    return distance_between(line.kolmogorov_between, u, v, u_weights, v_weights, degree=0.0)
 
 
 def wasserstein_distance(
@@ -103,19 +91,7 @@ def wasserstein_distance(
     >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
     1.5
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-    )
-    return evaluate(
-        METRICS["wasserstein"].plug_in,
-        pair,
-        1.0,
-        u,
-        v,
-    )
+    return distance_between(METRICS["wasserstein"].plug_in, u, v, u_weights, v_weights)
 
 
 def lp_distance(
@@ -158,18 +134,8 @@ def lp_distance(
     2.0
     """
     line.check_exponent(p)
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-    )
-    return evaluate(
-        lambda pair: line.lp(line.merged(pair), p),
-        pair,
-        1 / p,
-        u,
-        v,
+    return distance_between(
+        lambda pair: line.lp(line.merged(pair), p), u, v, u_weights, v_weights, degree=1 / p
     )
 
 
@@ -205,19 +171,7 @@ def cramer_distance(
     >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
     0.75
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-    )
-    return evaluate(
-        METRICS["cramer"].plug_in,
-        pair,
-        1.0,
-        u,
-        v,
-    )
+    return distance_between(METRICS["cramer"].plug_in, u, v, u_weights, v_weights)
 
 
 def total_variation(
@@ -265,18 +219,8 @@ def total_variation(
     """
     if bins is not None and not is_integer(bins, least=2):
         raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-    )
-    return evaluate(
-        partial(line.total_variation_between, bins=bins),
-        pair,
-        0.0,
-        u,
-        v,
+    return distance_between(
+        partial(line.total_variation_between, bins=bins), u, v, u_weights, v_weights, degree=0.0
     )
 
 
@@ -328,20 +272,9 @@ def energy_distance(
     >>> energy_distance([0.0, 1.0], [1.0, 3.0], unbiased=True)    # 3 - 1 - 2
     0.0
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-        vector=vector,
-    )
     between = vector_energy_between if vector else energy_between
-    return evaluate(
-        partial(between, unbiased=unbiased),
-        pair,
-        1.0,
-        u,
-        v,
+    return distance_between(
+        partial(between, unbiased=unbiased), u, v, u_weights, v_weights, vector=vector
     )
 
 
@@ -398,22 +331,17 @@ def mmd_squared(
     >>> mmd_squared([0.0, 1.0], [1.0, 3.0], kernel="distance")
     0.75
     """
-    pair = to_pair(
+    metric: Metric = partial(
+        mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector
+    )
+    return distance_between(
+        metric,
         u,
         v,
         u_weights,
         v_weights,
+        degree=1.0 if kernel == "distance" else nan,
         vector=vector,
-    )
-    metric: Metric = partial(
-        mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector
-    )
-    return evaluate(
-        metric,
-        pair,
-        1.0 if kernel == "distance" else nan,
-        u,
-        v,
     )
 
 

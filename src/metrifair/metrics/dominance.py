@@ -40,7 +40,6 @@ class AttributeValues:
 
     values: Array  # (..., n) numbers, or codes of names; (..., n, d) vectors
     kind: AttributeKind = "numbers"
-    levels: int | None = None  # number of names, if known
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -100,8 +99,7 @@ def _by_name(attribute: AttributeValues, columns: Array) -> Array:
     shape = xp.broadcast_shapes(columns.shape, code.shape)
     code = xp.broadcast_to(code, shape)
     columns = xp.broadcast_to(columns, shape)
-    levels = int(code.max()) + 1 if attribute.levels is None else attribute.levels
-    return xp.gather(xp.sums_by_code(columns, code, levels), code)
+    return xp.gather(xp.sums_by_code(columns, code, int(code.max()) + 1), code)
 
 
 def _row_blocks(attribute: AttributeValues, models: int = 0) -> list[slice]:

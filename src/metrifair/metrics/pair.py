@@ -79,7 +79,8 @@ def to_pair(
 ) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
-    samples = [sample_array("u", u, 2 if vector else 1), sample_array("v", v, 2 if vector else 1)]
+    dimensions = 2 if vector else 1
+    samples = [sample_array("u", u, dimensions), sample_array("v", v, dimensions)]
     for name, sample in zip("uv", samples, strict=True):
         if sample.shape[axis] == 0:
             raise DataError(f"{name} contains no scores; pass at least one")
@@ -147,6 +148,21 @@ def evaluate(
     if any(map(is_tensor, inputs)):
         return distance
     return distance.item()
+
+
+def distance_between(
+    metric: Metric,
+    u: Values,
+    v: Values,
+    u_weights: Values | None,
+    v_weights: Values | None,
+    *,
+    degree: float = 1.0,
+    vector: bool = False,
+) -> Any:
+    """A metric of two samples as users pass them; ``degree`` as in ``evaluate``."""
+    pair = to_pair(u, v, u_weights, v_weights, vector=vector)
+    return evaluate(metric, pair, degree, u, v)
 
 
 def sample_weights(
@@ -289,9 +305,9 @@ def _pair(scores: Array, sides: Sides, vector: bool) -> Pair:
     all_rows = isinstance(sides.rows, slice) and sides.rows == slice(
         0, scores.shape[-2 if vector else -1]
     )
-    values = (
-        scores if all_rows else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
-    )
+    values = scores
+    if not all_rows:
+        values = scores[..., sides.rows, :] if vector else scores[..., sides.rows]
     return Pair(values, sides.left, sides.right, sides.weights, sides.fraction)
 
 

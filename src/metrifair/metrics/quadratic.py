@@ -53,7 +53,7 @@ from metrifair.support.arrays import AnyFloats, Floats
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs in memory at once
-_ROUNDING = 1e-13  # of a share of all rows
+_LEAST_MASS = 1e-13  # of a share of all rows
 _SMALL = 2**14  # up to this number of scores, counts are cached
 
 
@@ -559,7 +559,7 @@ def kernel_utility(
     points, place = np.unique(pooled.points, return_inverse=True)
     masses = np.bincount(place, np.diff(pooled.difference, prepend=0.0))
     # the norm of equal samples must be 0
-    signed = np.where(np.abs(masses) < _ROUNDING, 0.0, masses)
+    signed = np.where(np.abs(masses) < _LEAST_MASS, 0.0, masses)
     return mean_kernel_difference(points, signed, kernel_function(kernel, bandwidth, pooled.points))
 
 

@@ -49,7 +49,7 @@ from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme, read_weights
 from metrifair.problem.tables import same_length
 from metrifair.support.arrays import Integers
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, rows_or_none
 from metrifair.training.objective import Objective, regression
 
 Values: TypeAlias = "Tensor | ArrayLike"
@@ -110,9 +110,9 @@ class UnfairnessPenalty(torch.nn.Module):
         distance in the population, without bias. ``"rows"``: the distance between the rows that
         ``sampler`` draws from, without bias. ``"batch"``: the distance within each batch, which is
         biased upwards. All other metrics use ``"batch"``.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest. ``"independence"`` measures how much scores depend on the group.
+        with the rest.
     combine : {"mean", "sum"}, default="mean"
         How comparisons are combined. ``"mean"`` averages over pairs of groups and sums over sets of
         labels and attributes. ``"sum"`` sums over everything.
@@ -825,7 +825,7 @@ def plain_sides(
     sides = []
     for comparison in comparisons:
         both = rows.select(comparison.left + comparison.right, device)
-        weight = None if weights is None else weights[both]
+        weight = rows_or_none(weights, both)
         sizes = [
             (int(rows.counts[list(side)].sum()),) for side in (comparison.left, comparison.right)
         ]

@@ -25,6 +25,7 @@ from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, find_ranks
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -33,10 +34,15 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     read_weights,
 )
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length, unmasked
 from metrifair.support.arrays import Integers
-from metrifair.support.checks import check_integer, check_known, check_switches, is_integer
+from metrifair.support.checks import (
+    check_integer,
+    check_known,
+    check_switches,
+    is_integer,
+    rows_or_none,
+)
 
 _FEWEST = 2  # expected rows of a group that is compared
 
@@ -179,7 +185,7 @@ class StratifiedBatchSampler(EpochSampler):
         Rows per batch.
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion. Every batch contains its sets.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared.
     continuous : "auto", bool or list of int, default="auto"
         Numeric attributes, such as age: the given columns of ``groups``, all, or none. NaN is then
@@ -296,12 +302,14 @@ class StratifiedBatchSampler(EpochSampler):
             torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1
         )
         self.rows = [rows[weight[rows] > 0] for rows in by_cell]
+        least = 1 if estimate == "batch" else 2
+        fewest = 2 if estimate == "population" else 1
         self.layout = layout(
             [len(rows) for rows in self.rows],
             scheme.comparisons,
             size=batch_size,
-            least=1 if estimate == "batch" else 2,
-            fewest=2 if estimate == "population" else 1,
+            least=least,
+            fewest=fewest,
         )
         if self.layout.size > batch_size:
             warnings.warn(
@@ -402,7 +410,7 @@ def _probable_rows(
     entries = problem.entries
     share = np.ones(len(entries)) if entries.members is None else entries.members.share
     return _ProbableRows(
-        BatchValues(criterion, entries.groups, None if labels is None else labels[row]),
+        BatchValues(criterion, entries.groups, rows_or_none(labels, row)),
         torch.as_tensor(row),
         torch.as_tensor(share),
         entries.weight,
@@ -756,7 +764,9 @@ class _SampleLookup:
 
     def __call__(self, y: Tensor | float, group: Tensor | float) -> tuple[int, tuple[int, ...]]:
         """Both, checked the first time."""
-        label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
+        label = None
+        if self.criterion.needs_labels:
+            label = y.item() if isinstance(y, Tensor) else y
         value = group.item() if isinstance(group, Tensor) else group
         # all known numbers are in the same cells
         if self.continuous and isinstance(value, int | float):

@@ -25,6 +25,7 @@ from metrifair.postprocessing.postprocessor import (
     overfits,
     with_ties,
 )
+from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -33,7 +34,6 @@ from metrifair.problem.problem import (
     problem_with_scheme,
     warn_of_labels,
 )
-from metrifair.problem.proxies import GroupProbabilities, RowProbabilities
 from metrifair.problem.tables import UNKNOWN, Table, as_labels, take_rows, unmasked
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.saving.records import Arrays

@@ -13,6 +13,7 @@ from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats
+from metrifair.support.checks import rows_or_none
 
 LEAST_SIDE = 0.05  # the share of rows that a cut leaves on each side
 MOST_CUTS = 100
@@ -99,19 +100,18 @@ def in_bands(
     >>> [str(comparison) for comparison in in_bands(ages).comparisons]
     ["age '≤20' against '>20', everyone", "age '≤30' against '>30', everyone"]
     """
-    independence = problem.scheme.contrast == "independence"
-    if problem.numbers is None and not (independence and bands):
+    if problem.numbers is None:
         return problem
     groups = problem.groups.copy()
     attributes = list(problem.scheme.attributes)
     if weight is None:
         weight = problem.weight
     for place, attribute in enumerate(attributes):
-        if problem.numbers is None or not attribute.is_number:
+        if not attribute.is_number:
             continue
         present = groups[:, place] >= 0
         values = problem.numbers[present, place]
-        weights, counts = (None if part is None else part[present] for part in (weight, rows))
+        weights, counts = (rows_or_none(part, present) for part in (weight, rows))
         if bands is None:
             cuts = candidate_cuts(values, weights)
         else:
@@ -122,6 +122,5 @@ def in_bands(
         attributes[place] = Attribute(
             attribute.name, band_names(cuts.tolist()), cuts=tuple(cuts.tolist())
         )
-    contrast = "pairs" if independence else problem.scheme.contrast
-    scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
+    scheme = replace(problem.scheme, attributes=tuple(attributes))
     return replace(problem, scheme=scheme.for_groups(groups), groups=groups, numbers=None)

@@ -26,10 +26,10 @@ from metrifair.problem.criteria import (
 )
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, rows_or_none
 
-Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
-CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")
+Contrast: TypeAlias = Literal["pairs", "rest"]
+CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest")
 Combine: TypeAlias = Literal["mean", "sum"]
 
 THE_REST = "the rest"
@@ -79,11 +79,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Dependence(Comparison):
-    """A collection of cells, ``left``, in which scores should not depend on an attribute's values;
+    """A collection of cells, ``left``, in which scores should not depend on a numeric attribute;
     nothing is right.
 
-    The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy
-    distance of their distance covariance: a constant of the first rows; None: of the rows at hand.
+    The numbers are a column of the samples. ``scale`` makes an energy distance of their distance
+    covariance: a constant of the first rows; None: of the rows at hand.
 
     >>> str(Dependence((0,), attribute="age", within="label=1"))
     'age, label=1'
@@ -92,7 +92,6 @@ class Dependence(Comparison):
     right: tuple[int, ...] = ()
     groups: tuple[str, str] = ("any", "")
     column: int = 0
-    levels: int = 0  # how many names there are; 0: numbers
     scale: float | None = None
 
     def __str__(self) -> str:
@@ -234,9 +233,7 @@ def make_sides(
             total = np.array([sizes[list(side)].sum() for side in comparison.sides])
             with np.errstate(invalid="ignore"):  # a side without rows
                 fraction = np.array([len(block) for block in blocks]) / total
-        weights = None
-        if weight is not None:
-            weights = weight[rows]
+        weights = rows_or_none(weight, rows)
         dependence = None
         if isinstance(comparison, Dependence):
             dependence = comparison
@@ -420,12 +417,9 @@ def compile_cells(
             f"{len(attributes)}, sets: {member.shape[-1]}); use fewer attributes, coarser groups "
             "or fewer strata"
         )
-    # Where scores should not depend on an attribute, rows of all its known values share their
-    # cells.
-    dependent = [attribute.is_number or contrast == "independence" for attribute in attributes]
-    pairs = zip(attributes, dependent, strict=True)
+    # Scores should not depend on a number: rows of all its known values share their cells.
     code_roles = [
-        np.arange(attribute.codes) * (not is_dependent) for attribute, is_dependent in pairs
+        np.arange(attribute.codes) * (not attribute.is_number) for attribute in attributes
     ]
     roles = (
         _roles(member, code_roles)
@@ -439,12 +433,12 @@ def compile_cells(
     ):
         (labels, name, conditions) = names
         role = np.broadcast_to(roles[..., a, j], shape)
-        if dependent[a]:
+        if attribute.is_number:
             cells = _cells_in(table, role == 0)
             dependence = Dependence(
                 cells, (), attribute.name, name, ("any", ""), labels, conditions
             )
-            comparisons.append(replace(dependence, column=a, levels=len(attribute.groups)))
+            comparisons.append(replace(dependence, column=a))
             continue
         comparisons += [
             Comparison(left, right, attribute.name, name, groups, labels, conditions, values)

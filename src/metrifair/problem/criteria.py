@@ -171,11 +171,13 @@ def separate_strata(
     conditions: Sequence[Conditions] | None = None,
 ) -> Strata:
     """Strata that are themselves the sets."""
+    if conditions is None:
+        conditions = [((name, True),) for name in names]
     return Strata(
         np.eye(len(names), dtype=np.bool_),
         tuple(names),
         None if values is None else tuple(values),
-        tuple(((name, True),) for name in names) if conditions is None else tuple(conditions),
+        tuple(conditions),
     )
 
 

@@ -40,7 +40,7 @@ from metrifair.problem.cells import (
 )
 from metrifair.problem.clusters import cluster_codes
 from metrifair.problem.criteria import LABEL, Criterion, Strata, criterion_named
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     Memberships,
     RowProbabilities,
@@ -64,7 +64,7 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_switches, is_number
+from metrifair.support.checks import check_switches, is_number, rows_or_none
 
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
@@ -205,10 +205,6 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """Some of the rows, by number or by a mask."""
-        labels, strata, weight, numbers, clusters = (
-            None if part is None else part[rows]
-            for part in (self.labels, self.strata, self.weight, self.numbers, self.clusters)
-        )
         members = None
         if self.members is not None:
             members = self.members.take(rows)
@@ -217,12 +213,12 @@ class Problem:
             probabilities = self.probabilities.take(rows)
         return Problem(
             self.scheme,
-            labels,
+            rows_or_none(self.labels, rows),
             self.groups[rows],
-            strata,
-            weight,
-            numbers=numbers,
-            clusters=clusters,
+            rows_or_none(self.strata, rows),
+            rows_or_none(self.weight, rows),
+            numbers=rows_or_none(self.numbers, rows),
+            clusters=rows_or_none(self.clusters, rows),
             members=members,
             probabilities=probabilities,
         )
@@ -253,13 +249,12 @@ class Problem:
 
     @property
     def attribute_values(self) -> Floats | None:
-        """The values that scores may depend on, (n, attributes): numbers or codes; None if
-        groups are compared.
+        """The values of the attributes, (n, attributes), where scores should not depend on a
+        number; None if groups are compared.
         """
-        if not any(isinstance(comparison, Dependence) for comparison in self.comparisons):
+        dependent = any(isinstance(comparison, Dependence) for comparison in self.comparisons)
+        if self.numbers is None or not dependent:
             return None
-        if self.numbers is None:
-            return self.groups.astype(np.float64)
         is_number = [attribute.is_number for attribute in self.scheme.attributes]
         return np.where(is_number, self.numbers, self.groups)
 
@@ -406,16 +401,18 @@ def problem_by_membership(
     if not isinstance(inputs.sensitive_features, GroupProbabilities):
         return make_problem(inputs, criterion=criterion, pos_label=pos_label, **options)
     probabilities = row_probabilities(inputs.sensitive_features)
-    by_label = probabilities.labels is not None
+    labels_unused = inputs.y is not None and probabilities.labels is None
+    if probabilities.labels is None:
+        inputs = replace(inputs, y=None)
+        pos_label = None
     problem = _in_most_probable_groups(
-        inputs if by_label else replace(inputs, y=None),
+        inputs,
         probabilities,
         criterion=criterion,
-        pos_label=pos_label if by_label else None,
+        pos_label=pos_label,
         **options,
     )
     rows = probabilities if problem.kept is None else probabilities.take(problem.kept)
-    labels_unused = inputs.y is not None and not by_label
     problem = replace(problem, scheme=_probability_scheme(problem.scheme, probabilities))
     return _by_membership(problem, Memberships.of(rows, labels_unused=labels_unused))
 
@@ -480,13 +477,6 @@ def _with_probabilities(problem: Problem, probabilities: RowProbabilities) -> Pr
     values = problem.kept_rows(probabilities.values)
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
         return problem
-    if problem.scheme.contrast == "independence":
-        wrong = "'independence' needs the group of each row, and "
-        raise DataError(
-            f"{wrong}{probabilities.name} has probabilities",
-            argument="contrast",
-            remedy=Remedy("contrast", "pairs"),
-        )
     return replace(
         problem,
         probabilities=probabilities if problem.kept is None else probabilities.take(problem.kept),
@@ -531,11 +521,17 @@ def _by_membership(problem: Problem, members: Memberships) -> Problem:
     weight.
     """
     entries = problem.take(members.row)
+    weight = members.share
+    if entries.weight is not None:
+        weight = members.share * entries.weight
+    kept = members.row
+    if problem.kept is not None:
+        kept = np.flatnonzero(problem.kept)[members.row]
     return replace(
         entries,
         groups=members.group[:, None],
-        weight=members.share if entries.weight is None else members.share * entries.weight,
-        kept=members.row if problem.kept is None else np.flatnonzero(problem.kept)[members.row],
+        weight=weight,
+        kept=kept,
         members=members,
     )
 
@@ -884,7 +880,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if outcome.dtype.kind == "f":
             outcome = np.unique(outcome, return_inverse=True)[1]
         size = int(outcome.max()) + 1
-        counts = np.bincount(groups * size + outcome, None if rows is None else rows[has_group])
+        counts = np.bincount(groups * size + outcome, rows_or_none(rows, has_group))
         pairs = np.flatnonzero(counts)
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())

@@ -124,14 +124,14 @@ def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
     """The fields of a ModelRecord; the record of a parameter ``besides`` is elsewhere."""
     parameters = model.get_params(deep=False).items()
     names, classes = (getattr(model, name, None) for name in ("feature_names_in_", "classes_"))
+    if names is not None:
+        names = list(map(str, names))
     return {
         "kind": type(model).__name__,
         "parameters": {
             name: _parameter(name, value) for name, value in parameters if name not in besides
         },
-        "features": Features(
-            count=int(model.n_features_in_), names=None if names is None else list(map(str, names))
-        ),
+        "features": Features(count=int(model.n_features_in_), names=names),
         "classes": None if classes is None else classes_record(classes),
     }
 

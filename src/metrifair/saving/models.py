@@ -201,6 +201,9 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
             "metrifair model, such as FairClassifier(0) or FairLGBMClassifier(0)"
         )
     inner = make_content(model)
+    transform_input = None
+    if pipeline.transform_input is not None:
+        transform_input = list(pipeline.transform_input)
     record = PipelineRecord(
         steps=[name for name, _ in pipeline.steps],
         encoders=[
@@ -208,9 +211,7 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
         ],
         model=inner_record(inner),
         verbose=bool(pipeline.verbose),
-        transform_input=None
-        if pipeline.transform_input is None
-        else list(pipeline.transform_input),
+        transform_input=transform_input,
     )
     return Content(PIPELINE, record.as_json(), inner.arrays)
 

@@ -541,12 +541,14 @@ def _lightgbm_forest(booster: Any, outputs: int) -> Forest:
             "a feature has splits for which 0 is a missing value, and others; ONNX takes one kind "
             "only"
         )
+    if "sqrt" in details:
+        link = "SignedSquare"
     return Forest(
         trees,
         [place % outputs for place in range(len(trees))],
         np.zeros(outputs),
-        "SignedSquare" if "sqrt" in details else link,
-        slope=slopes[0] if slopes else 1.0,
+        link,
+        slope=[*slopes, 1.0][0],
         zeros=zeros.tolist(),
     )
 

@@ -1,4 +1,4 @@
-"""Checks of user input: a known name, a switch that is on or off, an installed extra."""
+"""Checks of user input, and of what it contains: a known name, a switch, an extra, an array."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from metrifair.errors import DataError, MissingExtra
+
+Rows = TypeVar("Rows")  # an array, a tensor, or None
 
 
 def check_known(
@@ -218,10 +220,13 @@ def check_number(
     """
     if isinstance(value, Real) and is_number(value):
         number = float(value)
-        if (low < number if low_open else low <= number) and number <= high:
+        if low <= number <= high and not (low_open and number == low):
             return
-    bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
-    bounds += [f"at most {high:g}"] if high < inf else []
+    bounds = []
+    if low > -inf:
+        bounds.append(f"{'above' if low_open else 'at least'} {low:g}")
+    if high < inf:
+        bounds.append(f"at most {high:g}")
     remedy = None
     if high == 1:
         remedy = share_hint(value)
@@ -315,3 +320,17 @@ def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> d
     if name in inspect.signature(method).parameters:
         return {f"{prefix}{name}": value}
     return {}
+
+
+def rows_or_none(array: Rows, rows: Any) -> Rows:
+    """Some rows of an array or a tensor, by number, slice or mask; None where there is none.
+
+    >>> import numpy as np
+    >>> rows_or_none(np.array([3, 5, 7]), [0, 2]), rows_or_none(None, [0, 2])
+    (array([3, 7]), None)
+    """
+    values: Any = array
+    if values is not None:
+        values = values[rows]
+    found: Rows = values
+    return found

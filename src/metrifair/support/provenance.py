@@ -98,11 +98,9 @@ class Provenance:
     def described(self, title: str | None, about: Mapping[str, str] | None) -> Provenance:
         """The same with a title and metadata; None leaves either as it is."""
         metadata = _checked_metadata(title, about)
-        return replace(
-            self,
-            title=self.title if title is None else metadata["title"],
-            about=self.about if about is None else metadata["about"],
-        )
+        given = {"title": title, "about": about}
+        changed = {name: metadata[name] for name, value in given.items() if value is not None}
+        return replace(self, **changed)
 
     @property
     def short_hash(self) -> str:

@@ -34,8 +34,8 @@ from metrifair.figures.utility import (
     as_utility,
 )
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns, levels, not_numbers, one_column, table_library
 from metrifair.problem.unknown_names import unknown_name_counts
 from metrifair.stacking import has_lightgbm

@@ -164,10 +164,9 @@ class Portfolio:
     @property
     def _can_stack(self) -> bool:
         """Whether the theory of a stack applies, and a file can store it if required."""
-        groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
         saved = has_lightgbm() or not self.saved
         return (
-            groups
+            not self.numeric_groups
             and saved
             and self.can_train_trees
             and self.criterion.score == "prediction"

@@ -25,7 +25,7 @@ from metrifair.figures.utility import (
     as_utility,
     rivals,
 )
-from metrifair.problem.proxies import group_columns
+from metrifair.problem.memberships import group_columns
 from metrifair.problem.tables import Backend, Column
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule

@@ -23,8 +23,8 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Column, Table, one_column, take_rows
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
@@ -271,8 +271,7 @@ def data_set(
             y, sensitive_features, control_features, sample_weight, rows={"X": X}, clusters=clusters
         ),
         criterion=criterion,
-        # evaluated by distances between groups
-        contrast="pairs" if contrast == "independence" else contrast,
+        contrast=contrast,
         intersectional=intersectional,
         continuous=continuous,
         pos_label=pos_label,

@@ -31,7 +31,7 @@ from metrifair.metrics.registry import MetricLike
 from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
-from metrifair.problem.proxies import GroupProbabilities, group_columns
+from metrifair.problem.memberships import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, take_rows
 from metrifair.support.checks import (
     check_known,
@@ -573,7 +573,7 @@ class SearchOptions:
         0 to 1.
     metric : str or callable, default="energy"
         Distance between distributions that the models of "auto" penalize.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
+    contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared, for estimators without a parameter ``contrast``.
     continuous : "auto", bool or list of str, default=None
         Numeric attributes, such as age. Training lowers the dependence of the scores on them, and

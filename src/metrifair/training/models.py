@@ -28,7 +28,7 @@ Parameters: TypeAlias = Mapping[str, Tensor]
 _NUMBERS_AT_ONCE = 2**16  # so that what is computed from them stays in the processor's cache
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
 _CLOSE = 0.1  # scale of the initial weights of a last layer
-_ROUNDING = 1e-13  # a smaller spread, relative to the mean, is rounding
+_LEAST_SPREAD = 1e-13  # a smaller spread, relative to the mean, is rounding
 
 
 class Scaling(NamedTuple):
@@ -120,7 +120,7 @@ def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:
     """The deviations, with 1 for those that are rounding errors."""
-    return torch.where(deviation <= _ROUNDING * mean.abs(), 1.0, deviation)
+    return torch.where(deviation <= _LEAST_SPREAD * mean.abs(), 1.0, deviation)
 
 
 class Moments(NamedTuple):
@@ -156,7 +156,7 @@ class Moments(NamedTuple):
     def standardized(self, x: Floats) -> Floats:
         """Features (n, features) in units of these samples, as ``scaling`` has them."""
         spread = np.sqrt(self.squares / max(self.weight, 1e-300))
-        spread[spread <= _ROUNDING * np.abs(self.mean)] = 1.0
+        spread[spread <= _LEAST_SPREAD * np.abs(self.mean)] = 1.0
         units: Floats = x - self.mean
         units /= spread
         return units

@@ -339,13 +339,15 @@ class Objective:
                 score, side, values=values, estimate=estimate, directions=directions
             )
 
+        combined: dict[str, Any] = {"weights": self.weights, "reduce": "sum"}
+        if self.rho is not None:
+            combined = {"reduce": "all"}
         penalty: Tensor = between(
             sliced or training_metric(self.metric, estimate=estimate),
             score,
             sides,
             names=self.comparisons,
-            weights=self.weights if self.rho is None else None,
-            reduce="sum" if self.rho is None else "all",
+            **combined,
             vector=sliced is not None,
             dependent=dependence,
         )

@@ -27,6 +27,7 @@ from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
+from metrifair.support.checks import rows_or_none
 from metrifair.training.loop import TrainedStack
 from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
@@ -315,7 +316,7 @@ class _Problem:
             penalize=objective.penalize,
         )
 
-    def objective_at(self, strength: float) -> Value:
+    def objective_at(self, strength: float) -> Evaluate:
         """Value and gradient of the objective at a strength."""
         rows = self.rows if strength else replace(self.rows, sides=())
 
@@ -467,7 +468,7 @@ def _problem(
         if standardize
         else Scaling.none(model.features)
     )
-    values = None if data.value is None else data.value[taken]
+    values = rows_or_none(data.value, taken)
     samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values)
     return _Problem(
         # in place: a second copy would take as long as ten evaluations
@@ -510,7 +511,7 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return order[new], number
 
 
-Value: TypeAlias = Callable[[Floats], tuple[float, Floats]]
+Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """A function of a vector: its value and its gradient."""
 Preconditioner: TypeAlias = Callable[[Floats], Floats]
 """A symmetric, positive semidefinite matrix times a vector: an approximate inverse of the
@@ -541,7 +542,7 @@ class Minimum(NamedTuple):
 
 
 def minimize(
-    value: Value,
+    evaluate: Evaluate,
     start: Floats,
     preconditioner: Preconditioner,
     *,
@@ -561,7 +562,7 @@ def minimize(
     """
     at = start
     memory = _Memory(preconditioner)
-    now, gradient = value(at)
+    now, gradient = evaluate(at)
     values = [now]
     for iteration in range(MOST_ITERATIONS):
         enough = tolerance / _WINDOW * max(1.0, abs(now))
@@ -571,10 +572,15 @@ def minimize(
         slope = float(gradient @ direction)
         if not -slope / 2 > enough:  # the gain that a parabola predicts
             return Minimum(at, now, iteration, converged=True)
-        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        step = _line_search(evaluate, at, direction, now=now, slope=slope, enough=enough)
         if not step.length:
             direction, step = _off_the_kink(
-                value, at, [gradient, step.gradient], memory.preconditioner, now=now, enough=enough
+                evaluate,
+                at,
+                [gradient, step.gradient],
+                memory.preconditioner,
+                now=now,
+                enough=enough,
             )
         if not step.length:  # no descent, except for rounding
             return Minimum(at, now, iteration, converged=True)
@@ -599,7 +605,7 @@ class _Step(NamedTuple):
 
 
 def _line_search(
-    value: Value, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
+    evaluate: Evaluate, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
 ) -> _Step:
     """Double and halve the step, until no more than ``enough`` can be gained."""
     length = 1.0
@@ -607,7 +613,7 @@ def _line_search(
     high = inf
     best = nearest = _Step(0.0, now, direction)
     while high * -slope > enough and length < _LONGEST:
-        there, gradient = value(at + length * direction)
+        there, gradient = evaluate(at + length * direction)
         if not isfinite(there) or there > now + _DECREASE * length * slope:
             high = length
             nearest = _Step(0.0, now, gradient) if isfinite(there) else nearest
@@ -624,7 +630,7 @@ def _line_search(
 
 
 def _off_the_kink(
-    value: Value,
+    evaluate: Evaluate,
     at: Floats,
     sides: list[Floats],
     preconditioner: Preconditioner,
@@ -646,7 +652,7 @@ def _off_the_kink(
         slope = float(mixture @ direction)
         if not -slope / 2 > enough:
             break
-        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        step = _line_search(evaluate, at, direction, now=now, slope=slope, enough=enough)
         if step.length:
             break
         sides = [*sides, step.gradient]

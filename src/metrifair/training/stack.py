@@ -324,6 +324,15 @@ class Stack:
         return copies, self.failed.clone()
 
 
+def _side_on(side: Sides, device: torch.device) -> Sides:
+    """The side with its tensors on the device."""
+    tensors = {name: getattr(side, name) for name in ("rows", "weights", "fraction")}
+    moved: dict[str, Any] = {
+        name: tensor.to(device) for name, tensor in tensors.items() if isinstance(tensor, Tensor)
+    }
+    return replace(side, **moved)
+
+
 def make_stack(
     data: Samples,
     model: Model,
@@ -342,21 +351,18 @@ def make_stack(
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
-    sides = [
-        replace(
-            side,
-            rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
-            weights=None if side.weights is None else side.weights.to(device),
-            fraction=None if side.fraction is None else side.fraction.to(device),
-        )
-        for side in source.sides
-    ]
+    sides = [_side_on(side, device) for side in source.sides]
     start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
     start = {name: value.to(device, dtype) for name, value in start.items()}
+    labels = data.y.to(device, dtype if data.y.is_floating_point() else None)
+    values = None
+    if data.value is not None:
+        values = data.value.to(device)
+    scaled_decay = schedule.weight_decay if scaled else 0.0
     features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
         features,
-        data.y.to(device, dtype if data.y.is_floating_point() else None),
+        labels,
         model,
         objective,
         seed_scaling,
@@ -364,13 +370,13 @@ def make_stack(
         Adam(
             start,
             learning_rate=schedule.learning_rate,
-            weight_decay=0.0 if scaled else schedule.weight_decay,
+            weight_decay=schedule.weight_decay - scaled_decay,
         ),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
-        weight_decay=schedule.weight_decay if scaled else 0.0,
+        weight_decay=scaled_decay,
         scaled=scaled,
-        value=None if data.value is None else data.value.to(device),
+        value=values,
     )
 
 

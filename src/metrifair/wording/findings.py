@@ -165,24 +165,21 @@ def finding_meaning(finding: Finding) -> str:
 
 
 def _cut_meaning(finding: Finding) -> str:
-    """The same of the worst cut of a numeric attribute, or of the worst group against the rest."""
-    name, cuts = finding.attribute, finding.cuts
-    numeric = finding.cut is not None
+    """The same of the worst cut of a numeric attribute."""
+    name = finding.attribute
+    cuts = finding.cuts
     if finding.metric == "kolmogorov":
-        splits = f"cuts of {name}" if numeric else f"groups of {name} against the others"
         return (
-            f"For each of the {cuts} {splits} and any threshold, the shares above the threshold "
+            f"For each of the {cuts} cuts of {name} and any threshold, the shares above the threshold "
             "differ by at most "
             f"{points_text(finding.value)}."
         )
     if finding.metric == "wasserstein":
-        worst = (
-            f"At the worst of {cuts} cuts of {name}"
-            if numeric
-            else f"For the worst of the {cuts} groups of {name}"
-        )
         moved = score_text(finding.value)
-        return f"{worst}, scores would have to move by {moved} on average to give both sides the same distribution."
+        return (
+            f"At the worst of {cuts} cuts of {name}, scores would have to move by {moved} on average "
+            "to give both sides the same distribution."
+        )
     meaning = (
         f"The dependence of the scores on {name} over all its values, on the scale of the energy "
         "distance between two "

@@ -13,7 +13,7 @@ from typing import Any
 from metrifair.auditing.records import ProxyRecord
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
-from metrifair.problem.proxies import Assumption
+from metrifair.problem.memberships import Assumption
 from metrifair.problem.unknown_names import MARK_AS_MISSING, unknown_name_text
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from metrifair.auditing.measure.r2_correction import gap_bracket
 from metrifair.auditing.records import AuditRecord, Finding, ProxyRecord
 from metrifair.figures.attenuation import SMALLEST_R2, UNSTABLE_R2
-from metrifair.figures.proxies import CELL_ROWS
+from metrifair.figures.membership_estimates import CELL_ROWS
 from metrifair.wording.numbers import (
     count_text,
     interval_text,

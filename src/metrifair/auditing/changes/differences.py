@@ -43,7 +43,7 @@ _BY_GROUP = {
     "log_loss": False,
     "calibration_error": False,
 }
-_WORST_CUT, _WORST_GROUP = "worst_cut", "worst_group"
+_WORST_CUT = "worst_cut"
 
 Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
 """The identity of a figure in all audits: attribute, criterion, conditions, group values and
@@ -125,12 +125,10 @@ def _figures_of_groups(record: AuditRecord) -> Iterator[ComparedFigure]:
 
 
 def _key(figure: ComparedFigure, *, worst: bool = False) -> Key:
-    """The identity of a figure; with ``worst``, each audit selects the worst of all cuts or
-    groups.
-    """
+    """The identity of a figure; with ``worst``, each audit selects the worst of all cuts."""
     groups = frozenset(figure.group_values)
     if worst:
-        groups = frozenset([_WORST_CUT if groups == {None} else _WORST_GROUP])
+        groups = frozenset([_WORST_CUT])
     return (
         figure.attribute,
         figure.criterion,
@@ -529,7 +527,8 @@ def _centered(figure: ComparedFigure) -> _Centered:
     low = figure.interval.low
     high = figure.interval.high
     if figure.larger_is_better:
-        value, low, high = 1 - value, 1 - high, 1 - low
+        value = 1 - value
+        low, high = 1 - high, 1 - low
     if low <= 0 or figure.metric not in METRICS:
         return _Centered(value, value - low, high - value, low <= 0)
     squared = facts(figure.metric).squared

@@ -256,9 +256,8 @@ def _look(
         low, high = (now.value + wider * (end - now.value) for end in (interval.low, interval.high))
         interval = Interval(max(0.0, low), high)
     # The worst cut of a number may differ between looks.
-    is_cut = {*before.group_values} != {*now.group_values} or {*now.group_values} == {None}
     figure = before
-    if is_cut:
+    if {*now.group_values} == {None}:
         figure = now
     return Look(
         "",

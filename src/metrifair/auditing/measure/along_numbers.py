@@ -13,10 +13,12 @@ from metrifair.auditing.measure.worst_cuts import WorstCut
 from metrifair.auditing.records import AlongNumber
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.values import band_names
+from metrifair.support.checks import rows_or_none
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # in a band; with fewer, quantiles at the ends are hardly more than one row each
-_MOST_BANDS, _FEWEST_ROWS = 20, 30
+_MOST_BANDS = 20
+_FEWEST_ROWS = 30
 
 
 def along_number(
@@ -29,19 +31,17 @@ def along_number(
     many rows each.
 
     ``selected`` is the selected amount of each unit; None: no decisions. The worst ``cut`` is
-    marked. None for names, if all values are equal, and for other scores than predictions.
+    marked. None if all values are equal, and for other scores than predictions.
     """
     units = bands.units
     values = bands.values
     scores = bands.part.scores
-    if bands.named or not bands.part.of_predictions or not len(units):
+    if not bands.part.of_predictions or not len(units):
         return None
     amounts = np.ones(len(units))
     if bands.amounts is not None:
         amounts = bands.amounts
-    rows = None
-    if sample.units.rows is not None:
-        rows = sample.units.rows[units]
+    rows = rows_or_none(sample.units.rows, units)
     cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):
         return None

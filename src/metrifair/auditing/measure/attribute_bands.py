@@ -1,8 +1,7 @@
-"""The units of a part of an audit in bands of a number, or by group, and the cuts between them."""
+"""The units of a part of an audit in bands of a number, and the cuts between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,16 +10,15 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.measure.band_tables import BandRows, BandTable
 from metrifair.auditing.measure.counted_scores import CountedScores
-from metrifair.auditing.measure.group_pairs import ClustersOfGroups
 from metrifair.auditing.measure.parts import Part
 from metrifair.auditing.measure.sample import AuditSample
 from metrifair.auditing.measure.two_samples import TwoSamples, bin_means, bins
-from metrifair.auditing.records import REST_NAME
 from metrifair.figures.clusters import count_clusters, numbered_by_content
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import rows_by_cell
-from metrifair.problem.values import Value, canonical_values, number_name
+from metrifair.problem.values import number_name
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 SCORES = 1024  # distinct scores in the table
 
@@ -35,100 +33,50 @@ class Bands(NamedTuple):
 
     part: Part
     units: Integers
-    values: Floats  # numbers, or codes of groups
+    values: Floats
     band: Integers
-    sides: list[tuple[str, str]]  # the groups that each cut compares
-    at: Integers  # the last band on the first side of each cut; of names, the only one
+    cuts: Floats  # each is the largest value in its band; the last band has none
     attribute: str
-    named: bool
-    group_values: Sequence[Value]  # of the first side of each cut: canonical; None: a number
     amounts: Floats | None  # rows or weight of each unit; None: one row
     clusters: Integers | None  # of the units; None: rows are independent
-    cuts: Floats | Sequence[float] = ()  # of a number
-    unknown_name: bool = False  # whether fewer than two groups have a name of a known group
 
     @classmethod
     def of(cls, sample: AuditSample, part: Part, place: int, min_group_size: int) -> Bands:
         """The bands of the attribute at this place; without any cut if all values are equal.
 
-        Cuts and groups need ``min_group_size`` rows on both sides, unless none has enough. No group
-        is searched whose name says that it is not known, unless all have such a name.
+        Cuts need ``min_group_size`` rows on both sides, unless none has enough.
         """
         problem = sample.problem
         attribute = sample.problem.scheme.attributes[place]
-        codes = problem.groups[part.units, place]
-        units = part.units[codes >= 0]
-        codes = codes[codes >= 0]
-        rows = None
-        if sample.units.rows is not None:
-            rows = sample.units.rows[units]
+        units = part.units[problem.groups[part.units, place] >= 0]
+        rows = rows_or_none(sample.units.rows, units)
         amounts = rows
         if sample.units.weight is not None:
             amounts = sample.units.weight[units]
         amounts = None if amounts is None else amounts.astype(np.float64)
-        clusters = None
-        if problem.clusters is not None:
-            clusters = problem.clusters[units]
-        if problem.numbers is not None and attribute.cuts:
-            values = problem.numbers[units, place]
-            cuts = np.zeros(0)
-            if len(units):
-                cuts = candidate_cuts(values, amounts)
-            band = np.searchsorted(cuts, values)
-            upto = np.cumsum(np.bincount(band, rows, len(cuts) + 1))
-            sides_of_cuts = upto[:-1], upto[-1] - upto[:-1]
-            if clusters is not None:
-                sides_of_cuts = _clusters_by_cut(band, clusters, len(cuts) + 1)
-            cuts = cuts[_large_sides(*sides_of_cuts, min_group_size)]
-            sides = [(f"≤{name}", f">{name}") for name in map(number_name, cuts)]
-            band = np.searchsorted(cuts, values)
-            at = np.arange(len(cuts))
-            none = [None] * len(cuts)
-            return cls(
-                part,
-                units,
-                values,
-                band,
-                sides,
-                at,
-                attribute.name,
-                False,
-                none,
-                amounts,
-                clusters,
-                cuts,
-            )
-        present, band = np.unique(codes, return_inverse=True)
-        size = np.bincount(band, rows)
-        members = size
-        others = size.sum() - size
-        if clusters is not None and len(present) > 1:
-            members, others = _clusters_by_group(band, clusters, len(present))
-        known = ~sample.unknown_names[attribute.name][present]
-        at = np.arange(len(present))[known if known.any() else ~known]
-        at = (
-            at[_large_sides(members[at], others[at], min_group_size)]
-            if len(present) > 1
-            else at[:0]
-        )
-        sides = [(str(attribute.groups[code]), REST_NAME) for code in present[at]]
-        groups = canonical_values(attribute.values)
-        first = [groups[code] for code in present[at]]
-        values = band.astype(np.float64)
-        bands = cls(
+        clusters = rows_or_none(problem.clusters, units)
+        if problem.numbers is None:
+            raise ValueError("the problem has no numbers")
+        values = problem.numbers[units, place]
+        cuts = np.zeros(0)
+        if len(units):
+            cuts = candidate_cuts(values, amounts)
+        band = np.searchsorted(cuts, values)
+        upto = np.cumsum(np.bincount(band, rows, len(cuts) + 1))
+        sides_of_cuts = upto[:-1], upto[-1] - upto[:-1]
+        if clusters is not None:
+            sides_of_cuts = _clusters_by_cut(band, clusters, len(cuts) + 1)
+        cuts = cuts[_large_sides(*sides_of_cuts, min_group_size)]
+        return cls(
             part,
             units,
             values,
-            band,
-            sides,
-            at,
+            np.searchsorted(cuts, values),
+            cuts,
             attribute.name,
-            True,
-            first,
             amounts,
             clusters,
         )
-        return bands._replace(unknown_name=bool(known.sum() < 2))
 
     @property
     def size(self) -> int:
@@ -151,26 +99,27 @@ class Bands(NamedTuple):
         upto = np.cumsum(np.bincount(place, self.amounts))
         at = np.unique(np.searchsorted(upto, _SHARES * upto[-1] * (1 - 1e-12)))
         cuts = distinct[at[at < len(distinct) - 1]]
-        if self.named or not len(cuts):
+        if not len(cuts):
             return self
-        return self._with_bands(np.searchsorted(cuts, self.values))
+        return self._replace(band=np.searchsorted(cuts, self.values), cuts=cuts)
 
     def by_value(self) -> tuple[Bands, Floats]:
         """A band for each value, and the values."""
         distinct, place = np.unique(self.values, return_inverse=True)
-        return self._with_bands(place), distinct
-
-    def _with_bands(self, band: Integers) -> Bands:
-        cuts = int(band.max()) + self.named
-        return self._replace(band=band, sides=[("", "")] * cuts, at=np.arange(cuts))
+        return self._replace(band=place, cuts=distinct[:-1]), distinct
 
     def rows(self) -> list[Integers]:
         """The places of the units in each band."""
         return rows_by_cell(self.band, self.size)
 
     def below(self, cut: int) -> NDArray[np.bool_]:
-        """Mask of the units on the first side of a cut."""
-        return np.asarray(self.band == self.at[cut] if self.named else self.band <= self.at[cut])
+        """Mask of the units up to a cut."""
+        return np.asarray(self.band <= cut)
+
+    def sides(self, cut: int) -> tuple[str, str]:
+        """The names of both sides of a cut."""
+        name = number_name(self.cuts[cut])
+        return f"≤{name}", f">{name}"
 
     def sizes(self, sample: AuditSample, cut: int) -> tuple[int, int]:
         """Rows on both sides of a cut."""
@@ -224,18 +173,6 @@ def _clusters_by_cut(band: Integers, clusters: Integers, bands: int) -> tuple[In
     return begun, len(lowest) - ended
 
 
-def _clusters_by_group(
-    band: Integers, clusters: Integers, groups: int
-) -> tuple[Integers, Integers]:
-    """The clusters with rows of each group, and with rows of any other group."""
-    sides = ClustersOfGroups.of(clusters, np.arange(len(band)), band)
-    pairs = []
-    if sides is not None:
-        pairs = [sides.sizes(group, None) for group in range(groups)]
-    members, others = (np.array(side) for side in zip(*pairs, strict=True))
-    return members, others
-
-
 def table_scores(bands: Bands) -> CountedScores:
     """The scores of a part, merged into fewer."""
     part_scores = bands.part.scores
@@ -252,10 +189,4 @@ def band_table(bands: Bands, levels: Floats) -> BandTable:
     """The table of fewer scores."""
     binned = table_scores(bands)
     counts = np.stack([binned.at(bands.units[rows]) for rows in bands.rows()]).astype(np.float64)
-    return BandTable(
-        counts,
-        binned.values,
-        levels,
-        bands.named,
-        bands.at if bands.named else None,
-    )
+    return BandTable(counts, binned.values, levels)

@@ -2,8 +2,7 @@
 
 With the joint distribution function C and its margins F (of scores) and G (of the attribute), the
 gap between rows up to a cut and above it is (C - F G) / (G (1 - G)), and the squared distance
-covariance 4 x the integral of (C - F G)^2 over both; of names the same with C and G of each group
-by itself, and twice the sum over groups.
+covariance 4 x the integral of (C - F G)^2 over both.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ METRICS = (
 _MORE_SCORES = 128  # distinct scores if the attribute is permuted
 _SHUFFLED = 2**16  # rows up to which the attribute itself is permuted
 # of the smaller table that more rows, and the bootstrap, are drawn in
-_FEW_CUTS, _FEW_SCORES = 20, 64
+_FEW_CUTS = 20
+_FEW_SCORES = 64
 _FEWEST_SCORES = 24  # if one row after the other is left out
 _MOST_LEFT_OUT = 512  # clusters that are left out one by one
 _BLOCK = 2**20  # numbers in the tables that are in memory at once
@@ -58,19 +58,13 @@ class BandTable:
     counts: Floats  # (bands, scores)
     scores: Floats  # (scores,)
     levels: Floats  # (bands,): the mean of the attribute in each
-    named: bool = False  # bands are groups, in no order
-    compared: Integers | None = None  # the groups whose gaps are searched; None: all
 
     def scales(self, rows: Floats) -> Floats:
         """The factor from distance covariances to energy distances, for rows (..., bands) in
         the bands.
         """
         share = rows / rows.sum(-1, keepdims=True)
-        far = (
-            1 - np.eye(len(self.levels))
-            if self.named
-            else np.abs(self.levels[:, None] - self.levels)
-        )
+        far = np.abs(self.levels[:, None] - self.levels)
         sums = share @ far
         mean = (share * sums).sum(-1)
         squared = (share * (share @ far**2)).sum(-1)
@@ -87,10 +81,7 @@ class BandTable:
             counts = self.counts
         total = counts.sum((-2, -1), keepdims=True)
         below = np.cumsum(counts.sum(-2, keepdims=True), -1) / total
-        sides = counts
-        if not self.named:
-            sides = np.cumsum(counts, -2)[..., :-1, :]
-        joint = np.cumsum(sides, -1)
+        joint = np.cumsum(np.cumsum(counts, -2)[..., :-1, :], -1)
         joint /= total
         share = joint[..., -1:].copy()
         joint -= below * share
@@ -111,15 +102,10 @@ class BandTable:
             tables - by_band[..., :, None] * of_scores - of_bands[:, None] * by_score[..., None, :]
         )
         noise += tables.sum((-2, -1))[..., None, None] * np.outer(of_bands, of_scores)
-        sides = noise
-        if not self.named:
-            sides = np.cumsum(noise, -2)[..., :-1, :]
-        share = of_bands
-        if not self.named:
-            share = np.cumsum(of_bands)[:-1]
+        sides = np.cumsum(noise, -2)[..., :-1, :]
         return self._gaps_by(
             np.cumsum(sides, -1) / total,
-            share[:, None],
+            np.cumsum(of_bands)[:-1, None],
             self.scales(self.counts.sum(-1)),
         )
 
@@ -131,40 +117,32 @@ class BandTable:
         steps = np.append(np.diff(self.scores), 0.0)
         inside = (share * (1 - share))[..., 0]
         inside[inside <= 1e-12] = np.inf
-        gaps = [differences.max(-1) / inside, differences @ steps / inside]
-        if self.compared is not None:
-            gaps = [gap[..., self.compared] for gap in gaps]
+        largest = differences.max(-1) / inside
+        areas = differences @ steps / inside
         differences *= differences
-        weights = np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels)
-        return Gaps(gaps[0], gaps[1], scales * ((differences @ steps) @ weights))
+        weights = 4 * np.diff(self.levels)
+        return Gaps(largest, areas, scales * ((differences @ steps) @ weights))
 
     def coarser_places(self, cuts: int, scores: int) -> tuple[Integers, Integers]:
         """The band of each band, and the bin of each score, in a table with at most so many
         cuts and scores.
         """
         bands = len(self.counts)
-        few = self.named or bands <= cuts + 1
         band_index = np.arange(bands)
-        if not few:
-            band_index = np.arange(bands) * (cuts + 1) // bands
+        if bands > cuts + 1:
+            band_index = band_index * (cuts + 1) // bands
         pooled = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
         return band_index, bins(pooled, scores)
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
-        """The table with at most so many cuts and scores; groups do not change."""
+        """The table with at most so many cuts and scores."""
         band_index, bin_index = self.coarser_places(cuts, scores)
         pooled = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
         counts = np.zeros((band_index[-1] + 1, bin_index[-1] + 1))
         np.add.at(counts, (band_index[:, None], bin_index[None, :]), self.counts)
         rows = self.counts.sum(1)
         levels = np.bincount(band_index, rows * self.levels) / np.bincount(band_index, rows)
-        return BandTable(
-            counts,
-            bin_means(pooled, bin_index),
-            levels,
-            self.named,
-            self.compared,
-        )
+        return BandTable(counts, bin_means(pooled, bin_index), levels)
 
     def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> Resampled:
         """The root of the dependence in a table of fewer scores, in resamples of it, and with

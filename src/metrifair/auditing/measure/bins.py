@@ -18,7 +18,8 @@ from metrifair.auditing.measure.counted_scores import total_over
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 _MOST_COUNTS = 2**21  # bins x cells
-_MOST_BINS, _FEWEST_BINS = 2**16, 64
+_MOST_BINS = 2**16
+_FEWEST_BINS = 64
 _SMALLEST_UNIT = -1000  # as a power of two: its inverse is still a number
 
 

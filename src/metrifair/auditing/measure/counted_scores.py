@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 _FEW_UNITS = 64  # up to this number, entries are looked up one by one
 
@@ -86,9 +87,7 @@ class CountedScores:
             mask[units] = True
             entries = np.repeat(mask, np.diff(self.starts))
         # bincount adds floats; sums of counts are exact in them, too.
-        amount = None
-        if self.amount is not None:
-            amount = self.amount[entries]
+        amount = rows_or_none(self.amount, entries)
         return np.bincount(self.place[entries], amount, len(self.values))
 
     @cached_property

@@ -43,6 +43,7 @@ from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.checks import rows_or_none
 
 _DECILES = range(1, 10)
 _DIFFERENCES = {  # largest less smallest rate
@@ -184,9 +185,7 @@ def _group_counts(
     cell = codes
     if positive is not None:
         cell = codes * 2 + positive[index]
-    rows, weight = (
-        None if part is None else part[index] for part in (sample.units.rows, sample.units.weight)
-    )
+    rows, weight = (rows_or_none(part, index) for part in (sample.units.rows, sample.units.weight))
     total, selected = (
         np.bincount(cell, amount, shape[0] * shape[1]).reshape(shape)
         for amount in (
@@ -256,11 +255,17 @@ def _missing_group(
     size = sample.units.size(units)
     selected = float(selection.amount[units].sum())
     weight = sample.units.weight
+    total = float(size)
+    count = None
+    if weight is None:
+        count = int(selected)
+    else:
+        total = float(weight[units].sum())
     return GroupRates(
         "unknown",
         size,
-        selected / (size if weight is None else float(weight[units].sum())),
-        selected=int(selected) if weight is None else None,
+        selected / total,
+        selected=count,
         share=size / rows,
         left_out="missing_or_unknown_name" if has_names else "unknown_group",
     )

@@ -22,6 +22,7 @@ from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
 from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +153,13 @@ def group_pairs(sample: AuditSample, part: Part, contrast: Contrast) -> list[Gro
     """All comparisons of all attributes' groups within a part."""
     comparisons = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts or contrast == "independence":  # its worst cut is searched
+        if attribute.cuts:  # its worst cut is searched
             continue
         units, codes, present = members_in(sample.problem, part.units, place)
         size = np.rint(
             np.bincount(
                 codes,
-                None if sample.units.rows is None else sample.units.rows[units],
+                rows_or_none(sample.units.rows, units),
             )
         ).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)

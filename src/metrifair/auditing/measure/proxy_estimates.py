@@ -24,7 +24,7 @@ from metrifair.auditing.records import (
     ReliabilityBin,
 )
 from metrifair.figures.intervals import FEWEST, Interval
-from metrifair.figures.proxies import (
+from metrifair.figures.membership_estimates import (
     CELL_ROWS,
     RateBounds,
     SampleEstimate,
@@ -32,8 +32,9 @@ from metrifair.figures.proxies import (
     rate_bounds,
     rate_estimate,
 )
-from metrifair.problem.proxies import Memberships, RowProbabilities
+from metrifair.problem.memberships import Memberships, RowProbabilities
 from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.checks import rows_or_none
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class _ProxyRows:
                 sample.units.amount[first] / members.share[first],
                 sample.units.exponent,
             ),
-            None if sample.scores.single is None else sample.scores.single[first],
+            rows_or_none(sample.scores.single, first),
             None if selection is None else selection.amount[first] / sample.units.amount[first],
         )
 

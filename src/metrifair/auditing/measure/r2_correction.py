@@ -202,14 +202,18 @@ class Attenuation:
         large = [ratios[rate.group] for rate in compared if rate.group in ratios] or list(
             ratios.values()
         )
-        smallest = min(large, key=lambda ratio: ratio.value, default=None)
-        return DividedRates(
+        divided = DividedRates(
             dict(zip(names, by_group.tolist(), strict=True)),
             measures,
             ratios,
-            max(values) - min(values),
-            None if smallest is None else smallest.value,
-            None if smallest is None else smallest.interval,
+            selection_difference=max(values) - min(values),
+            selection_ratio=None,
+        )
+        if not large:
+            return divided
+        least = min(large, key=lambda ratio: ratio.value)
+        return replace(
+            divided, selection_ratio=least.value, selection_ratio_interval=least.interval
         )
 
 

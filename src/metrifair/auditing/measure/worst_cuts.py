@@ -1,7 +1,5 @@
-"""The worst cut of an attribute in two, and the dependence of scores on it.
-
-For a number, rows up to a cut are compared with rows above it; for names
-(``contrast="independence"``), each group with the rest.
+"""The worst cut of a number, and the dependence of scores on it: rows up to a cut are compared with
+rows above it.
 """
 
 from __future__ import annotations
@@ -28,9 +26,7 @@ _EXACT = 2**20  # rows up to which the dependence is that of every single one
 
 
 class WorstCut(NamedTuple):
-    """An attribute within a part of an audit: the cut with the largest gap, and the figures
-    there.
-    """
+    """A number within a part of an audit: the cut with the largest gap, and the figures there."""
 
     findings: list[Finding]
     distribution: Distribution | None
@@ -58,16 +54,14 @@ def _scan_cuts(bands: Bands) -> _Cut:
     gaps = list[float]()
     upto = np.cumsum(scores.at(bands.units), dtype=np.float64)
     below = np.zeros(len(upto))
-    for number, rows in enumerate(bands.rows()):
-        amounts = scores.at(bands.units[rows])
-        below = amounts if bands.named else below + amounts
-        if number in bands.at:
-            left = np.cumsum(below, dtype=np.float64)
-            right = upto - left
-            left /= left[-1]  # in place: there may be millions of scores, and a hundred cuts
-            right /= right[-1]
-            left -= right
-            gaps.append(float(np.abs(left, out=left).max()))
+    for rows in bands.rows()[: len(bands.cuts)]:
+        below = below + scores.at(bands.units[rows])
+        left = np.cumsum(below, dtype=np.float64)
+        right = upto - left
+        left /= left[-1]  # in place: there may be millions of scores, and a hundred cuts
+        right /= right[-1]
+        left -= right
+        gaps.append(float(np.abs(left, out=left).max()))
     best = 0
     for number, gap in enumerate(gaps):
         if gap > gaps[best] + 1e-12:
@@ -78,7 +72,8 @@ def _scan_cuts(bands: Bands) -> _Cut:
 def _cut_at(bands: Bands, number: int) -> _Cut:
     """The cut of this number."""
     scores = bands.part.scores
-    total, below = (scores.at(units) for units in (bands.units, bands.units[bands.below(number)]))
+    total = scores.at(bands.units)
+    below = scores.at(bands.units[bands.below(number)])
     used = total > 0
     counts = below[used].astype(np.float64)
     sides = TwoSamples(scores.values[used], counts, total[used].astype(np.float64) - counts)
@@ -91,10 +86,10 @@ def worst_cut(
     plan: Plan,
     generator: np.random.Generator,
 ) -> WorstCut:
-    """The findings of an attribute: the worst cut by each metric and the dependence, with
+    """The findings of a number: the worst cut by each metric and the dependence, with
     intervals and p-values.
     """
-    if not bands.sides:
+    if not len(bands.cuts):
         return WorstCut([], None)
     rows, levels = bands.levels()
     cut = _scan_cuts(bands)
@@ -156,36 +151,31 @@ def _cut_finding(
     enough = (all_rows if evidence["metric"] == "energy" else smaller) >= plan.min_group_size
     if not enough:
         evidence |= {"p_value": None, "joint_interval": None}
-    elif bands.unknown_name:
-        evidence |= {"joint_interval": None}
     scores = cut.sides.values
     return Finding(
         bands.attribute,
         bands.part.criterion,
         bands.part.within,
-        bands.sides[cut.number],
+        bands.sides(cut.number),
         sizes,
         **evidence,
-        cuts=len(bands.sides),
+        cuts=len(bands.cuts),
         enough=enough,
-        unknown_name=bands.unknown_name,
         at=cut.gap.score,
         shares=cut.gap.shares,
         span=float(scores[-1] - scores[0]),
-        cut=None if bands.named else float(bands.cuts[cut.number]),
-        group_values=(bands.group_values[cut.number], None),
+        cut=float(bands.cuts[cut.number]),
+        group_values=(None, None),
         conditions=bands.part.conditions,
         clusters=clusters,
     )
 
 
 def _halves(sample: AuditSample, bands: Bands, cut: _Cut, plan: Plan) -> Distribution | None:
-    """The distributions on both sides of the worst cut; None of groups, of decisions and of
-    other scores.
-    """
+    """The distributions on both sides of the worst cut; None of decisions and of other scores."""
     part = bands.part
-    groups = bands.sides[cut.number]
-    if bands.named or not part.of_predictions or part.scores.are_decisions:
+    groups = bands.sides(cut.number)
+    if not part.of_predictions or part.scores.are_decisions:
         return None
     halves = dict(zip(groups, cut.sides[1:], strict=True))
     sizes = dict(zip(groups, bands.sizes(sample, cut.number), strict=True))
@@ -200,7 +190,7 @@ def _certified_bounds(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict
     They are valid while the distribution functions on both sides of all cuts are near the true
     ones.
     """
-    below = rows[bands.at] if bands.named else np.cumsum(rows)[:-1]
+    below = np.cumsum(rows)[:-1]
     total = float(rows.sum())
 
     def bounds(functions: int, confidence: float) -> Interval:
@@ -215,7 +205,7 @@ def _certified_bounds(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> dict
         high = float(np.max(np.add(cut.distances, radii)))
         return Interval(max(0.0, low), min(1.0, high))
 
-    cdfs = 2 * len(bands.sides)
+    cdfs = 2 * len(bands.cuts)
     return {
         "certified": bounds(cdfs, plan.confidence).high,
         "certified_jointly": bounds(plan.cdfs, plan.confidence).high,
@@ -281,8 +271,5 @@ def _observed(
     elif len(units) <= _EXACT:
         scores = bands.part.scores
         row_scores = scores.values[scores.place[units]]
-        attribute = values
-        if bands.named:
-            attribute = values.astype(str)
-        observed["energy"], correlation = dependence_and_correlation(row_scores, attribute, amounts)
+        observed["energy"], correlation = dependence_and_correlation(row_scores, values, amounts)
     return observed, correlation

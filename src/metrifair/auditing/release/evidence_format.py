@@ -30,14 +30,13 @@ from metrifair.support.files import error_reason, replace_folder, write_file
 from metrifair.support.json_bounds import check_json
 from metrifair.support.provenance import Provenance
 
-MANIFEST, SIGNATURE = "MANIFEST.json", "MANIFEST.json.sig"
-AUDIT, COUNTS, PAGE, PRINT, README = (
-    "audit.json",
-    "counts.state",
-    "report.html",
-    "report.pdf",
-    "README.txt",
-)
+MANIFEST = "MANIFEST.json"
+SIGNATURE = "MANIFEST.json.sig"
+AUDIT = "audit.json"
+COUNTS = "counts.state"
+PAGE = "report.html"
+PRINT = "report.pdf"
+README = "README.txt"
 
 TOLERANCE = 1e-9
 """Largest relative difference between a recomputed figure and the published one: rounding of

@@ -20,6 +20,7 @@ from metrifair.problem.spelling import MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES
 from metrifair.problem.values import is_number_text
 from metrifair.support.arrays import Floats
+from metrifair.support.checks import rows_or_none
 
 if TYPE_CHECKING:
     import polars as pl
@@ -117,7 +118,7 @@ class ColumnLevels:
             float(
                 np.average(
                     values[beyond],
-                    weights=None if amounts is None else amounts[beyond],
+                    weights=rows_or_none(amounts, beyond),
                 )
             ),
         )

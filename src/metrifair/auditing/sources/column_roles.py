@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple, Required, Self, TypedDict, Unpack
 
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     further_columns,
     probability_columns,
@@ -181,15 +181,24 @@ class Roles(NamedTuple):
         return name in self.continuous
 
 
+class FurtherColumns(TypedDict, total=False):
+    """The names of the columns beside the scores, as an audit takes them."""
+
+    group: Required[str | Sequence[str] | GroupProbabilities]
+    label: str | None
+    control: str | Sequence[str] | None
+    weight: str | None
+    clusters: str | None
+
+
+class ColumnArguments(FurtherColumns):
+    """The names of all columns."""
+
+    score: str | Sequence[str]
+
+
 def roles_by_score(
-    request: Request,
-    *,
-    score: str | Sequence[str],
-    group: str | Sequence[str] | GroupProbabilities,
-    label: str | None,
-    control: str | Sequence[str] | None,
-    weight: str | None,
-    clusters: str | None,
+    request: Request, *, score: str | Sequence[str], **others: Unpack[FurtherColumns]
 ) -> dict[str, Roles]:
     """The roles of the columns for each score column, validated; several score columns are
     several models.
@@ -204,14 +213,10 @@ def roles_by_score(
     return {
         name: Roles.from_names(
             score=name,
-            group=group,
-            label=label,
-            control=control,
-            weight=weight,
             cuts=request.cuts,
             continuous=request.numbers,
             favorable_decision=request.favorable_decision,
-            clusters=clusters,
+            **others,
         )
         for name in names
     }

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 # rows that polars reads at once, and rows that are worked on at once
-_STRETCH, _BATCH = 2**19, 2**17
+_STRETCH = 2**19
+_BATCH = 2**17
 # How text of other encodings begins; UTF-32 begins as UTF-16 does.
 _MARKS = {
     b"\xff\xfe\x00\x00": "utf-32",

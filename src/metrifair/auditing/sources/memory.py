@@ -37,9 +37,9 @@ from metrifair.auditing.sources.used_rows import check_some, used_rows
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.clusters import count_clusters
 from metrifair.problem.clusters import is_id_name, repeats
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import read_predictions
 from metrifair.problem.problem import Inputs, Problem
-from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns
 from metrifair.support.arrays import Floats, Integers
 

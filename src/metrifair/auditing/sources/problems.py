@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from metrifair.auditing.request import Request, check_groups, groups_allowed
-from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import (
@@ -45,12 +44,6 @@ def audited_problems(
     if problem.members is not None:
         criteria = () if request.criteria is None else request.named_criteria()
         check_labels(problem.members.rows, criteria)
-        if request.contrast == "independence":
-            raise DataError(
-                "'independence' is not computed from probabilities of groups",
-                argument="contrast",
-                remedy="compare groups in pairs, or each with the rest",
-            )
     if problem.numbers is not None:
         # Numeric attributes become bands of about equal weight, for decisions by group. The numbers
         # stay.

@@ -86,10 +86,13 @@ def state_content(parts: StateParts) -> Content:
                 f"names and values of a state have at most {LONGEST_NAME:,} characters, got "
                 f"{len(text):,}"
             )
+    criteria = None
+    if parts.criteria is not None:
+        criteria = list(parts.criteria)
     record = StateRecord(
         score_range=parts.score_range,
         threshold=None if parts.threshold == "auto" else parts.threshold,
-        criteria=None if parts.criteria is None else list(parts.criteria),
+        criteria=criteria,
         names=list(parts.names),
         left_out=parts.left_out,
         withheld=parts.withheld,

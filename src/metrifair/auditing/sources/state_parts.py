@@ -21,7 +21,7 @@ from metrifair.auditing.sources.state_counts import (
 )
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.figures.intervals import FEW
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     Labels,
     probability_columns,

@@ -35,15 +35,15 @@ from metrifair.auditing.sources.state_parts import (
 )
 from metrifair.auditing.sources.used_rows import check_some, used_rows
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.predictions import read_predictions
-from metrifair.problem.problem import Inputs, problem_with_probabilities
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     Memberships,
     RowProbabilities,
     row_probabilities,
 )
-from metrifair.problem.tables import codes, columns, levels
+from metrifair.problem.predictions import read_predictions
+from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
+from metrifair.problem.tables import CodedColumn, coded_columns, columns
 from metrifair.problem.values import band_names
 from metrifair.support.arrays import Floats, Integers
 
@@ -78,42 +78,47 @@ def add_rows(parts: StateParts, source: MemorySource) -> None:
             f"y_pred must be one score for each row, got {score.shape[1]} columns; count one class "
             "at a time"
         )
-    groups = {}
-    if probabilities is None:
-        groups = columns("sensitive_features", sensitive_features)
+    attributes = problem.scheme.attributes
+    groups = tuple(attribute.name for attribute in attributes)
+    coded: list[tuple[Sequence[object], Integers]] = []
+    if proxy is None:
+        coded = list(zip((one.groups for one in attributes), problem.groups.T, strict=True))
+    else:
+        groups = (proxy.column,)
     controls = {}
     if control_features is not None:
-        controls = columns("control_features", control_features)
-    labels = {}
+        controls = coded_columns("control_features", control_features)
+    coded += [_kept_codes(column, problem) for column in controls.values()]
+    label = None
     if y_true is not None:
-        labels = columns("y_true", y_true)
+        ((label, column),) = columns("y_true", y_true).items()
+        coded.append((problem.scheme.classes, np.asarray(problem.labels)))
+        if not problem.scheme.classes:
+            coded[-1] = _kept_codes(CodedColumn(label, column), problem)
     shape = Shape(
-        groups=tuple(groups) if proxy is None else (proxy.column,),
+        groups=groups,
         controls=tuple(controls),
-        label=next(iter(labels), None),
+        label=label,
         weighted=problem.weight is not None,
         of_last=len(columns("y_pred", y_pred)) == 2,
         proxy=proxy,
     )
-    coded = []
-    for name, column in (*groups.items(), *controls.items(), *labels.items()):
-        distinct = levels(name, column)
-        coded.append(
-            (
-                [state_value(value) for value in distinct],
-                problem.kept_rows(codes(name, column, distinct)),
-            )
-        )
     if probabilities is not None and problem.kept is not None:
         probabilities = probabilities.take(problem.kept)
     coded_rows = _CodedRows(
-        coded,
+        [(list(map(state_value, values)), codes) for values, codes in coded],
         score,
         problem.weight,
         probabilities,
         source.precision or precision,
     )
     _add_coded(parts, shape, coded_rows, left_out=sum(source.left_out.values()))
+
+
+def _kept_codes(column: CodedColumn, problem: Problem) -> tuple[Sequence[object], Integers]:
+    """The levels of a column of the input, and the codes of the rows that remain."""
+    distinct = column.levels()
+    return distinct, problem.kept_rows(column.places(distinct))
 
 
 class _CodedRows(NamedTuple):

@@ -60,7 +60,9 @@ _HEAVY_PASSES = 4
 _MOST_CUT = 1024  # bins in one pass
 _MOST_RANGES = 512  # of scores in one query
 # rows without a weight, of weight 0, and of another one
-_UNWEIGHED, _WEIGHTLESS, _COUNTED = -1, 0, 1
+_UNWEIGHED = -1
+_WEIGHTLESS = 0
+_COUNTED = 1
 _LARGEST_POWER = 1000  # of two, that numbers bins
 _LARGEST_NUMBER = 62  # of a bin, as a power of two
 _MOST_DIGITS = 38  # of a decimal in data frames

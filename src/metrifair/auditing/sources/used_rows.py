@@ -18,12 +18,13 @@ from metrifair.auditing.sources.column_values import (
 )
 from metrifair.auditing.sources.file_formats import polars
 from metrifair.errors import DataError
-from metrifair.problem.proxies import (
+from metrifair.problem.memberships import (
     GroupProbabilities,
     with_values,
 )
 from metrifair.problem.tables import Column
 from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.checks import rows_or_none
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,9 +53,7 @@ class UsedRows(NamedTuple):
 
     def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
-        weight, clusters = (
-            None if column is None else column[mask] for column in (self.weight, self.clusters)
-        )
+        weight, clusters = (rows_or_none(column, mask) for column in (self.weight, self.clusters))
         proxy = None
         if self.proxy is not None:
             proxy = self.proxy.at_rows(mask)

@@ -10,7 +10,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from metrifair.figures.proxies import energy_estimate, merged_cells, rate_bounds, rate_estimate
+from metrifair.figures.membership_estimates import (
+    energy_estimate,
+    merged_cells,
+    rate_bounds,
+    rate_estimate,
+)
 from metrifair.support.arrays import Floats
 
 RANDOM = np.random.default_rng(8)

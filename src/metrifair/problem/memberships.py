@@ -28,7 +28,7 @@ from metrifair.problem.tables import (
 )
 from metrifair.problem.values import is_missing_value, place_among
 from metrifair.support.arrays import Floats, Integers
-from metrifair.support.checks import check_known
+from metrifair.support.checks import check_known, rows_or_none
 
 Labels: TypeAlias = Literal["included", "independent"]
 """Why figures by label are valid: probabilities use the label too, or the group is independent
@@ -202,7 +202,7 @@ class RowProbabilities(NamedTuple):
 
     def take(self, rows: Any) -> RowProbabilities:
         """Some of the rows."""
-        known, cells = (None if part is None else part[rows] for part in (self.known, self.cells))
+        known, cells = (rows_or_none(part, rows) for part in (self.known, self.cells))
         return self._replace(values=self.values[rows], known=known, cells=cells)
 
 
@@ -290,12 +290,18 @@ def _checked_rows(proxy: GroupProbabilities) -> RowProbabilities:
                 argument="confusion",
             )
         inverse = _inverse(proxy.confusion, len(groups))
+    known = None
+    if proxy.known_groups is not None:
+        known = _true_groups(proxy.known_groups, groups)
+    cells = None
+    if proxy.cells is not None:
+        cells = distinct(one_column("cells", proxy.cells))[1]
     return RowProbabilities(
         probability_name(proxy.attribute),
         groups,
         values,
-        None if proxy.known_groups is None else _true_groups(proxy.known_groups, groups),
-        None if proxy.cells is None else distinct(one_column("cells", proxy.cells))[1],
+        known,
+        cells,
         inverse,
         proxy.with_labels,
         proxy.source,
