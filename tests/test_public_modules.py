@@ -30,6 +30,7 @@ MODULES = (
         "metrifair.metrics",
         "metrifair.mlflow",
         "metrifair.nn",
+        "metrifair.postprocessing",
     ),
     "metrifair.stacking",
 )

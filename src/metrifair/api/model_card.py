@@ -29,6 +29,7 @@ from metrifair.report.audit.markdown import (
     origin_markdown,
     yaml_lines,
 )
+from metrifair.saving.estimators import file_name
 from metrifair.saving.modelfile import Content, PathLike, fingerprint, to_bytes
 from metrifair.saving.models import class_named, make_content
 from metrifair.support.files import write_file
@@ -350,7 +351,7 @@ def _last(model: Any) -> Any:
 def _content(model: Any) -> Content | None:
     """The content of the model's file; None if the model cannot be saved."""
     last = _last(model)
-    if class_named(type(last).__name__) is not type(last):
+    if class_named(file_name(type(last))) is not type(last):
         return None
     try:
         return model._content() if isinstance(model, TableModel) else make_content(model)
