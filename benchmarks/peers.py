@@ -17,8 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.timing import Claim, print_table, shrunk
-from metrifair import FairClassifier, energy_distance, unfairness
+from metrifair import FairClassifier, unfairness
 from metrifair.estimators import fit_stack
+from metrifair.metrics import energy_distance
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS
 
 

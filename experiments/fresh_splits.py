@@ -27,16 +27,10 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from experiments.data import Splits, load
 from experiments.runs import sources
 from experiments.settings import DATA, Input
-from metrifair import (
-    FairClassifier,
-    FairLGBMClassifier,
-    FairRegressor,
-    FairXGBClassifier,
-    energy_distance,
-    kolmogorov_distance,
-)
+from metrifair import FairClassifier, FairLGBMClassifier, FairRegressor, FairXGBClassifier
 from metrifair.estimators import fit_stack
 from metrifair.estimators.settings import schedule_for
+from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.tradeoff.ledger import fingerprint
 
 Floats = NDArray[np.float64]

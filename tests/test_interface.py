@@ -41,7 +41,7 @@ RETURNED = {
         "RateTable",
         "Witness",
     ),
-    *("Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
+    *("Calibration", "Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
 }
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?\n((?:(?: +.*)?\n)*)", re.MULTILINE)
 _ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|(?: `([\w.]+)` \|)? (.+) \|$", re.MULTILINE)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import datasets, energy_dependence, unfairness
+from metrifair import datasets, unfairness
 from metrifair.errors import MissingExtra
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_dependence
 from tests.raw_data import FOLDER, require_raw_data
 
 SETS: dict[str, tuple[str, dict[str, Any]]] = {

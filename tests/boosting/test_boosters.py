@@ -29,14 +29,13 @@ from metrifair import (
     FairXGBClassifier,
     FairXGBRegressor,
     SearchOptions,
-    energy_distance,
-    kolmogorov_distance,
     load,
     unfairness,
 )
 from metrifair.boosting import xgboost as boosting_xgboost
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
+from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.problem.criteria import Criterion
 from tests.one_split import frontier
 

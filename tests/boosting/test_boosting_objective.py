@@ -15,7 +15,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import energy_distance
 from metrifair.boosting.objective import (
     FIRST_STRENGTH,
     PLACES,
@@ -27,6 +26,7 @@ from metrifair.boosting.objective import (
 )
 from metrifair.boosting.problem import boosting_problem, is_penalized
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import energy_distance
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.criteria import Criterion

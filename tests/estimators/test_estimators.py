@@ -26,9 +26,10 @@ from torch import Tensor, nn
 
 from experiments.populations import Example1, Normal, normal_distances
 from experiments.populations.synthetic import OffsetRegression
-from metrifair import AuditOptions, audit, energy_distance, unfairness
+from metrifair import AuditOptions, audit, unfairness
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_distance
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 

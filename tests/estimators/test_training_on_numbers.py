@@ -10,20 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import (
-    DataError,
-    FairClassifier,
-    FairRegressor,
-    SearchOptions,
-    energy_dependence,
-    energy_distance,
-    kolmogorov_distance,
-    load,
-    unfairness,
-)
+from metrifair import DataError, FairClassifier, FairRegressor, SearchOptions, load, unfairness
 from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
+from metrifair.metrics import energy_dependence, energy_distance, kolmogorov_distance
 from metrifair.metrics.dependence import dependence_value
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides

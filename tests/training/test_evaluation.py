@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import energy_distance, load
+from metrifair import load
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_distance
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
 from metrifair.training.loop import RowsObjective

@@ -17,11 +17,11 @@ from oracles import proven
 from torch import Tensor
 
 from experiments.populations import OnlineRegression, reference_slopes
-from metrifair import energy_distance
 from metrifair.batches import Coverage
 from metrifair.batches.samples import PATIENCE, Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.metrics import energy_distance
 from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments

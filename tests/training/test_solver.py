@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import SearchOptions, energy_distance, load
+from metrifair import SearchOptions, load
 from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
+from metrifair.metrics import energy_distance
 from metrifair.training import solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

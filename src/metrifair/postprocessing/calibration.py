@@ -52,7 +52,7 @@ class Calibration(NamedTuple):
 
     ``ScorePostprocessor.learn`` and ``ScorePostprocessor.calibrate`` receive it.
 
-    Attributes
+    Parameters
     ----------
     problem : Problem
         The rows as ``fit`` read them. ``problem.is_positive`` is whether each row has the positive

@@ -40,12 +40,6 @@ class ThresholdPostprocessor(ScorePostprocessor):
     tolerance : float, default=0.0
         Allowed unfairness: the largest difference between the rates of two groups that the
         criterion compares, on the training rows. 1 selects the best threshold of each group.
-    criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
-        positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.
-    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
-        Measure of quality to maximize. A table of costs is by label and decision, in ascending
-        order of the classes.
     needs_group : bool, default=True
         Whether prediction needs the group. If False, the rule is linear in the calibrated score and
         the predicted probabilities of the groups (Xian and Zhao 2024). Rates computed with these
@@ -61,8 +55,6 @@ class ThresholdPostprocessor(ScorePostprocessor):
         is better: rates are exact, but equal rows may receive different decisions, and every call
         of ``predict`` draws new ones. If False, rates of the best single thresholds may differ by
         one row more than the tolerance.
-    pos_label : object, default=None
-        The positive label: the class of accepted rows. By default the last class.
     prefit : bool, default=False
         Whether the estimator is already fitted, preferably on other rows. Clones share it.
     folds : int, default=5
@@ -71,6 +63,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
         memorizes its training rows. 1 selects thresholds on the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds and the draws.
+    criterion : str or Criterion, default="statistical_parity"
+        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
+        positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.
+    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
+        Measure of quality to maximize. A table of costs is by label and decision, in ascending
+        order of the classes.
+    pos_label : object, default=None
+        The positive label: the class of accepted rows. By default the last class.
 
     Attributes
     ----------
