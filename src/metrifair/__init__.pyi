@@ -20,6 +20,7 @@ from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError
 from .estimators import FairClassifier, FairRegressor
+from .metrics.penalty_options import PenaltyOptions
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem.proxies import GroupProbabilities
@@ -43,6 +44,7 @@ __all__ = [
     "FairXGBRegressor",
     "Frontier",
     "GroupProbabilities",
+    "PenaltyOptions",
     "ReadOptions",
     "SearchOptions",
     "TableEncoder",

@@ -31,6 +31,7 @@ from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Inputs, criterion_named
+from tests.flat_options import with_penalty
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",
@@ -61,7 +62,7 @@ def settings_of(**changes: Any) -> Any:
         "pos_label": None,
         "expected_groups": False,
     }
-    return SimpleNamespace(**{**defaults, **changes})
+    return SimpleNamespace(**with_penalty(**{**defaults, **changes}))
 
 
 def rows_given(

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import DataError, FairClassifier, FairRegressor, SearchOptions, load, unfairness
+from metrifair import (
+    DataError,
+    FairClassifier,
+    FairRegressor,
+    PenaltyOptions,
+    SearchOptions,
+    load,
+    unfairness,
+)
 from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
@@ -20,6 +28,7 @@ from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training.objective import Objective, regression
+from tests.flat_options import with_penalty
 from tests.one_split import frontier
 
 
@@ -46,7 +55,7 @@ def test_a_number_with_two_values_trains_like_two_groups(setting: str, criterion
     weight = np.random.default_rng(1).random(len(y)) + 0.5
     options = {"criterion": criterion, "random_state": 0, **SETTINGS[setting]}
     by_groups, by_number = (
-        FairClassifier(2.0, continuous=continuous, **options)
+        FairClassifier(2.0, continuous=continuous, **with_penalty(**options))
         .fit(X, y, sensitive_features=3.0 + 10 * sex, sample_weight=weight)
         .predict_proba(X)
         for continuous in (False, True)
@@ -94,7 +103,7 @@ def test_stratified_batches_estimate_the_dependence_of_all_rows_whatever_else_th
     generator = np.random.default_rng(0)
     table = {"age": generator.normal(size=11).round(1), "sex": np.repeat([0, 1], [6, 5])}
     problem = make_problem(Inputs(sensitive_features=table), continuous=["age"])
-    aim = FairClassifier(estimate="rows")
+    aim = FairClassifier(penalty=PenaltyOptions(estimate="rows"))
     comparisons = trainable(aim, problem).comparisons
     objective = Objective(regression(), comparisons)
     plan = layout([6, 5], comparisons, size=8)
@@ -180,16 +189,18 @@ def test_independence_of_names_needs_no_pairs_and_no_coverage() -> None:
     X[:, 2] += names == "b"
     y = (X.sum(1) + noise > 1).astype(int)
     plain, fair = (
-        FairClassifier(strength, contrast="independence", model="linear").fit(
-            X, y, sensitive_features=names
-        )
+        FairClassifier(
+            strength, penalty=PenaltyOptions(contrast="independence"), model="linear"
+        ).fit(X, y, sensitive_features=names)
         for strength in (0, 10)
     )
     before, after = (
         energy_dependence(model.predict_proba(X)[:, 1], names) for model in (plain, fair)
     )
     assert after < before / 3
-    stream = FairClassifier(1.0, contrast="independence", batch_size=8, random_state=0)
+    stream = FairClassifier(
+        1.0, penalty=PenaltyOptions(contrast="independence"), batch_size=8, random_state=0
+    )
     assert stream.partial_fit(X, y, sensitive_features=names).n_updates_ == 37
 
 
@@ -262,7 +273,9 @@ def test_a_frontier_is_judged_by_bands_of_the_number() -> None:
 def test_what_cannot_be_trained_is_said(options, message: str) -> None:
     X, y, age, _ = people(40)
     with pytest.raises(DataError) as error:
-        FairClassifier(**{"continuous": True, **options}).fit(X, y, sensitive_features=age)
+        FairClassifier(**with_penalty(**{"continuous": True, **options})).fit(
+            X, y, sensitive_features=age
+        )
     assert message in str(error.value)
 
 

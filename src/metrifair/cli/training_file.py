@@ -267,13 +267,8 @@ class TrainingFile:
 
     def _portfolio(self, sweep: Sweep) -> Portfolio:
         """The families that suit the file."""
-        scheme, words = (
-            self.data.problem.scheme,
-            ("criterion", "metric", "contrast", "combine", "estimate"),
-        )
-        aim = {name: getattr(self.options, name) for name in words} | {
-            "continuous": self.estimator.continuous
-        }
+        scheme = self.data.problem.scheme
+        aim = self.options.aim() | {"continuous": self.estimator.continuous}
         rows = len(self.data.rows)
         return Portfolio(
             rows=rows,
@@ -626,10 +621,7 @@ def _estimator(
     positive: object,
     continuous: Sequence[str],
 ) -> Any:
-    words = ("criterion", "metric", "contrast", "combine", "estimate")
-    settings: dict[str, Any] = {name: getattr(options, name) for name in words} | {
-        "random_state": options.seed
-    }
+    settings: dict[str, Any] = options.aim() | {"random_state": options.seed}
     settings["continuous"] = list(continuous) or False
     if not regression:
         settings["pos_label"] = positive

@@ -33,6 +33,8 @@ from metrifair.figures.utility import (
     UtilityLike,
     as_utility,
 )
+from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
+from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
 from metrifair.problem.proxies import GroupProbabilities
@@ -172,7 +174,7 @@ class FrontierRequest:
         aim = {
             "criterion": data.problem.scheme.criterion,
             "metric": self.search.metric,
-            "contrast": self.search.contrast,
+            "penalty": PenaltyOptions(contrast=self.search.contrast),
         }
         if classes:
             aim["pos_label"] = self.pos_label
@@ -224,6 +226,11 @@ class FrontierRequest:
         having = (member for member in map(last_step, members) if hasattr(member, name))
         return next((getattr(member, name) for member in having), default)
 
+    def _contrast(self, members: Sequence[Any]) -> Contrast:
+        """Which groups the first estimator with a penalty compares."""
+        having = (member for member in map(last_step, members) if hasattr(member, "penalty"))
+        return next((penalty_options(member).contrast for member in having), self.search.contrast)
+
     def data(self, members: Sequence[Any]) -> DataSet:
         """The checked rows."""
         setting = partial(self.setting, members)
@@ -240,7 +247,7 @@ class FrontierRequest:
             self.control_features,
             regression=is_regressor(members[0]),
             criterion=criterion,
-            contrast=setting("contrast", self.search.contrast),
+            contrast=self._contrast(members),
             pos_label=setting("pos_label"),
             intersectional=setting("intersectional", False),
             continuous=continuous,

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.metrics.penalty_options import PenaltyOptions
 from metrifair.postprocessing.barycenter import BarycenterPostprocessor
 from metrifair.postprocessing.threshold import ThresholdPostprocessor
+from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.saving.models import class_named
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor, has_lightgbm
@@ -110,6 +112,11 @@ class Portfolio:
         """The comparisons."""
         return criterion_named(self.aim.get("criterion", "statistical_parity"))
 
+    @property
+    def contrast(self) -> Contrast:
+        """Which groups are compared."""
+        return (self.aim.get("penalty") or PenaltyOptions()).contrast
+
     def families(self) -> dict[str, Any]:
         """The estimators by name, in the order in which they are tried.
 
@@ -175,7 +182,7 @@ class Portfolio:
     @property
     def _can_stack(self) -> bool:
         """Whether the theory of a stack applies, and a file can store it if required."""
-        groups = not self.numeric_groups and self.aim.get("contrast") != "independence"
+        groups = not self.numeric_groups and self.contrast != "independence"
         saved = has_lightgbm() or not self.saved
         return (
             groups
