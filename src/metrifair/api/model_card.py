@@ -19,7 +19,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
-from metrifair.metrics.penalty_options import penalty_options
+from metrifair.metrics.penalty_options import HasPenaltyOptions, penalty_options
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.markdown import (
     MOST_TABLES,
@@ -320,7 +320,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     parameters: dict[str, Any] = {}
     for estimator in (base, inner):
         parameters |= estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
-        if hasattr(estimator, "penalty"):
+        if isinstance(estimator, HasPenaltyOptions):
             parameters["contrast"] = penalty_options(estimator).contrast
     facts |= {
         label: getattr(parameters.get(name), "name", parameters.get(name))

@@ -33,7 +33,7 @@ from metrifair.figures.utility import (
     UtilityLike,
     as_utility,
 )
-from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
+from metrifair.metrics.penalty_options import HasPenaltyOptions, PenaltyOptions, penalty_options
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
@@ -228,7 +228,8 @@ class FrontierRequest:
 
     def _contrast(self, members: Sequence[Any]) -> Contrast:
         """Which groups the first estimator with a penalty compares."""
-        having = (member for member in map(last_step, members) if hasattr(member, "penalty"))
+        members = [last_step(member) for member in members]
+        having = (member for member in members if isinstance(member, HasPenaltyOptions))
         return next((penalty_options(member).contrast for member in having), self.search.contrast)
 
     def data(self, members: Sequence[Any]) -> DataSet:
