@@ -37,10 +37,10 @@ from metrifair import (
     SearchOptions,
     datasets,
     frontier,
-    kolmogorov_distance,
 )
 from metrifair.estimators import fit_stack
 from metrifair.figures.fold_gaps import FoldSides, corrected_squares, squared_distances
+from metrifair.metrics import kolmogorov_distance
 from metrifair.support.checks import groups_if_accepted
 
 STRENGTHS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

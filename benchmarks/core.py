@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds, shrunk
-from metrifair import FairClassifier, distances, energy_distance
+from metrifair import FairClassifier
 from metrifair.batches.samples import Samples
+from metrifair.metrics import distances, energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train

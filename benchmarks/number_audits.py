@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair import AuditOptions, audit, energy_dependence
+from metrifair import AuditOptions, audit
+from metrifair.metrics import energy_dependence
 from metrifair.support.parallel import run_parallel
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, seconds, shrunk
-from metrifair import distance_covariance, energy_dependence
+from metrifair.metrics import distance_covariance, energy_dependence
 
 
 def pairwise(z: Tensor, a: Tensor) -> Tensor:

@@ -39,11 +39,11 @@ if "options" in inspect.signature(metrifair.audit).parameters:
 
 def gradient():
     for _ in range(20):
-        metrifair.energy_distance(*few, unbiased=True).backward()
+        metrifair.metrics.energy_distance(*few, unbiased=True).backward()
 
 
 WORK = {
-    "distances of 2,000,000 scores": lambda: metrifair.distances(*many),
+    "distances of 2,000,000 scores": lambda: metrifair.metrics.distances(*many),
     "energy with gradient, 8,192 scores, 20 times": gradient,
     "audit of 20,000 rows, 50 resamples": lambda: metrifair.audit(
         y_true=y, y_pred=p, sensitive_features=sex, random_state=0, **resampled

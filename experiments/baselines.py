@@ -25,6 +25,7 @@ from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import PUBLISHED, Case, Effort
 from experiments.stacks import fit_stack
+from metrifair import PenaltyOptions
 from metrifair.baselines import (
     BerkRegressor,
     FairBatchClassifier,
@@ -217,6 +218,11 @@ def _network(case: Case, splits: Splits) -> dict[str, Any]:
     }
 
 
+def _plain_network(standardize: bool, **network: Any) -> FairClassifier:
+    """The base network as an estimator."""
+    return FairClassifier(0.0, penalty=PenaltyOptions(standardize=standardize), **network)
+
+
 def _stack(
     case: Case,
     splits: Splits,
@@ -328,7 +334,7 @@ def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
 
     The strength is the tolerated gap as a share of the network's own on its training rows.
     """
-    plain = LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
+    plain = LabelBiasClassifier(_plain_network(**_network(case, splits)), rounds=0)
     rows = [splits.train[seed] for seed in effort.seeds]
     networks = iter(
         fit_stack(
@@ -364,14 +370,14 @@ BASELINES: dict[str, tuple[Baseline, ...]] = {
     "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
         _without_a_strength(
-            "label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))
+            "label-bias", lambda **network: LabelBiasClassifier(_plain_network(**network))
         ),
         _without_a_strength("fairbatch", FairBatchClassifier),
         _without_a_strength(
-            "massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))
+            "massaging", lambda **network: MassagingClassifier(_plain_network(**network))
         ),
         _without_a_strength(
-            "reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))
+            "reweighing", lambda **network: ReweighingClassifier(_plain_network(**network))
         ),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),

@@ -28,8 +28,8 @@ from experiments.page import Page, TextTable, circumstances, tradeoff_chart, wri
 from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
 from experiments.settings import DATA, Case, Effort, Protocol
-from metrifair import kolmogorov_distance
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import kolmogorov_distance
 from metrifair.support.checks import require
 
 SETS = (

@@ -27,10 +27,11 @@ from experiments.page import Page, TextTable, circumstances, tradeoff_chart, wri
 from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
 from experiments.settings import DATA, Case, Effort, Input, Protocol
-from metrifair import datasets, energy_dependence, kolmogorov_distance
+from metrifair import datasets
 from metrifair.batches.samples import Batch, Samples
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import model_for, schedule_for
+from metrifair.metrics import energy_dependence, kolmogorov_distance
 from metrifair.problem.bands import candidate_cuts, quantile_cuts
 from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training import train

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from experiments import peers
 from experiments.comparisons import sampling_floor
 from experiments.page import Page, TextTable
-from metrifair import kolmogorov_distance
+from metrifair.metrics import kolmogorov_distance
 
 PROTOCOL_FILE = Path(__file__).with_name("duel_protocol.toml")
 OURS, OURS_BLIND, CONSTANT = "ours", "ours, without the group", "constant"

@@ -19,7 +19,8 @@ from sklearn.metrics import r2_score, roc_auc_score
 from experiments.duel_tables import without_chance
 from experiments.page import Page, TextTable, circumstances, write_page
 from experiments.settings import Effort, Protocol
-from metrifair import DataError, Frontier, SearchOptions, datasets, frontier, kolmogorov_distance
+from metrifair import DataError, Frontier, SearchOptions, datasets, frontier
+from metrifair.metrics import kolmogorov_distance
 from metrifair.support.files import write_file
 from metrifair.support.parallel import run_parallel
 from metrifair.tradeoff.portfolio import AUTO, STRENGTHS

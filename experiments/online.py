@@ -29,7 +29,7 @@ from experiments.settings import Effort, Protocol
 from experiments.streams import Learners
 from experiments.tables import Mean
 from metrifair.batches.samples import Samples
-from metrifair.metrics.distances import energy_distance
+from metrifair.metrics import energy_distance
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, regression
 

@@ -18,7 +18,7 @@ from sklearn.metrics import r2_score
 
 from experiments.data import Splits
 from experiments.settings import Case
-from metrifair import kolmogorov_distance
+from metrifair.metrics import kolmogorov_distance
 from metrifair.support.files import replace_file
 from metrifair.tradeoff.points import Point, area
 

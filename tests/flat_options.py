@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from metrifair import AuditOptions, ReadOptions, audit
+from metrifair import AuditOptions, PenaltyOptions, ReadOptions, audit
 
 
 def flat(**given: Any) -> dict[str, Any]:
@@ -45,3 +45,13 @@ def flat_audit(y_pred: Any, entry: Callable[..., Any] | None = None, **given: An
         audit(y_true, y_pred, **flat(**given)) if entry is None else entry(y_pred, **flat(**given))
     )
     return found.rates(**rates).audit if rates else found
+
+
+def with_penalty(**given: Any) -> dict[str, Any]:
+    """Parameters of an estimator, with the fields of its penalty in their record.
+
+    >>> with_penalty(epochs=1, contrast="rest")
+    {'epochs': 1, 'penalty': PenaltyOptions(contrast='rest')}
+    """
+    options = _record(PenaltyOptions, given)
+    return given if options is None else given | {"penalty": options}

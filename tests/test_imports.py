@@ -58,8 +58,8 @@ for metric in ("kolmogorov", "wasserstein", "energy", "mmd"):
     metrifair.unfairness(y, p, sensitive_features=sex, metric=metric, criterion="equalized_odds")
 """,
     "distances": """
-metrifair.distances(p[y == 0], p[y == 1])
-metrifair.witness(p[y == 0], p[y == 1])
+metrifair.metrics.distances(p[y == 0], p[y == 1])
+metrifair.metrics.witness(p[y == 0], p[y == 1])
 """,
     "compare": """
 found = [metrifair.audit(y, scores, sensitive_features=sex, random_state=0) for scores in (p, p**2)]

@@ -26,7 +26,8 @@ MODULES = (
         "metrifair.criteria",
         "metrifair.datasets",
     ),
-    *("metrifair.metrics", "metrifair.mlflow", "metrifair.nn", "metrifair.stacking"),
+    *("metrifair.metrics", "metrifair.mlflow", "metrifair.nn", "metrifair.postprocessing"),
+    "metrifair.stacking",
 )
 MOST_PARAMETERS = 17
 # Functions of ours return these records; nobody calls their constructors.
@@ -40,7 +41,7 @@ RETURNED = {
         "RateTable",
         "Witness",
     ),
-    *("Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
+    *("Calibration", "Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
 }
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?\n((?:(?: +.*)?\n)*)", re.MULTILINE)
 _ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|(?: `([\w.]+)` \|)? (.+) \|$", re.MULTILINE)

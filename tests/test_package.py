@@ -33,7 +33,7 @@ for name in metrifair.__all__:
         assert 'pip install "metrifair[' + {needed!r}[name] + ']"' in str(error), error
     else:
         raise AssertionError(name + " came without its extra")
-assert metrifair.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
+assert metrifair.metrics.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
 try:
     metrifair.datasets.load("mortgage")
 except metrifair.errors.MissingExtra as error:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import datasets, energy_dependence, unfairness
+from metrifair import PenaltyOptions, datasets, unfairness
 from metrifair.errors import MissingExtra
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_dependence
+from tests.flat_options import with_penalty
 from tests.raw_data import FOLDER, require_raw_data
 
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -50,7 +52,9 @@ def values(
     """Energy distance between the groups' training scores, after training at each strength."""
     task, X, y, a = rows_of(title, most)
     kind = FairClassifier if task == "classification" else FairRegressor
-    models = fit_stack(kind(**settings), X, y, strengths=strengths, seeds=[0], sensitive_features=a)
+    models = fit_stack(
+        kind(**with_penalty(**settings)), X, y, strengths=strengths, seeds=[0], sensitive_features=a
+    )
     scores = [
         model.predict_proba(X)[:, 1] if task == "classification" else model.predict(X)
         for model in models
@@ -133,7 +137,9 @@ def test_large_strengths_do_not_pay_for_spread_where_the_rows_are_what_is_estima
     _, X, y, a = rows_of("student-math")
     found, plain = {}, {"epochs": 300, "learning_rate": 0.01, "learning_rate_decay": 1.0}
     for estimate, settings in (("rows", {}), ("population", plain)):
-        model = FairRegressor(model="linear", estimate=estimate, **settings)
+        model = FairRegressor(
+            model="linear", penalty=PenaltyOptions(estimate=estimate), **with_penalty(**settings)
+        )
         fits = fit_stack(model, X, y, strengths=[100.0, 1_000.0], seeds=[0], sensitive_features=a)
         found[estimate] = [fit.score(X, y) for fit in fits]
     assert found["rows"][0] > 0.5

@@ -23,6 +23,7 @@ from metrifair.estimators import fit_stack
 from metrifair.saving.modelfile import read, to_bytes
 from metrifair.saving.models import make_content, read_model
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from tests.flat_options import with_penalty
 
 LINES: dict[str, Any] = {
     name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")
@@ -49,7 +50,7 @@ TASKS = {
     ),
     "features too": (FairStackingClassifier(2.0, passthrough=True, random_state=0), Y),
     "no penalty": (FairStackingClassifier(0.0, random_state=0), Y),
-    "own models": (FairStackingClassifier(2.0, **LINES, model="linear"), Y),
+    "own models": (FairStackingClassifier(2.0, **with_penalty(**LINES), model="linear"), Y),
     "three classes": (FairStackingClassifier(1.0, random_state=0), np.digitize(X.sum(1), [0, 1])),
     "a number": (FairStackingRegressor(1.0, random_state=0), X.sum(1)),
 }
@@ -72,11 +73,13 @@ def test_the_last_model_sees_predictions_by_models_that_have_not_seen_the_row() 
         generator.integers(2, size=400),
     )
     nearest = {name: [KNeighborsClassifier(1)] for name in ("outcome_models", "group_models")}
-    model = FairStackingClassifier(0.0, model="linear", **nearest, random_state=0).fit(noise, label)
+    model = FairStackingClassifier(
+        0.0, model="linear", **with_penalty(**nearest), random_state=0
+    ).fit(noise, label)
     # By the row's own label the probability would be 0 or 1; out of fold there is nothing to learn.
     assert np.ptp(model.predict_proba(noise)[:, 1]) < 0.15
     assert (
-        FairStackingClassifier(0.1, model="linear", **nearest, random_state=0)
+        FairStackingClassifier(0.1, model="linear", **with_penalty(**nearest), random_state=0)
         .fit(noise, label, sensitive_features=group)
         .score(noise, label)
         < 0.65
@@ -105,7 +108,9 @@ def test_for_equal_opportunity_the_group_is_predicted_among_positive_rows() -> N
     y = (
         X.sum(1) + (2 * a - 1) * X[:, 1] + np.random.default_rng(5).logistic(size=len(X)) > 0.5
     ).astype(int)
-    model = FairStackingClassifier(1.0, **LINES, criterion="equal_opportunity", random_state=0)
+    model = FairStackingClassifier(
+        1.0, **with_penalty(**LINES), criterion="equal_opportunity", random_state=0
+    )
     model.fit(X, y, sensitive_features=a)
     other = a != np.bincount(a[y == 1]).argmax()  # than the group with the most positive rows
     expected = LogisticRegression(C=1e9).fit(X[y == 1], other[y == 1]).decision_function(X)
@@ -172,7 +177,7 @@ def test_log_odds_of_groups_are_against_the_largest() -> None:
 
 
 def test_all_strengths_at_once_equal_single_fits() -> None:
-    template = FairStackingClassifier(**LINES)
+    template = FairStackingClassifier(**with_penalty(**LINES))
     stack = fit_stack(template, X, Y, strengths=[1.0, 0.0, 4.0], seeds=[3, 4], sensitive_features=A)
     for model in filter(None, stack):
         single = clone(model).fit(X, Y, sensitive_features=A)
@@ -182,7 +187,7 @@ def test_all_strengths_at_once_equal_single_fits() -> None:
 def test_a_missing_group_counts_for_the_label_only() -> None:
     unknown = A.astype(object)
     unknown[::5] = None
-    model = FairStackingClassifier(2.0, **LINES, random_state=0).fit(
+    model = FairStackingClassifier(2.0, **with_penalty(**LINES), random_state=0).fit(
         X, Y, sensitive_features=unknown
     )
     known = A != 9
@@ -205,7 +210,9 @@ def test_what_the_theory_does_not_cover_is_refused(
     settings: dict[str, Any], given: dict[str, Any], argument: str
 ) -> None:
     with pytest.raises(DataError) as refused:
-        FairStackingClassifier(**settings).fit(X, Y, **({"sensitive_features": A} | given))
+        FairStackingClassifier(**with_penalty(**settings)).fit(
+            X, Y, **({"sensitive_features": A} | given)
+        )
     assert refused.value.argument == argument
 
 
@@ -221,7 +228,7 @@ def test_a_regression_takes_the_squared_error_and_regressors() -> None:
 
 
 def test_streams_modules_and_coefficients_are_not_there() -> None:
-    model = FairStackingClassifier(0.0, **LINES, model="linear").fit(X, Y)
+    model = FairStackingClassifier(0.0, **with_penalty(**LINES), model="linear").fit(X, Y)
     assert not hasattr(model, "partial_fit")
     assert not hasattr(model, "coef_")
     with pytest.raises(DataError, match="no torch modules"):
@@ -268,7 +275,9 @@ def test_onnx_predicts_the_same(fitted: Any, tmp_path: Path) -> None:
 )
 def test_a_forged_file_is_refused(change: Any, message: str) -> None:
     content = make_content(
-        FairStackingClassifier(2.0, **LINES, model="linear").fit(X, Y, sensitive_features=A)
+        FairStackingClassifier(2.0, **with_penalty(**LINES), model="linear").fit(
+            X, Y, sensitive_features=A
+        )
     )
     change(content.meta, content.arrays)
     with pytest.raises(ModelFileError, match=message):
@@ -295,7 +304,7 @@ def test_without_lightgbm_the_trees_are_those_of_scikit_learn(
 
 
 def test_the_file_reads_as_written(tmp_path: Path) -> None:
-    FairStackingRegressor(1.0, **NUMBERS, model="linear").fit(
+    FairStackingRegressor(1.0, **with_penalty(**NUMBERS), model="linear").fit(
         X, X.sum(1), sensitive_features=A
     ).save(tmp_path / "m")
     assert read(tmp_path / "m").kind == "stack"

@@ -14,17 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import metrifair
-from metrifair import (
-    AuditOptions,
-    AuditState,
-    audit,
-    compare,
-    load,
-    monitor,
-    unfairness,
-    wasserstein_distance,
-    witness,
-)
+from metrifair import AuditOptions, AuditState, audit, compare, load, monitor, unfairness
+from metrifair.metrics import wasserstein_distance, witness
 
 EXTRAS = (
     "torch",

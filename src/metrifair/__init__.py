@@ -8,5 +8,7 @@ from metrifair.support.lazy import attach
 __version__ = "1.0.0rc1"
 
 __getattr__, __dir__, __all__ = attach(
-    __name__, __file__, modules=("batches", "criteria", "evidence", "mlflow", "stacking")
+    __name__,
+    __file__,
+    modules=("batches", "criteria", "evidence", "mlflow", "postprocessing", "stacking"),
 )

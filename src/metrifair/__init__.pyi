@@ -20,18 +20,7 @@ from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError
 from .estimators import FairClassifier, FairRegressor
-from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
-from .metrics.distances import (
-    cramer_distance,
-    distances,
-    energy_distance,
-    kolmogorov_distance,
-    lp_distance,
-    mmd_squared,
-    total_variation,
-    wasserstein_distance,
-)
-from .metrics.witness import witness
+from .metrics.penalty_options import PenaltyOptions
 from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem.memberships import GroupProbabilities
@@ -55,6 +44,7 @@ __all__ = [
     "FairXGBRegressor",
     "Frontier",
     "GroupProbabilities",
+    "PenaltyOptions",
     "ReadOptions",
     "SearchOptions",
     "TableEncoder",
@@ -64,25 +54,13 @@ __all__ = [
     "audit_table",
     "baselines",
     "compare",
-    "cramer_distance",
     "datasets",
-    "distance_correlation",
-    "distance_covariance",
-    "distances",
-    "energy_dependence",
-    "energy_distance",
     "frontier",
-    "kolmogorov_distance",
     "load",
-    "lp_distance",
-    "mmd_squared",
     "monitor",
     "nn",
     "read_file",
     "save",
     "to_card",
-    "total_variation",
     "unfairness",
-    "wasserstein_distance",
-    "witness",
 ]

@@ -418,18 +418,15 @@ class FairStackingClassifier(_Stacking, FairClassifier):
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion, as in FairClassifier. ``risk_parity`` raises an error: it compares
         losses, which depend on the label of a row.
-    metric, estimate, combine, penalize : as in FairClassifier
-    contrast : {"pairs", "rest"}, default="pairs"
-        Which groups are compared: all pairs of groups, or each group with the rest.
-    intersectional : as in FairClassifier
+    metric, intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age. They raise an error, because a number has no groups to
         predict.
-    small_groups : as in FairClassifier
+    penalty : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         Model to train, with the predictions as its features.
-    solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
-    learning_rate_decay, weight_decay, early_stopping, standardize : as in FairClassifier
+    hidden, batch_size, epochs, learning_rate : as in FairClassifier
+    weight_decay, early_stopping : as in FairClassifier
     device, random_state, verbose : as in FairClassifier
     pos_label, class_weight : as in FairClassifier
     outcome_models : list of classifiers, default=None
@@ -487,11 +484,10 @@ class FairStackingRegressor(_Stacking, FairRegressor):
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 trains a stack without a penalty, which
         needs no groups.
-    criterion, metric, estimate, combine, penalize : as in FairStackingClassifier
-    contrast, intersectional, continuous, small_groups : as in FairStackingClassifier
-    model, solver, hidden, batch_size, epochs, learning_rate : as in FairStackingClassifier
-    learning_rate_decay, weight_decay, early_stopping : as in FairStackingClassifier
-    standardize, device, random_state, verbose : as in FairRegressor
+    criterion, metric, intersectional, continuous, penalty : as in FairStackingClassifier
+    model, hidden, batch_size, epochs, learning_rate : as in FairStackingClassifier
+    weight_decay, early_stopping : as in FairStackingClassifier
+    device, random_state, verbose : as in FairRegressor
     loss : {"squared_error"}, default="squared_error"
         Loss of the risk. Other losses raise an error, because their best predictions depend on more
         than the mean.

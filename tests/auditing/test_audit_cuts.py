@@ -9,18 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import (
-    AuditOptions,
-    AuditState,
-    audit,
-    audit_file,
-    audit_table,
-    energy_dependence,
-    kolmogorov_distance,
-)
+from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table
 from metrifair.auditing.sources.column_roles import Roles
 from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import DataError
+from metrifair.metrics import energy_dependence, kolmogorov_distance
 from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat
 

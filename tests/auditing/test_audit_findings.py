@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 from scipy import special, stats
 
-from metrifair import Audit, audit, unfairness, witness
+from metrifair import Audit, audit, unfairness
 from metrifair.auditing.records import Finding
+from metrifair.metrics import witness
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.wording.findings import finding_sentence

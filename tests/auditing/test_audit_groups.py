@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import AuditOptions, DataError, audit, audit_file, distances
+from metrifair import AuditOptions, DataError, audit, audit_file
 from metrifair.auditing.measure import one_against_rest, resampling
 from metrifair.auditing.measure.permutation_tests import permutation_p_values
 from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
+from metrifair.metrics import distances
 from metrifair.problem.cells import Attribute
 from tests.flat_options import flat
 

@@ -10,16 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from metrifair import (
-    AuditOptions,
-    AuditState,
-    audit,
-    audit_file,
-    distance_correlation,
-    energy_dependence,
-    kolmogorov_distance,
-    wasserstein_distance,
-)
+from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.auditing import significance
 from metrifair.auditing.measure.attribute_bands import Bands
 from metrifair.auditing.measure.band_tables import BandTable
@@ -31,6 +22,12 @@ from metrifair.auditing.sources.memory import MemorySource
 from metrifair.cli.app import main
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.intervals import Interval
+from metrifair.metrics import (
+    distance_correlation,
+    energy_dependence,
+    kolmogorov_distance,
+    wasserstein_distance,
+)
 from metrifair.problem.attributes import numbers_warning
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.criteria import criterion_named

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditOptions, AuditState, distances
+from metrifair import AuditOptions, AuditState
 from metrifair.auditing.measure.bins import BinCounter, BinnedScores, Entries, Scale
 from metrifair.auditing.measure.brackets import CellSides, bracket_distances
 from metrifair.auditing.sources import state_counts
+from metrifair.metrics import distances
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float

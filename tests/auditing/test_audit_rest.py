@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditOptions, audit, distances, energy_distance
+from metrifair import AuditOptions, audit
 from metrifair.auditing import audit_record
 from metrifair.auditing.measure.counted_scores import count_rows
 from metrifair.auditing.measure.one_against_rest import AllGroups
 from metrifair.auditing.measure.plug_in import largest_gap
 from metrifair.auditing.measure.two_samples import TwoSamples, in_pooled_bins
+from metrifair.metrics import distances, energy_distance
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 

@@ -459,3 +459,53 @@ def test_the_frame_the_page_and_the_text_have_all_values(tmp_path: Path) -> None
         assert text.count("Smallest ratio") == 1
     result.to_html(tmp_path / "without.html")
     assert "Metrics by group" not in (tmp_path / "without.html").read_text()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("controlled", [False, True])
+def test_the_figures_of_a_metric_frame_are_those_of_fairlearn(
+    weighted: bool, controlled: bool
+) -> None:
+    weight = WEIGHT if weighted else None
+    control = {"region": REGION} if controlled else None
+    decided = (SCORE >= 0.4).astype(int)
+    groups = {"race": RACE}
+    result = audited(
+        groups=groups,
+        resamples=20,
+        sample_weight=weight,
+        control_features=control,
+        threshold=0.4,
+    ).by_group(DECIDED)
+    peer = frame(DECIDED, LABEL, decided, RACE, weight, REGION if controlled else None)
+    strata = ["north", "south"] if controlled else [None]
+    pairs = [
+        (result.overall, peer.overall),
+        (result.difference(), peer.difference()),
+        (result.difference("to_overall"), peer.difference(method="to_overall")),
+        (result.ratio(), peer.ratio()),
+        (result.ratio("to_overall"), peer.ratio(method="to_overall")),
+        (result.group_min(), peer.group_min()),
+        (result.group_max(), peer.group_max()),
+    ]
+    for ours, expected in pairs:
+        assert ours["metric"].to_list() == list(DECIDED) * len(strata)
+        wanted = [
+            (expected if stratum is None else expected.loc[stratum])[metric]
+            for stratum in strata
+            for metric in DECIDED
+        ]
+        assert ours["value"].to_list() == pytest.approx(wanted, abs=1e-12)
+    for bounded in (result.overall, result.group_min(), result.group_max()):
+        assert (bounded["interval_low"] <= bounded["value"]).all()
+        assert (bounded["value"] <= bounded["interval_high"]).all()
+    by_group = result.by_group.filter(pl.col("metric") == "accuracy")
+    lowest = by_group.filter(pl.col("within") == by_group["within"][0]).sort("value")["group"][0]
+    assert result.group_min()["group"][0] == lowest
+
+
+def test_an_unknown_method_of_difference_is_refused() -> None:
+    result = audited().by_group(DECIDED)
+    for figure in (result.difference, result.ratio):
+        with pytest.raises(DataError, match="method must be one of 'between_groups', 'to_overall'"):
+            figure("overall")  # type: ignore[arg-type]

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from experiments.stacks import fit_stack
-from metrifair import datasets, kolmogorov_distance
+from metrifair import datasets
 from metrifair.baselines import berk
 from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
 from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
+from metrifair.metrics import kolmogorov_distance
 from tests.raw_data import require_raw_data
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])

@@ -29,15 +29,15 @@ from metrifair import (
     FairXGBClassifier,
     FairXGBRegressor,
     SearchOptions,
-    energy_distance,
-    kolmogorov_distance,
     load,
     unfairness,
 )
 from metrifair.boosting import xgboost as boosting_xgboost
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
+from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.problem.criteria import Criterion
+from tests.flat_options import with_penalty
 from tests.one_split import frontier
 
 LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 30, "min_child_samples": 5}
@@ -83,11 +83,11 @@ def scores(model: Any, X: Any) -> np.ndarray:
 
 
 def made(kind: type, strength: float = 5.0, **changes: Any) -> Any:
-    return kind(strength, **{**KINDS[kind][1], **changes})
+    return kind(strength, **with_penalty(**{**KINDS[kind][1], **changes}))
 
 
 def fitted(kind: type, strength: float = 5.0, **changes: Any) -> Any:
-    return made(kind, strength, **changes).fit(
+    return made(kind, strength, **with_penalty(**changes)).fit(
         data()[0], target(kind), sensitive_features=data()[3]
     )
 
@@ -105,8 +105,10 @@ def test_strength_0_is_the_plain_booster(kind: type) -> None:
     )
     arguments |= {"verbose": False} if arguments else {}
     theirs = plain(**settings).fit(X, target(kind), sample_weight=weight, **arguments)
-    ours = kind(0.0, **settings).fit(X, target(kind), sample_weight=weight, **arguments)
-    with_groups = kind(0, **settings).fit(
+    ours = kind(0.0, **with_penalty(**settings)).fit(
+        X, target(kind), sample_weight=weight, **arguments
+    )
+    with_groups = kind(0, **with_penalty(**settings)).fit(
         X, target(kind), sample_weight=weight, sensitive_features=a
     )
     for method in ("predict", "predict_proba") if kind in CLASSIFIERS else ("predict",):
@@ -145,7 +147,7 @@ def test_lightgbm_parameters_may_go_by_any_of_their_names() -> None:
     settings = {
         name: value for name, value in LGBM.items() if name not in ("min_child_samples", "n_jobs")
     }
-    model = FairLGBMClassifier(1.0, **given, **settings).fit(
+    model = FairLGBMClassifier(1.0, **with_penalty(**given, **settings)).fit(
         data()[0], data()[1], sensitive_features=data()[3]
     )
     assert model.booster_.params["lambda_l2"] == 1.0
@@ -334,7 +336,7 @@ def test_only_the_ratio_of_weights_matters(kind: type) -> None:
     )
 
     def scored(weight: Any, *, expected: bool) -> np.ndarray:
-        model = made(kind, expected_groups=expected, **free)
+        model = made(kind, expected_groups=expected, **with_penalty(**free))
         return scores(model.fit(X, target(kind), sensitive_features=a, sample_weight=weight), X)
 
     # With expected groups, the last digit of a weight may decide which part of a row's own group
@@ -413,7 +415,9 @@ def test_further_metrics_are_logged_and_stop_nothing_in_lightgbm(stop: str, metr
     sets |= {name: value for name, value in STOPS[stop].items() if name == "callbacks"}
     own = {name: value for name, value in STOPS[stop].items() if name != "callbacks"}
     alone, more = (
-        made(FairLGBMClassifier, n_estimators=400, **own).fit(X[:300], y[:300], **sets, **extra)
+        made(FairLGBMClassifier, n_estimators=400, **with_penalty(**own)).fit(
+            X[:300], y[:300], **sets, **extra
+        )
         for extra in ({}, {"eval_metric": metrics})
     )
     log = more.evals_result_["valid_0"]
@@ -463,7 +467,7 @@ def test_further_metrics_are_logged_and_stop_nothing_in_xgboost(
             if by_callback
             else {"early_stopping_rounds": 5}
         )
-        model = made(FairXGBClassifier, n_estimators=400, **early, **extra)
+        model = made(FairXGBClassifier, **with_penalty(n_estimators=400, **early, **extra))
         return model.fit(X[:300], y[:300], verbose=False, **sets)
 
     alone, more = stopped(), stopped(eval_metric=metrics)
@@ -485,7 +489,9 @@ def test_several_eval_sets_are_judged_each_by_its_own_groups(kind: type) -> None
     quiet = {} if hasattr(kind, "booster_") else {"verbose": False}
     quiet |= {"eval_metric": "auc"} if kind is FairLGBMClassifier else {}
     model = made(
-        kind, n_estimators=10, **({"eval_metric": ["rmse"]} if kind is FairXGBRegressor else {})
+        kind,
+        n_estimators=10,
+        **(with_penalty(**{"eval_metric": ["rmse"]} if kind is FairXGBRegressor else {})),
     )
     model.fit(X, t, sensitive_features=a, eval_set=sets, eval_sensitive_features=groups, **quiet)
     log = model.evals_result_
@@ -620,7 +626,7 @@ def test_what_cannot_be_used_is_refused_by_name(kind: type, case: str) -> None:
     settings, arguments, message = REFUSED[case]
     X, _, _, a = data()
     with pytest.raises(ValueError, match=message):
-        made(kind, **{"strength": 1.0, **settings}).fit(
+        made(kind, **with_penalty(**{"strength": 1.0, **settings})).fit(
             X, target(kind), **{"sensitive_features": a, **arguments}
         )
 
@@ -634,7 +640,7 @@ def three_classes() -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
 
 def of_three(kind: type, strength: float, **changes: Any) -> Any:
     X, y, a = three_classes()
-    return made(kind, strength, n_estimators=40, **changes).fit(
+    return made(kind, strength, n_estimators=40, **with_penalty(**changes)).fit(
         X[:1_000], y[:1_000], sensitive_features=a[:1_000]
     )
 
@@ -813,7 +819,7 @@ def test_the_learning_rate_is_the_one_the_booster_uses(kind: type) -> None:
     plain, settings = KINDS[kind]
     settings = {name: value for name, value in settings.items() if name != "learning_rate"}
     for given, expected in RATES[kind]:
-        assert kind(**settings, **given)._pace() == (30, expected)
+        assert kind(**with_penalty(**settings, **given))._pace() == (30, expected)
         named, usual = (
             plain(**settings, **rate).fit(X, y) for rate in (given, {"learning_rate": expected})
         )

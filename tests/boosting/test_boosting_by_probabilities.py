@@ -22,6 +22,7 @@ from metrifair.boosting.dask import _parts
 from metrifair.boosting.problem import boosting_problem
 from metrifair.errors import DataError
 from metrifair.problem.problem import Inputs
+from tests.flat_options import with_penalty
 
 RANDOM = np.random.default_rng(3)
 ROWS = 240
@@ -76,9 +77,8 @@ def rows_of(criterion: str = "statistical_parity", **changes: Any) -> Any:
         "intersectional": False,
         "continuous": False,
     }
-    return SimpleNamespace(
-        **fixed, **shared, criterion=criterion, pos_label=None, predict_proba=None, **changes
-    )
+    own = {"criterion": criterion, "pos_label": None, "predict_proba": None}
+    return SimpleNamespace(**with_penalty(**(fixed | shared | own | changes)))
 
 
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
@@ -163,7 +163,7 @@ def test_an_evaluation_set_of_other_groups_is_refused() -> None:
 )
 def test_what_needs_groups_is_refused_in_words(further: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        FairLGBMClassifier(1.0, **SMALL, verbose=-1, **further).fit(
+        FairLGBMClassifier(1.0, **SMALL, verbose=-1, **with_penalty(**further)).fit(
             X, LABEL, sensitive_features=race()
         )
 

@@ -15,7 +15,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import energy_distance
 from metrifair.boosting.objective import (
     FIRST_STRENGTH,
     PLACES,
@@ -27,10 +26,12 @@ from metrifair.boosting.objective import (
 )
 from metrifair.boosting.problem import boosting_problem, is_penalized
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import energy_distance
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Inputs, criterion_named
+from tests.flat_options import with_penalty
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",
@@ -61,7 +62,7 @@ def settings_of(**changes: Any) -> Any:
         "pos_label": None,
         "expected_groups": False,
     }
-    return SimpleNamespace(**{**defaults, **changes})
+    return SimpleNamespace(**with_penalty(**{**defaults, **changes}))
 
 
 def rows_given(

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from metrifair import FairLGBMClassifier, FairXGBClassifier, kolmogorov_distance
+from metrifair import FairLGBMClassifier, FairXGBClassifier
 from metrifair.boosting.problem import FOLDS, GroupSample, expected_shares
+from metrifair.metrics import kolmogorov_distance
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Inputs, make_problem
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairLGBMClassifier, FairXGBRegressor, energy_dependence
+from metrifair import FairLGBMClassifier, FairXGBRegressor
 from metrifair.boosting import objective
 from metrifair.errors import MetrifairWarning
+from metrifair.metrics import energy_dependence
 from metrifair.metrics.dependence import dependence_slopes, dependence_value
 from metrifair.problem.cells import Dependence, Sides
 

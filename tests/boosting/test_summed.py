@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from metrifair import PenaltyOptions
 from metrifair.boosting.dask import LocalRows, SummedRisk, Together, check_summable
 from metrifair.boosting.problem import BoostingProblem, boosting_problem
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -35,10 +36,19 @@ OUTPUTS = np.log(PREDICTIONS / (1 - PREDICTIONS))[PLACE]
 
 CASES: dict[str, tuple[Any, Inputs]] = {
     "parity": (FairXGBClassifier(), Inputs(LABELS, SEX)),
-    "population": (FairXGBClassifier(estimate="population"), Inputs(LABELS, RACE)),
-    "several attributes": (FairXGBClassifier(combine="sum"), Inputs(LABELS, BOTH)),
+    "population": (
+        FairXGBClassifier(penalty=PenaltyOptions(estimate="population")),
+        Inputs(LABELS, RACE),
+    ),
+    "several attributes": (
+        FairXGBClassifier(penalty=PenaltyOptions(combine="sum")),
+        Inputs(LABELS, BOTH),
+    ),
     "equalized odds": (FairXGBClassifier(criterion="equalized_odds"), Inputs(LABELS, RACE)),
-    "each against the rest": (FairXGBClassifier(contrast="rest"), Inputs(LABELS, RACE)),
+    "each against the rest": (
+        FairXGBClassifier(penalty=PenaltyOptions(contrast="rest")),
+        Inputs(LABELS, RACE),
+    ),
     "weights": (FairXGBClassifier(), Inputs(LABELS, SEX, sample_weight=WEIGHTS)),
     "rows without weight": (
         FairXGBClassifier(),
@@ -46,12 +56,15 @@ CASES: dict[str, tuple[Any, Inputs]] = {
     ),
     "strata": (FairXGBClassifier(), Inputs(LABELS, SEX, STRATA)),
     "unknown groups": (FairXGBClassifier(), Inputs(LABELS, np.where(STRATA, SEX, np.nan))),
-    "kernel": (FairXGBClassifier(metric="mmd", estimate="batch"), Inputs(LABELS, SEX)),
+    "kernel": (
+        FairXGBClassifier(metric="mmd", penalty=PenaltyOptions(estimate="batch")),
+        Inputs(LABELS, SEX),
+    ),
     "cramer": (
-        FairXGBClassifier(metric="cramer", estimate="batch"),
+        FairXGBClassifier(metric="cramer", penalty=PenaltyOptions(estimate="batch")),
         Inputs(LABELS, SEX, sample_weight=WEIGHTS),
     ),
-    "outputs": (FairXGBClassifier(penalize="output"), Inputs(LABELS, SEX)),
+    "outputs": (FairXGBClassifier(penalty=PenaltyOptions(penalize="output")), Inputs(LABELS, SEX)),
     "losses": (FairXGBClassifier(criterion="risk_parity"), Inputs(LABELS, SEX)),
     "numbers": (FairXGBRegressor(), Inputs(NUMBERS, SEX)),
 }

@@ -781,7 +781,7 @@ def test_what_the_penalty_is_can_be_said(csv: Path, tmp_path: Path, call: Any, m
     words = ("--estimate", "population", "--combine", "sum", "--contrast", "rest")
     done = call("train", csv, *TRAIN[:-1], model, *words, "--output", output)
     assert done.exit_code == 0, done.output
-    found = load(output).estimator
+    found = load(output).estimator.penalty
     assert (found.estimate, found.combine, found.contrast) == ("population", "sum", "rest")
     refused = call("frontier", csv, *TRAIN[:-1], model, "--estimate", "unbiased")
     assert refused.exit_code == 2

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import energy_dependence, energy_distance
 from metrifair.errors import DataError
+from metrifair.metrics import energy_dependence, energy_distance
 from metrifair.metrics.pair import Metric, to_pair
 from metrifair.metrics.registry import METRICS, training_metric
 

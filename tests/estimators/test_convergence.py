@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor
+from metrifair import FairClassifier, FairRegressor, PenaltyOptions
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators import convergence
 from metrifair.estimators.convergence import Slack, training_slack
@@ -110,7 +110,11 @@ def test_a_group_that_was_too_small_to_train_on_is_left_out_here_too() -> None:
     tribe = np.where(np.arange(N) == 7, "one", np.where(GROUP == 1, "many", "more"))
     with pytest.warns(MetrifairWarning):
         model = FairClassifier(
-            1.0, model="mlp", epochs=2, random_state=0, estimate="population"
+            1.0,
+            model="mlp",
+            epochs=2,
+            random_state=0,
+            penalty=PenaltyOptions(estimate="population"),
         ).fit(X, y, sensitive_features=tribe)
     assert training_slack(model, X, y, sensitive_features=tribe).unfinished
 

@@ -26,11 +26,13 @@ from torch import Tensor, nn
 
 from experiments.populations import Example1, Normal, normal_distances
 from experiments.populations.synthetic import OffsetRegression
-from metrifair import AuditOptions, audit, energy_distance, unfairness
+from metrifair import AuditOptions, PenaltyOptions, audit, unfairness
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_distance
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
+from tests.flat_options import with_penalty
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +104,9 @@ def test_offset_regression_is_solved_exactly_on_an_ideal_sample(strength: float)
     grid = torch.distributions.Normal(0, 1).icdf((torch.arange(1000).double() + 0.5) / 1000).numpy()
     features = np.column_stack([np.tile(grid, 2), np.repeat([0, 1], 1000)])
     y, a = population.optimal_prediction(features), features[:, 1].astype(int)
-    model = FairRegressor(strength, batch_size=2000, **EXACT).fit(features, y, sensitive_features=a)
+    model = FairRegressor(strength, batch_size=2000, **with_penalty(**EXACT)).fit(
+        features, y, sensitive_features=a
+    )
     left, right, risk = offset_point(population, model)
     exact = population.tradeoff(strength)
     assert left.mean - right.mean == pytest.approx(exact.parameters["c"], abs=5e-3)
@@ -119,7 +123,9 @@ def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: f
     """
     population = OffsetRegression(theta=(0.6, 0.8), delta=1.0, p1=p1)
     features, y, a = population.sample(5000, seed=1)
-    model = FairRegressor(strength, batch_size=5000, **EXACT).fit(features, y, sensitive_features=a)
+    model = FairRegressor(strength, batch_size=5000, **with_penalty(**EXACT)).fit(
+        features, y, sensitive_features=a
+    )
     left, right, risk = offset_point(population, model)
     excess = (
         risk
@@ -139,7 +145,7 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     raw, y, a = population.sample(5000, seed=2)
     features = np.column_stack([raw, raw[:, 0] * raw[:, 1]])
     longer = EXACT | {"epochs": 500, "learning_rate": 0.2, "learning_rate_decay": 0.99}
-    model = FairRegressor(strength, batch_size=5000, **longer).fit(
+    model = FairRegressor(strength, batch_size=5000, **with_penalty(**longer)).fit(
         features, y, sensitive_features=a
     )
     slope, at_one, extra, intercept = coefficients(model)
@@ -184,7 +190,9 @@ def test_every_criterion_lowers_its_own_unfairness(
     )
 
     def reached(strength: float) -> tuple[float, float]:
-        model = FairClassifier(strength, criterion=criterion, batch_size=batch_size, **QUICK)
+        model = FairClassifier(
+            strength, criterion=criterion, batch_size=batch_size, **with_penalty(**QUICK)
+        )
         said = score(model.fit(SKILL, labels, sensitive_features=A, **rows), SKILL)
         asked = {"criterion": criterion, "metric": "energy", "reduce": "sum", **others}
         return unfairness(labels, said, sensitive_features=A, **asked), roc_auc_score(labels, said)
@@ -203,7 +211,7 @@ def test_criteria_are_different_things() -> None:
     features = rng.normal(size=(N, 1)) + 1.5 * (label * (1 + A))[:, None]
 
     def left(y: Floats, trained: str, measured: str) -> float:
-        model = FairClassifier(2.0, criterion=trained, **QUICK).fit(
+        model = FairClassifier(2.0, criterion=trained, **with_penalty(**QUICK)).fit(
             features, y, sensitive_features=A
         )
         return unfairness(
@@ -224,7 +232,9 @@ def test_every_metric_can_be_trained_on(metric: str) -> None:
     """
     strength = {"kolmogorov": 0.7, "total_variation": 0.7}.get(metric, 1.0)
     fair, plain = (
-        FairClassifier(value, metric=metric, **QUICK).fit(SKILL, HIRED, sensitive_features=A)
+        FairClassifier(value, metric=metric, **with_penalty(**QUICK)).fit(
+            SKILL, HIRED, sensitive_features=A
+        )
         for value in (strength, 0.0)
     )
     measured = "energy" if metric in ("kolmogorov", "total_variation") else metric
@@ -251,13 +261,16 @@ def test_a_function_can_be_the_metric(weighted: bool) -> None:
     rng = np.random.default_rng(99)
     weight = rng.integers(1, 4, N) if weighted else None
     given = {"sensitive_features": A, "sample_weight": weight}
-    fair = score(FairClassifier(100.0, metric=mean_gap, **QUICK).fit(SKILL, HIRED, **given), SKILL)
+    fair = score(
+        FairClassifier(100.0, metric=mean_gap, **with_penalty(**QUICK)).fit(SKILL, HIRED, **given),
+        SKILL,
+    )
     means = [
         np.average(fair[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)
     ]
     assert means[0] == pytest.approx(means[1], abs=2e-2)
     assert roc_auc_score(HIRED, fair) > 0.7
-    plain = score(FairClassifier(0.0, **QUICK).fit(SKILL, HIRED, **given), SKILL)
+    plain = score(FairClassifier(0.0, **with_penalty(**QUICK)).fit(SKILL, HIRED, **given), SKILL)
     assert abs(plain[A == 0].mean() - plain[A == 1].mean()) > 0.2
 
 
@@ -270,7 +283,9 @@ def test_what_is_compared_is_what_becomes_alike(penalize: Any, other: Any) -> No
     """
 
     def gaps(which: Any) -> dict[str, float]:
-        model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
+        model = FairClassifier(
+            0.3, penalty=PenaltyOptions(penalize=which), **with_penalty(**QUICK)
+        ).fit(X, Y, sensitive_features=A)
         seen = {"prediction": score(model), "output": model.decision_function(X)}
         return {
             name: unfairness(None, z, sensitive_features=A, metric="energy")
@@ -278,7 +293,9 @@ def test_what_is_compared_is_what_becomes_alike(penalize: Any, other: Any) -> No
         }
 
     def objective(which: Any) -> float:
-        model = FairClassifier(0.3, penalize=which, **QUICK).fit(X, Y, sensitive_features=A)
+        model = FairClassifier(
+            0.3, penalty=PenaltyOptions(penalize=which), **with_penalty(**QUICK)
+        ).fit(X, Y, sensitive_features=A)
         z = model.decision_function(X)
         seen = score(model) if penalize == "prediction" else z
         apart = energy_distance(seen[A == 0], seen[A == 1])
@@ -293,9 +310,9 @@ def test_four_groups_become_alike(contrast: Any, comparisons: int) -> None:
     groups = np.digitize(X[:, 0], [-0.3, 0.6, 1.5])
     values = []
     for strength in (0.0, 5.0):
-        model = FairClassifier(strength, contrast=contrast, **QUICK).fit(
-            X, Y, sensitive_features=groups
-        )
+        model = FairClassifier(
+            strength, penalty=PenaltyOptions(contrast=contrast), **with_penalty(**QUICK)
+        ).fit(X, Y, sensitive_features=groups)
         values.append(
             unfairness(
                 None, score(model), sensitive_features=groups, metric="energy", contrast=contrast
@@ -315,7 +332,7 @@ def test_several_attributes_together_and_crossed() -> None:
     table = pd.DataFrame({"sex": np.array(["f", "m"])[sex], "old": old})
 
     def left(intersectional: bool, strength: float = 10.0) -> tuple[float, float]:
-        model = FairClassifier(strength, intersectional=intersectional, **QUICK)
+        model = FairClassifier(strength, intersectional=intersectional, **with_penalty(**QUICK))
         predicted = score(model.fit(features, y, sensitive_features=table), features)
         options: dict[str, Any] = {"sensitive_features": table, "metric": "energy"}
         return unfairness(None, predicted, **options), unfairness(
@@ -352,7 +369,7 @@ def test_a_regression_target_is_cut_by_bins() -> None:
     odds = replace(EQUALIZED_ODDS, bins=(float(np.median(AMOUNT)),))
     values = []
     for strength in (0.0, 20.0):
-        model = FairRegressor(strength, criterion=odds, **QUICK).fit(
+        model = FairRegressor(strength, criterion=odds, **with_penalty(**QUICK)).fit(
             X, AMOUNT, sensitive_features=A
         )
         values.append(
@@ -367,7 +384,12 @@ def test_a_criterion_of_one_s_own() -> None:
     calibration = Criterion("residuals", score=lambda prediction, y: prediction - y)
     values = []
     for strength in (0.0, 20.0):
-        model = FairRegressor(strength, criterion=calibration, standardize=False, **QUICK)
+        model = FairRegressor(
+            strength,
+            criterion=calibration,
+            penalty=PenaltyOptions(standardize=False),
+            **with_penalty(**QUICK),
+        )
         residual = model.fit(X, AMOUNT + 2 * A, sensitive_features=A).predict(X) - AMOUNT - 2 * A
         values.append(energy_distance(residual[A == 0], residual[A == 1]))
     assert values[1] < 0.2 * values[0]
@@ -376,7 +398,7 @@ def test_a_criterion_of_one_s_own() -> None:
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])
 def test_every_loss_of_a_regressor_fits_and_is_made_fair(loss: str) -> None:
     plain, fair = (
-        FairRegressor(s, loss=loss, **QUICK).fit(X, AMOUNT, sensitive_features=A)
+        FairRegressor(s, loss=loss, **with_penalty(**QUICK)).fit(X, AMOUNT, sensitive_features=A)
         for s in (0.0, 10.0)
     )
     assert plain.score(X, AMOUNT) > 0.6
@@ -388,8 +410,14 @@ def test_every_loss_of_a_regressor_fits_and_is_made_fair(loss: str) -> None:
 
 
 def test_a_regressor_s_strength_means_the_same_on_every_scale() -> None:
-    base = FairRegressor(1.0, **QUICK).fit(X, AMOUNT, sensitive_features=A).predict(X)
-    scaled = FairRegressor(1.0, **QUICK).fit(X, 1e6 * AMOUNT - 5e6, sensitive_features=A).predict(X)
+    base = (
+        FairRegressor(1.0, **with_penalty(**QUICK)).fit(X, AMOUNT, sensitive_features=A).predict(X)
+    )
+    scaled = (
+        FairRegressor(1.0, **with_penalty(**QUICK))
+        .fit(X, 1e6 * AMOUNT - 5e6, sensitive_features=A)
+        .predict(X)
+    )
     np.testing.assert_allclose(scaled, 1e6 * base - 5e6, rtol=1e-6, atol=1e-2)
 
 
@@ -401,7 +429,7 @@ def test_a_regressor_s_strength_means_the_same_on_every_scale() -> None:
 def test_three_classes_become_alike_as_vectors(metric: str) -> None:
     values = []
     for strength in (0.0, 1.0 if metric == "wasserstein" else 10.0):
-        model = FairClassifier(strength, metric=metric, **QUICK).fit(
+        model = FairClassifier(strength, metric=metric, **with_penalty(**QUICK)).fit(
             SKILL, RANK, sensitive_features=A
         )
         probability = model.predict_proba(SKILL)
@@ -416,7 +444,8 @@ def test_labels_may_be_words(classes: int) -> None:
     codes = Y if classes == 2 else LEVEL
     words = np.array(["high", "low", "middle"])[codes]
     by_code, by_word = (
-        FairClassifier(1.0, **QUICK).fit(X, y, sensitive_features=A) for y in (codes, words)
+        FairClassifier(1.0, **with_penalty(**QUICK)).fit(X, y, sensitive_features=A)
+        for y in (codes, words)
     )
     np.testing.assert_array_equal(by_word.predict_proba(X), by_code.predict_proba(X))
     np.testing.assert_array_equal(
@@ -426,21 +455,21 @@ def test_labels_may_be_words(classes: int) -> None:
 
 
 def test_the_positive_label_is_what_equal_opportunity_speaks_of() -> None:
-    same = FairClassifier(1.0, criterion="equal_opportunity", pos_label=0, **QUICK).fit(
-        X, Y, sensitive_features=A
-    )
-    other = FairClassifier(1.0, criterion="predictive_equality", **QUICK).fit(
+    same = FairClassifier(
+        1.0, criterion="equal_opportunity", pos_label=0, **with_penalty(**QUICK)
+    ).fit(X, Y, sensitive_features=A)
+    other = FairClassifier(1.0, criterion="predictive_equality", **with_penalty(**QUICK)).fit(
         X, Y, sensitive_features=A
     )
     np.testing.assert_array_equal(score(same), score(other))
-    by_default = FairClassifier(1.0, criterion="equal_opportunity", **QUICK).fit(
+    by_default = FairClassifier(1.0, criterion="equal_opportunity", **with_penalty(**QUICK)).fit(
         X, Y, sensitive_features=A
     )
     assert not np.array_equal(score(same), score(by_default))
 
 
 def test_probabilities_outputs_and_labels_agree() -> None:
-    model = FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A)
+    model = FairClassifier(1.0, **with_penalty(**QUICK)).fit(X, Y, sensitive_features=A)
     output = model.decision_function(X)
     np.testing.assert_allclose(score(model), 1 / (1 + np.exp(-output)), rtol=1e-12)
     np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(1))
@@ -467,11 +496,11 @@ def test_rows_of_unknown_group_count_for_the_risk_and_not_for_the_unfairness() -
         apart = energy_distance(p[known == 0], p[known == 1])
         return float(np.mean(np.logaddexp(0, z) - Y * z) + 2 * apart)
 
-    partly = FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=known)
-    without = FairClassifier(2.0, **settings).fit(
+    partly = FairClassifier(2.0, **with_penalty(**settings)).fit(X, Y, sensitive_features=known)
+    without = FairClassifier(2.0, **with_penalty(**settings)).fit(
         X[~hidden], Y[~hidden], sensitive_features=A[~hidden]
     )
-    everyone = FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=A)
+    everyone = FairClassifier(2.0, **with_penalty(**settings)).fit(X, Y, sensitive_features=A)
     assert objective(partly) < objective(without) - 1e-3  # the hidden rows' losses count
     assert objective(partly) < objective(everyone) - 1e-4  # their groups do not
 
@@ -486,8 +515,8 @@ def test_weights_act(batch_size: Any) -> None:
     weight = np.where(A == 1, 10.0, 1.0)
     for strength in (0.0, 0.5):
         settings = QUICK | {"strength": strength, "batch_size": batch_size}
-        even = FairClassifier(**settings).fit(X, labels, sensitive_features=A)
-        tilted = FairClassifier(**settings).fit(
+        even = FairClassifier(**with_penalty(**settings)).fit(X, labels, sensitive_features=A)
+        tilted = FairClassifier(**with_penalty(**settings)).fit(
             X, labels, sensitive_features=A, sample_weight=weight
         )
         losses = [-np.log(np.where(labels, score(m), 1 - score(m))) for m in (even, tilted)]
@@ -503,7 +532,9 @@ def test_weights_of_the_unfairness_are_those_of_the_rows() -> None:
     uneven, even = np.where(X[:, 1] > 0.5, 5.0, 1.0), np.ones(N)
     settings: dict[str, Any] = QUICK | {"epochs": 300, "learning_rate_decay": 0.99}
     fits = [
-        FairClassifier(2.0, **settings).fit(X, Y, sensitive_features=A, sample_weight=w)
+        FairClassifier(2.0, **with_penalty(**settings)).fit(
+            X, Y, sensitive_features=A, sample_weight=w
+        )
         for w in (uneven, even)
     ]
 
@@ -523,7 +554,9 @@ def test_only_ratios_of_weights_matter(scale: float) -> None:
     rng = np.random.default_rng(99)
     weight = rng.uniform(0.5, 2, N)
     one, other = (
-        FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A, sample_weight=w)
+        FairClassifier(1.0, **with_penalty(**QUICK)).fit(
+            X, Y, sensitive_features=A, sample_weight=w
+        )
         for w in (weight, scale * weight)
     )
     np.testing.assert_allclose(score(one), score(other), rtol=1e-8)
@@ -537,7 +570,7 @@ def test_a_module_of_one_s_own_is_trained() -> None:
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     values = []
     for strength in (0.0, 10.0):
-        model = FairClassifier(strength, **(QUICK | {"model": module})).fit(
+        model = FairClassifier(strength, **(with_penalty(**(QUICK | {"model": module})))).fit(
             X, Y, sensitive_features=A
         )
         assert model.score(X, Y) > 0.55
@@ -549,7 +582,7 @@ def test_a_module_of_one_s_own_is_trained() -> None:
 
 
 def test_a_module_with_one_output_per_class() -> None:
-    model = FairClassifier(1.0, **(QUICK | {"model": nn.Linear(3, 3)})).fit(
+    model = FairClassifier(1.0, **(with_penalty(**(QUICK | {"model": nn.Linear(3, 3)})))).fit(
         X, LEVEL, sensitive_features=A
     )
     assert model.predict_proba(X).shape == (N, 3)
@@ -583,10 +616,12 @@ def test_a_module_that_returns_probabilities_raises_a_warning(
         "remove its last layer if that is Sigmoid or Softmax"
     )
     with pytest.warns(MetrifairWarning) as caught:
-        FairClassifier(1.0, **options).fit(X, target, sensitive_features=A)
+        FairClassifier(1.0, **with_penalty(**options)).fit(X, target, sensitive_features=A)
     assert [str(warning.message) for warning in caught] == [message]
     assert caught[0].filename == __file__
-    FairClassifier(1.0, **options | {"model": module[:1]}).fit(X, target, sensitive_features=A)
+    FairClassifier(1.0, **with_penalty(**(options | {"model": module[:1]}))).fit(
+        X, target, sensitive_features=A
+    )
 
 
 class OwnLayer(nn.Module):
@@ -607,7 +642,9 @@ def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
     0.5.
     """
     common = (np.arange(N) % 8 < 5).astype(int)
-    model = FairClassifier(300.0, **QUICK | {"model": nn.Sequential(layer), "epochs": 300})
+    model = FairClassifier(
+        300.0, **with_penalty(**(QUICK | {"model": nn.Sequential(layer), "epochs": 300}))
+    )
     output = model.fit(X, common, sensitive_features=A).decision_function(X)
     assert output.min() > 0
     assert output.max() < 1
@@ -615,7 +652,7 @@ def test_log_odds_between_0_and_1_raise_no_warning(layer: nn.Module) -> None:
 
 def test_dropout_is_for_training_only() -> None:
     module = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
-    model = FairClassifier(1.0, **(QUICK | {"model": module, "epochs": 5})).fit(
+    model = FairClassifier(1.0, **(with_penalty(**(QUICK | {"model": module, "epochs": 5})))).fit(
         X, Y, sensitive_features=A
     )
     np.testing.assert_array_equal(score(model), score(model))
@@ -709,7 +746,7 @@ def every_warning() -> Iterator[None]:
 @pytest.mark.usefixtures("every_warning")
 def test_data_frames_give_names_and_the_same_results() -> None:
     names = ["income", "age", "debt"]
-    base = FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A)
+    base = FairClassifier(1.0, **with_penalty(**QUICK)).fit(X, Y, sensitive_features=A)
     frame, polars_frame = pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)
     tables = [
         (frame, pd.Series(Y), pd.Series(A, name="sex")),
@@ -717,7 +754,9 @@ def test_data_frames_give_names_and_the_same_results() -> None:
         (polars_frame, Y, pl.DataFrame({"sex": A})),
     ]
     for features, labels, groups in tables:
-        model = FairClassifier(1.0, **QUICK).fit(features, labels, sensitive_features=groups)
+        model = FairClassifier(1.0, **with_penalty(**QUICK)).fit(
+            features, labels, sensitive_features=groups
+        )
         assert model.feature_names_in_.tolist() == names
         assert model.scheme_.attributes[0].name == "sex"
         # sums differ
@@ -757,7 +796,7 @@ def test_parameters_are_stored_as_given_and_cloned(
         "epochs": -1,
         "criterion": EQUALIZED_ODDS,
     }
-    model = kind(**changed)
+    model = kind(**with_penalty(**changed))
     assert model.get_params() == kind().get_params() | changed
     assert model.hidden is changed["hidden"]
     assert clone(model).get_params() == model.get_params()
@@ -779,17 +818,18 @@ def test_a_pickle_predicts_the_same_and_holds_no_rows(
 
 
 def test_groups_pass_through_a_pipeline() -> None:
-    base = FairClassifier(1.0, **QUICK).fit(
+    base = FairClassifier(1.0, **with_penalty(**QUICK)).fit(
         StandardScaler().fit_transform(X), Y, sensitive_features=A
     )
-    by_name = make_pipeline(StandardScaler(), FairClassifier(1.0, **QUICK))
+    by_name = make_pipeline(StandardScaler(), FairClassifier(1.0, **with_penalty(**QUICK)))
     by_name.fit(X, Y, fairclassifier__sensitive_features=A)
     np.testing.assert_allclose(
         by_name.predict_proba(X), base.predict_proba(StandardScaler().fit_transform(X))
     )
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
-            StandardScaler(), FairClassifier(1.0, **QUICK).set_fit_request(sensitive_features=True)
+            StandardScaler(),
+            FairClassifier(1.0, **with_penalty(**QUICK)).set_fit_request(sensitive_features=True),
         ).fit(X, Y, sensitive_features=A)
     np.testing.assert_array_equal(routed.predict_proba(X), by_name.predict_proba(X))
 
@@ -800,7 +840,9 @@ def test_groups_and_weights_are_routed_through_a_grid_search_to_fit_and_scorer()
         fairness = make_scorer(
             unfairness, greater_is_better=False, response_method="predict_proba", metric="energy"
         ).set_score_request(sensitive_features=True)
-        model = FairClassifier(**QUICK).set_fit_request(sensitive_features=True, sample_weight=True)
+        model = FairClassifier(**with_penalty(**QUICK)).set_fit_request(
+            sensitive_features=True, sample_weight=True
+        )
         model = model.set_score_request(sample_weight=True)
         search = GridSearchCV(
             make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model),
@@ -818,7 +860,7 @@ def test_groups_and_weights_are_routed_through_a_grid_search_to_fit_and_scorer()
 
 def test_a_grid_search_over_criteria_and_models_by_accuracy() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        model = FairClassifier(0.1, **(QUICK | {"epochs": 20})).set_fit_request(
+        model = FairClassifier(0.1, **(with_penalty(**(QUICK | {"epochs": 20})))).set_fit_request(
             sensitive_features=True
         )
         grid = {
@@ -831,7 +873,7 @@ def test_a_grid_search_over_criteria_and_models_by_accuracy() -> None:
 
 def test_cross_validation_without_routing_takes_params() -> None:
     scores = cross_validate(
-        FairRegressor(0.0, **QUICK),
+        FairRegressor(0.0, **with_penalty(**QUICK)),
         X,
         AMOUNT,
         cv=3,

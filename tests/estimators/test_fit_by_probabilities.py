@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from metrifair import FairClassifier, FairRegressor, GroupProbabilities, unfairness
+from metrifair import FairClassifier, FairRegressor, GroupProbabilities, PenaltyOptions, unfairness
 from metrifair.errors import DataError, MetrifairWarning
+from tests.flat_options import with_penalty
 
 RANDOM = np.random.default_rng(3)
 ROWS = 300
@@ -49,7 +50,9 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "linear, weights": (FairClassifier(2.0, model="linear"), LABEL, {"sample_weight": WEIGHT}),
     "linear, strata": (FairClassifier(2.0, model="linear"), LABEL, {"control_features": REGION}),
     "linear, wasserstein, rest": (
-        FairRegressor(1.0, model="linear", metric="wasserstein", contrast="rest"),
+        FairRegressor(
+            1.0, model="linear", metric="wasserstein", penalty=PenaltyOptions(contrast="rest")
+        ),
         NUMBER,
         {},
     ),
@@ -98,7 +101,7 @@ def test_probabilities_of_0_and_1_are_groups(further: dict[str, Any]) -> None:
     group[::20] = None
     table = np.stack([np.where(np.equal(group, None), np.nan, group == name) for name in "abc"], 1)
     found, expected = (
-        FairClassifier(2.0, **further).fit(X, LABEL, sensitive_features=groups)
+        FairClassifier(2.0, **with_penalty(**further)).fit(X, LABEL, sensitive_features=groups)
         for groups in (race(table), group)
     )
     assert np.array_equal(_scores(found), _scores(expected))
@@ -118,9 +121,9 @@ def test_probabilities_of_0_and_1_are_groups(further: dict[str, Any]) -> None:
 )
 def test_batches_lower_the_unfairness_by_probabilities(further: dict[str, Any]) -> None:
     plain, fair = (
-        FairClassifier(strength, batch_size=64, epochs=60, random_state=0, **further).fit(
-            X, LABEL, sensitive_features=race(), sample_weight=WEIGHT
-        )
+        FairClassifier(
+            strength, batch_size=64, epochs=60, random_state=0, **with_penalty(**further)
+        ).fit(X, LABEL, sensitive_features=race(), sample_weight=WEIGHT)
         for strength in (0.0, 5.0)
     )
     gaps = [
@@ -192,7 +195,9 @@ def test_what_training_does_not_take_is_refused_in_words(
     with pytest.raises(
         DataError, match=message.replace("estimate: ", ".*").replace("contrast: ", ".*")
     ):
-        FairClassifier(1.0, **further).fit(X, LABEL, sensitive_features=race(table, **given))
+        FairClassifier(1.0, **with_penalty(**further)).fit(
+            X, LABEL, sensitive_features=race(table, **given)
+        )
 
 
 def test_a_stream_refuses_probabilities() -> None:

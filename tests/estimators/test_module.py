@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from metrifair import FairClassifier, FairRegressor
+from tests.flat_options import with_penalty
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
@@ -64,7 +65,7 @@ OURS = [name for name in MODELS if not name.startswith("module")]
 
 def fitted(name: str) -> Any:
     kind, parameters, target = MODELS[name]
-    return kind(**parameters).fit(X, target, sensitive_features=A)
+    return kind(**with_penalty(**parameters)).fit(X, target, sensitive_features=A)
 
 
 def said(model: Any, rows: Any = X) -> Any:

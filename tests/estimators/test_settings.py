@@ -14,7 +14,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from metrifair import FairLGBMClassifier, FairXGBClassifier, PenaltyOptions
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import as_device, model_for, schedule_for
@@ -22,6 +27,7 @@ from metrifair.problem.cells import Attribute
 from metrifair.support.checks import make_seed
 from metrifair.training import Schedule
 from metrifair.training.models import Network, StackedModule
+from tests.flat_options import with_penalty
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -66,7 +72,7 @@ SETTINGS = {
 def test_a_setting_out_of_its_range_is_refused(
     name: str, wanted: str, value: object, method: str
 ) -> None:
-    model = FairClassifier(**{"epochs": 1, name: value})
+    model = FairClassifier(**with_penalty(**{"epochs": 1, name: value}))
     message = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=A))
     assert message == f"{name} must be {wanted}, got {value!r}"
 
@@ -81,7 +87,7 @@ SWITCHES = ("intersectional", "standardize", "verbose")
 def test_a_switch_is_on_or_off(
     kind: type[FairClassifier | FairRegressor], name: str, value: object, method: str
 ) -> None:
-    model = kind(**{name: value})
+    model = kind(**with_penalty(**{name: value}))
     message = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=A))
     assert message == f"{name} must be True or False, got {value!r}"
 
@@ -89,7 +95,7 @@ def test_a_switch_is_on_or_off(
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 def test_every_switch_is_in_the_table(kind: type[FairClassifier | FairRegressor]) -> None:
     assert {name for name, value in kind().get_params().items() if isinstance(value, bool)} == {
-        *SWITCHES,
+        *set(SWITCHES) - {"standardize"},  # of PenaltyOptions
         "early_stopping",  # or a share
     }
 
@@ -103,7 +109,7 @@ def test_every_switch_is_in_the_table(kind: type[FairClassifier | FairRegressor]
     ],
 )
 def test_numbers_of_every_kind_are_taken(settings: dict[str, Any]) -> None:
-    assert FairClassifier(**settings).fit(X, Y, sensitive_features=A).n_iter_ == 1
+    assert FairClassifier(**with_penalty(**settings)).fit(X, Y, sensitive_features=A).n_iter_ == 1
 
 
 NAMES = {
@@ -143,7 +149,8 @@ def test_unknown_names_are_refused_with_the_known_ones(
 ) -> None:
     kind = FairRegressor if name == "loss" else FairClassifier
     message = refusal(
-        DataError, lambda: kind(**{name: value}, epochs=1).fit(X, Y, sensitive_features=A)
+        DataError,
+        lambda: kind(**with_penalty(**{name: value}), epochs=1).fit(X, Y, sensitive_features=A),
     )
     assert message == f"{name} must be one of {known}, got {value!r}{hint}"
 
@@ -182,7 +189,10 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     assert (
         refusal(
-            DataError, lambda: FairClassifier(**settings, epochs=1).fit(X, y, sensitive_features=A)
+            DataError,
+            lambda: FairClassifier(**with_penalty(**settings), epochs=1).fit(
+                X, y, sensitive_features=A
+            ),
         )
         == message
     )
@@ -259,7 +269,7 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
         "epochs": 8,
         "random_state": 0,
     }
-    model = FairClassifier(criterion="equalized_odds", **settings)
+    model = FairClassifier(criterion="equalized_odds", **with_penalty(**settings))
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, RARE, sensitive_features={"sex": SEX})
     assert model.left_out_ == ("sex 'm', label=1 (1 row)",)
@@ -271,7 +281,7 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
     )
     # the same rows, of groups that are not known where the label is 1
     unknown = np.where(RARE == 1, None, SEX)
-    same = FairClassifier(criterion="predictive_equality", **settings).fit(
+    same = FairClassifier(criterion="predictive_equality", **with_penalty(**settings)).fit(
         X, RARE, sensitive_features={"sex": unknown}
     )
     assert same.left_out_ == ()
@@ -284,7 +294,7 @@ def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(
     criterion: str,
 ) -> None:
     asked: dict[str, Any] = {"small_groups": "error"} if criterion == "equalized_odds" else {}
-    model = FairClassifier(criterion=criterion, epochs=1, **asked)
+    model = FairClassifier(criterion=criterion, epochs=1, **with_penalty(**asked))
     told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
     more = ", or leave them out of the penalty with small_groups='leave_out'" if asked else ""
     assert told == (
@@ -301,7 +311,7 @@ def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None
     race = np.where(
         np.arange(N) == 1, "b", np.where(A == 1, "a", np.array(["a", "b"])[np.arange(N) // 2 % 2])
     )
-    model = FairClassifier(estimate=estimate, batch_size=30, epochs=1)
+    model = FairClassifier(penalty=PenaltyOptions(estimate=estimate), batch_size=30, epochs=1)
     both = {"sex": SEX, "race": race}  # one man is of race b
     if estimate != "population":
         assert model.fit(X, Y, sensitive_features=both).left_out_ == ()
@@ -325,13 +335,15 @@ WORDS = {
 
 @pytest.mark.parametrize(("name", "known"), WORDS.items())
 def test_a_word_that_is_not_known_is_told(name: str, known: str) -> None:
-    model = FairClassifier(epochs=1, **{name: "other"})
+    model = FairClassifier(epochs=1, **with_penalty(**{name: "other"}))
     message = refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A))
     assert message == f"{name} must be one of {known}, got 'other'"
 
 
 def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
-    model = FairClassifier(metric="wasserstein", estimate="population", epochs=1)
+    model = FairClassifier(
+        metric="wasserstein", penalty=PenaltyOptions(estimate="population"), epochs=1
+    )
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, Y, sensitive_features=A)
     (told,) = caught
@@ -340,7 +352,9 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
         "(estimate='batch'), "
         "which is biased; energy, cramer, mmd have estimates without bias"
     )
-    model.set_params(estimate="rows").fit(X, Y, sensitive_features=A)  # nothing was asked for
+    model.set_params(penalty__estimate="rows").fit(
+        X, Y, sensitive_features=A
+    )  # nothing was asked for
 
 
 def test_conditional_parity_needs_strata() -> None:
@@ -460,7 +474,11 @@ def test_small_data_sets_are_used_whole_and_large_ones_in_bounded_batches(
 
 def test_what_the_user_sets_is_left_alone() -> None:
     model = FairClassifier(
-        batch_size=7, epochs=3, learning_rate=0.5, learning_rate_decay=0.9, weight_decay=0.1
+        batch_size=7,
+        epochs=3,
+        learning_rate=0.5,
+        penalty=PenaltyOptions(learning_rate_decay=0.9),
+        weight_decay=0.1,
     )
     schedule = schedule_for(model, 100)
     assert schedule == Schedule(7, 3, 0.5, 0.9, 0.1, from_constant=True)
@@ -503,8 +521,10 @@ def test_rows_of_weight_zero_are_rows_that_are_not_there(
     kept = weight > 0
     strange = np.where(kept[:, None], X, 1e6 * X)  # would change units and loss if they counted
     settings = {"strength": 1.0, "batch_size": size, "epochs": 20, "random_state": 0}
-    with_zeros = kind(**settings).fit(strange, Y, sensitive_features=A, sample_weight=weight)
-    without = kind(**settings).fit(
+    with_zeros = kind(**with_penalty(**settings)).fit(
+        strange, Y, sensitive_features=A, sample_weight=weight
+    )
+    without = kind(**with_penalty(**settings)).fit(
         X[kept], Y[kept], sensitive_features=A[kept], sample_weight=weight[kept]
     )
     np.testing.assert_allclose(with_zeros.predict(X), without.predict(X), rtol=1e-12)
@@ -521,9 +541,51 @@ def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
 
 def test_code_and_texts_agree_on_the_share_of_steps_in_which_the_strength_grows() -> None:
     assert schedule_for(FairClassifier(), 5_000).growth == 0.5
-    words = [" ".join(str(text).split()) for text in (FairClassifier.__doc__, schedule_for.__doc__)]
+    words = [" ".join(str(text).split()) for text in (PenaltyOptions.__doc__, schedule_for.__doc__)]
     assert "over the first half of the steps" in words[0]
     assert "over the first half of them" in words[1]
     docs = Path(__file__).parents[2] / "docs"
     for page in (docs / "defaults.md", docs / "results" / "defaults.md"):
         assert "every step of the first half" in " ".join(page.read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairLGBMClassifier, FairXGBClassifier])
+def test_searches_and_clones_reach_the_fields_of_the_penalty(kind: Any) -> None:
+    rest = PenaltyOptions(contrast="rest")
+    model = kind(penalty=rest)
+    changed = clone(model).set_params(penalty__combine="sum", strength=3.0)
+    assert changed.penalty == PenaltyOptions(contrast="rest", combine="sum")
+    assert changed.strength == 3
+    assert model.penalty == rest  # a value that is shared is not changed
+    assert clone(changed).penalty == changed.penalty
+    plain = kind().set_params(penalty__contrast="rest")
+    assert plain.penalty == rest
+    assert kind().penalty is None
+    pipeline = make_pipeline(StandardScaler(), kind())
+    name = pipeline.steps[-1][0]
+    pipeline.set_params(**{f"{name}__penalty__estimate": "batch"})
+    assert pipeline[-1].penalty.estimate == "batch"
+    with pytest.raises(DataError, match="a field of penalty must be one of"):
+        kind().set_params(penalty__contrasts="rest")
+
+
+def test_a_grid_search_chooses_a_field_of_the_penalty() -> None:
+    model = FairClassifier(0.0, model="linear")
+    search = GridSearchCV(model, {"penalty__standardize": [True, False]}, cv=2).fit(X, Y)
+    assert {entry["penalty__standardize"] for entry in search.cv_results_["params"]} == {
+        True,
+        False,
+    }
+    assert search.best_estimator_.penalty.standardize in (True, False)
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairLGBMClassifier])
+def test_a_penalty_of_another_type_is_refused(kind: Any) -> None:
+    model = kind(penalty={"contrast": "rest"})
+    with pytest.raises(DataError, match="penalty must be PenaltyOptions or None, got"):
+        model.fit(X, Y, sensitive_features=A)
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_an_estimator_has_at_most_18_parameters(kind: Any) -> None:
+    assert len(kind().get_params()) <= 18

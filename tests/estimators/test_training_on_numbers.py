@@ -14,21 +14,21 @@ from metrifair import (
     DataError,
     FairClassifier,
     FairRegressor,
+    PenaltyOptions,
     SearchOptions,
-    energy_dependence,
-    energy_distance,
-    kolmogorov_distance,
     load,
     unfairness,
 )
 from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import trainable
+from metrifair.metrics import energy_dependence, energy_distance, kolmogorov_distance
 from metrifair.metrics.dependence import dependence_value
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training.objective import Objective, regression
+from tests.flat_options import with_penalty
 from tests.one_split import frontier
 
 
@@ -55,7 +55,7 @@ def test_a_number_with_two_values_trains_like_two_groups(setting: str, criterion
     weight = np.random.default_rng(1).random(len(y)) + 0.5
     options = {"criterion": criterion, "random_state": 0, **SETTINGS[setting]}
     by_groups, by_number = (
-        FairClassifier(2.0, continuous=continuous, **options)
+        FairClassifier(2.0, continuous=continuous, **with_penalty(**options))
         .fit(X, y, sensitive_features=3.0 + 10 * sex, sample_weight=weight)
         .predict_proba(X)
         for continuous in (False, True)
@@ -103,7 +103,7 @@ def test_stratified_batches_estimate_the_dependence_of_all_rows_whatever_else_th
     generator = np.random.default_rng(0)
     table = {"age": generator.normal(size=11).round(1), "sex": np.repeat([0, 1], [6, 5])}
     problem = make_problem(Inputs(sensitive_features=table), continuous=["age"])
-    aim = FairClassifier(estimate="rows")
+    aim = FairClassifier(penalty=PenaltyOptions(estimate="rows"))
     comparisons = trainable(aim, problem).comparisons
     objective = Objective(regression(), comparisons)
     plan = layout([6, 5], comparisons, size=8)
@@ -249,7 +249,9 @@ def test_a_frontier_is_judged_by_bands_of_the_number() -> None:
 def test_what_cannot_be_trained_is_said(options, message: str) -> None:
     X, y, age, _ = people(40)
     with pytest.raises(DataError) as error:
-        FairClassifier(**{"continuous": True, **options}).fit(X, y, sensitive_features=age)
+        FairClassifier(**with_penalty(**{"continuous": True, **options})).fit(
+            X, y, sensitive_features=age
+        )
     assert message in str(error.value)
 
 

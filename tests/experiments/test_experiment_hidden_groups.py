@@ -26,7 +26,8 @@ from experiments.hidden_groups import (
     read_records,
     trial,
 )
-from metrifair import kolmogorov_distance, unfairness
+from metrifair import unfairness
+from metrifair.metrics import kolmogorov_distance
 
 RESULTS = Path(__file__).parents[2] / "docs/results/hidden-groups"
 

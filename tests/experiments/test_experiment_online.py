@@ -20,9 +20,9 @@ from experiments.streams import (
     energy,
     fixed_ends,
 )
-from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.batches.samples import Samples
+from metrifair.metrics import energy_distance
 from metrifair.problem.cells import Comparison
 from metrifair.training.models import Network
 from metrifair.training.objective import regression

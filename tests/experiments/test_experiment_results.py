@@ -26,7 +26,8 @@ from experiments.results import (
 )
 from experiments.settings import DATA, PUBLISHED, Case
 from experiments.tables import Mean, close, corrected_table, curves, published_table
-from metrifair import kolmogorov_distance, unfairness
+from metrifair import unfairness
+from metrifair.metrics import kolmogorov_distance
 
 POINTS = st.lists(st.tuples(st.integers(0, 10), st.floats(-0.5, 1.0)), min_size=1, max_size=12)
 

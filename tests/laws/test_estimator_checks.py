@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from metrifair.estimators import FairClassifier, FairRegressor
+from tests.flat_options import with_penalty
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
@@ -91,8 +92,8 @@ def test_scikit_learn_check(
 @parted
 @parametrize_with_checks(
     [
-        FairClassifier(0.0, **QUICK),
-        FairRegressor(0.0, **QUICK),
+        FairClassifier(0.0, **with_penalty(**QUICK)),
+        FairRegressor(0.0, **with_penalty(**QUICK)),
         GroupedClassifier(0.1, model="linear", **QUICK),
         GroupedRegressor(0.5, model="linear", **QUICK),
     ],
@@ -124,11 +125,11 @@ def test_weights_are_repetitions_for_the_penalty_of_rows_and_not_for_that_of_a_p
     kind: type[BaseEstimator],
 ) -> None:
     check_sample_weight_equivalence_on_dense_data(
-        kind.__name__, kind(0.5, estimate="batch", **QUICK)
+        kind.__name__, kind(0.5, **with_penalty(estimate="batch", **QUICK))
     )
     with pytest.raises(AssertionError):  # it tells one sample of weight two from two samples
         check_sample_weight_equivalence_on_dense_data(
-            kind.__name__, kind(0.5, estimate="population", **QUICK)
+            kind.__name__, kind(0.5, **with_penalty(estimate="population", **QUICK))
         )
 
 

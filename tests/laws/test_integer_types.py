@@ -14,14 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import (
-    DataError,
-    FairClassifier,
-    audit,
-    energy_distance,
-    kolmogorov_distance,
-    unfairness,
-)
+from metrifair import DataError, FairClassifier, audit, unfairness
+from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from tests.flat_options import flat
 

@@ -17,8 +17,8 @@ from oracles import Case, Floats, cases, counts, eighths, in_torch, pair_of, pro
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
+from metrifair.metrics import distances, energy_distance
 from metrifair.metrics.dependence import distance_covariance, energy_dependence
-from metrifair.metrics.distances import distances, energy_distance
 from metrifair.metrics.line import merged
 from metrifair.metrics.pair import Metric, Pair
 from metrifair.metrics.registry import METRICS, training_metric

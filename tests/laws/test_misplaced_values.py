@@ -33,12 +33,12 @@ from metrifair import (
     audit,
     audit_file,
     audit_table,
-    energy_distance,
     unfairness,
 )
 from metrifair.baselines import ZafarClassifier
 from metrifair.cli.app import main
 from metrifair.errors import MetrifairWarning
+from metrifair.metrics import energy_distance
 from metrifair.nn import UnfairnessPenalty
 from tests.flat_options import flat
 

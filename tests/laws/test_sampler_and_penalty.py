@@ -19,7 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import cramer_distance, energy_distance, mmd_squared
+from metrifair.metrics import cramer_distance, energy_distance, mmd_squared
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.problem.criteria import criterion_named
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, audit, audit_file, distances, unfairness, witness
+from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
 from metrifair.figures.certificates import certified_distance, dkw_radius
-from metrifair.metrics import line
+from metrifair.metrics import distances, line, witness
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, vector_metric

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.distances import energy_distance
+from metrifair.metrics import energy_distance
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS, training_metric
 from metrifair.problem.cells import Sides

@@ -7,7 +7,7 @@ import pytest
 from oracles import centered_uniforms, quantile_grid, shifted_normals
 from scipy.stats import norm
 
-from metrifair.metrics.distances import (
+from metrifair.metrics import (
     cramer_distance,
     distances,
     energy_distance,

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 from torch import Tensor
 
-from metrifair import (
-    DataError,
+from metrifair import DataError
+from metrifair.errors import TooFewSamples
+from metrifair.metrics import (
     distance_correlation,
     distance_covariance,
+    dominance,
     energy_dependence,
     energy_distance,
 )
-from metrifair.errors import TooFewSamples
-from metrifair.metrics import dominance
 from metrifair.metrics.covariance import covariance_value, drawn_form, plug_in_form, weighted_form
 from metrifair.metrics.dependence import covariance_form, dependence_and_correlation, with_scale
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums

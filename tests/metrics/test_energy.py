@@ -17,8 +17,7 @@ from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, in_to
 from scipy import stats
 from torch import Tensor
 
-from metrifair.metrics import pair, quadratic
-from metrifair.metrics.distances import cramer_distance, energy_distance
+from metrifair.metrics import cramer_distance, energy_distance, pair, quadratic
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import energy_between, energy_coefficients
 

@@ -12,21 +12,21 @@ import pandas as pd
 import pytest
 import torch
 
-from metrifair import (
-    DataError,
-    audit,
+from metrifair import DataError, audit, unfairness
+from metrifair.metrics import (
     cramer_distance,
     distances,
     energy_distance,
     kolmogorov_distance,
     lp_distance,
+    median_distance,
     mmd_squared,
+    sliced_energy_distance,
+    sliced_wasserstein_distance,
     total_variation,
-    unfairness,
     wasserstein_distance,
     witness,
 )
-from metrifair.metrics import median_distance, sliced_energy_distance, sliced_wasserstein_distance
 from tests.flat_options import flat
 
 LARGE = 1.7e308

@@ -15,7 +15,7 @@ from oracles import Case, Floats, cases, eighths, proven
 from scipy import stats
 
 from metrifair import AuditOptions, audit, unfairness
-from metrifair.metrics.distances import (
+from metrifair.metrics import (
     cramer_distance,
     kolmogorov_distance,
     lp_distance,

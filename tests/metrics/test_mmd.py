@@ -25,8 +25,7 @@ from oracles import (
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics import quadratic
-from metrifair.metrics.distances import energy_distance, mmd_squared
+from metrifair.metrics import energy_distance, mmd_squared, quadratic
 from metrifair.metrics.kernels import median_distance
 from metrifair.metrics.quadratic import mmd_between
 

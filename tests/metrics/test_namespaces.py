@@ -30,19 +30,19 @@ u, v, age = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.2, 0.4, 0.9]), np.array(
 a, b = np.array([1.0, 2.0, 1.0, 0.0]), np.array([1.0, 1.0, 2.0])
 weights = {"u_weights": a, "v_weights": b}
 names = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "mmd", "total_variation"]
-metrifair.distances(u, v, names, **weights)
+metrifair.metrics.distances(u, v, names, **weights)
 for name in names:
-    metrifair.witness(u, v, metric=name)
-metrifair.energy_distance(u, v, unbiased=True)
-metrifair.total_variation(u, v, bins=2)
+    metrifair.metrics.witness(u, v, metric=name)
+metrifair.metrics.energy_distance(u, v, unbiased=True)
+metrifair.metrics.total_variation(u, v, bins=2)
 for kernel in ("laplace", "inverse_multiquadric", "distance"):
-    metrifair.mmd_squared(u, v, kernel=kernel, bandwidth=[0.5, 1.0], **weights)
+    metrifair.metrics.mmd_squared(u, v, kernel=kernel, bandwidth=[0.5, 1.0], **weights)
 for attribute in (age, ["f", "f", "m", "m"], {"age": age, "income": age[::-1]}):
-    metrifair.distance_covariance(u, attribute, unbiased=True)
-    metrifair.energy_dependence(u, attribute, weights=a + 1)
-    metrifair.distance_correlation(u, attribute)
+    metrifair.metrics.distance_covariance(u, attribute, unbiased=True)
+    metrifair.metrics.energy_dependence(u, attribute, weights=a + 1)
+    metrifair.metrics.distance_correlation(u, attribute)
 rows = np.stack([u, 1 - u], -1)
-metrifair.energy_distance(rows, rows[1:], vector=True)
+metrifair.metrics.energy_distance(rows, rows[1:], vector=True)
 sliced_energy_distance(rows, rows[1:])
 sliced_wasserstein_distance(rows, rows[1:])
 median_distance(u)

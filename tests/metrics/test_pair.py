@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.distances import (
+from metrifair.metrics import (
     cramer_distance,
     distances,
     energy_distance,
@@ -21,8 +21,8 @@ from metrifair.metrics.distances import (
     mmd_squared,
     total_variation,
     wasserstein_distance,
+    witness,
 )
-from metrifair.metrics.witness import witness
 
 FUNCTIONS = [
     cramer_distance,

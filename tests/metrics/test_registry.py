@@ -14,7 +14,7 @@ from oracles import Floats, pair_of
 from torch import Tensor
 
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics.distances import distances, energy_distance, mmd_squared
+from metrifair.metrics import distances, energy_distance, mmd_squared, witness
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import sliced_energy_between
 from metrifair.metrics.registry import (
@@ -31,7 +31,6 @@ from metrifair.metrics.registry import (
     warn_without_estimate,
 )
 from metrifair.metrics.torch_namespace import random_directions
-from metrifair.metrics.witness import witness
 
 NAMES = f"one of {', '.join(map(repr, METRICS))} or a function"
 UNKNOWN = [

@@ -17,16 +17,16 @@ from oracles import KERNELS, Floats, eighths, proven
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.distances import (
+from metrifair.metrics import (
     energy_distance,
     mmd_squared,
     wasserstein_distance,
+    witness,
 )
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import sliced_energy_between
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
-from metrifair.metrics.witness import witness
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
 KERNELS_IN_SPACE = ["gaussian", "laplace", "inverse_multiquadric", "distance"]

@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import distances, energy_dependence
-from metrifair.metrics import sliced_energy_distance
+from metrifair.metrics import distances, energy_dependence, sliced_energy_distance
 from metrifair.metrics.registry import METRICS
 from metrifair.nn import UnfairnessPenalty
 from metrifair.nn.penalty import value_and_slopes

@@ -18,18 +18,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import (
-    energy_distance,
-    mmd_squared,
-    nn,
-    total_variation,
-    unfairness,
-    wasserstein_distance,
-)
+from metrifair import nn, unfairness
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics import sliced_energy_distance
+from metrifair.metrics import (
+    energy_distance,
+    mmd_squared,
+    sliced_energy_distance,
+    total_variation,
+    wasserstein_distance,
+)
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from metrifair.problem.cells import Attribute, compile_cells

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import DataError, energy_dependence, energy_distance
+from metrifair import DataError
 from metrifair.errors import TooFewSamples
+from metrifair.metrics import energy_dependence, energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 
 

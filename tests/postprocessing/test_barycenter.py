@@ -17,9 +17,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from metrifair import BarycenterPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import kolmogorov_distance
 
 
 class Same(RegressorMixin, BaseEstimator):

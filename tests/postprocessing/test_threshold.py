@@ -254,7 +254,7 @@ def test_at_no_tolerance_no_worse_than_fairlearn(criterion: str, constraint: str
     chance = theirs._pmf_predict(X, sensitive_features=a)[:, 1]
     ours = ThresholdPostprocessor(base, criterion=criterion, prefit=True, randomized=True)
     ours.fit(X, y, sensitive_features=a)
-    own = ours._accepted(base.predict_proba(X)[:, 1], a)
+    own = ours.adjust(base.predict_proba(X)[:, 1], a)
     expected = [np.where(y == 1, one, 1 - one).mean() for one in (own, chance)]
     assert np.ptp(rates_of(own, y, a, criterion), axis=0).max() < 1e-8
     assert expected[0] >= expected[1] - 1e-9
@@ -425,7 +425,7 @@ def test_scores_at_a_threshold_are_accepted_and_those_just_below_are_not() -> No
         for threshold, chance in zip(thresholds, chances, strict=True):
             if np.isfinite(threshold) and chance > 0:
                 around = np.array([np.nextafter(threshold, -np.inf), threshold])
-                below, at = model._accepted(around, np.full(2, code))
+                below, at = model.adjust(around, np.full(2, code))
                 assert at - below == pytest.approx(chance)
 
 

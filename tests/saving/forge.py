@@ -43,6 +43,7 @@ from metrifair import (
     FairRegressor,
     FairXGBClassifier,
     FairXGBRegressor,
+    PenaltyOptions,
     SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
@@ -105,7 +106,9 @@ def models() -> dict[str, Any]:
         ),
         "stream": FairClassifier(**stream).partial_fit(X, three, control_features=GROUP, **groups),
         "regressor": FairRegressor(**QUICK).fit(X, VALUE, **groups),
-        "linear": FairClassifier(1.0, model="linear", contrast="rest").fit(X, three, **both),
+        "linear": FairClassifier(1.0, model="linear", penalty=PenaltyOptions(contrast="rest")).fit(
+            X, three, **both
+        ),
         "linear regression": FairRegressor(1.0, model="linear", metric="wasserstein").fit(
             X, VALUE, **both
         ),

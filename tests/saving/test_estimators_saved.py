@@ -34,6 +34,7 @@ from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Crite
 from metrifair.saving.modelfile import Content, add_prefix, from_bytes, strip_prefix, to_bytes
 from metrifair.saving.models import make_content, read_model
 from metrifair.saving.records import Classes, classes_record, read_classes
+from tests.flat_options import with_penalty
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
@@ -85,17 +86,17 @@ class Net(torch.nn.Module):
 def classifier(
     y: Any = BINARY, x: Any = X, groups: Any = SEX, control: Any = None, **options: Any
 ) -> FairClassifier:
-    model = FairClassifier(**QUICK | options)
+    model = FairClassifier(**with_penalty(**(QUICK | options)))
     return model.fit(x, y, sensitive_features=groups, control_features=control)
 
 
 def regressor(**options: Any) -> FairRegressor:
-    return FairRegressor(**QUICK | options).fit(X, TARGET, sensitive_features=SEX)
+    return FairRegressor(**with_penalty(**(QUICK | options))).fit(X, TARGET, sensitive_features=SEX)
 
 
 def streaming(y: Any, control: Any = None, **options: Any) -> FairEstimator:
     kind = FairRegressor if y is TARGET else FairClassifier
-    return kind(**STREAM | options).partial_fit(
+    return kind(**with_penalty(**(STREAM | options))).partial_fit(
         X, y, sensitive_features=SEX, control_features=control
     )
 
@@ -125,7 +126,7 @@ FITTED = {
     ),
     "labels from pandas": lambda: classifier(pd.Series(TERNARY)),
     "labels that are a category": lambda: classifier(pd.Series(TERNARY).astype("category")),
-    "no groups": lambda: FairClassifier(0.0, **QUICK).fit(X, BINARY),
+    "no groups": lambda: FairClassifier(0.0, **with_penalty(**QUICK)).fit(X, BINARY),
     "a strength of NumPy's": lambda: classifier(strength=np.float64(0.1), random_state=np.int64(3)),
     "outputs compared": lambda: classifier(
         penalize="output", estimate="batch", combine="sum", metric="kolmogorov"
@@ -138,7 +139,7 @@ FITTED = {
         criterion=Criterion("mine", score="output", labels="every")
     ),
     "one of a stack": lambda: fit_stack(
-        FairClassifier(**QUICK),
+        FairClassifier(**with_penalty(**QUICK)),
         X,
         BINARY,
         strengths=[0.0, 1.0],
@@ -158,9 +159,9 @@ STREAMED = {
     "a stream after a fit": lambda: classifier().partial_fit(
         X[:50], BINARY[:50], sensitive_features=SEX[:50]
     ),
-    "a stream that ends with a batch": lambda: FairClassifier(0.0, **STREAM).partial_fit(
-        X[:32], BINARY[:32]
-    ),
+    "a stream that ends with a batch": lambda: FairClassifier(
+        0.0, **with_penalty(**STREAM)
+    ).partial_fit(X[:32], BINARY[:32]),
 }
 
 
@@ -256,7 +257,8 @@ def test_a_loaded_model_can_be_cloned_and_fitted_anew(tmp_path):
 def test_a_switch_is_a_boolean(switch):
     meta, arrays = to_parts(classifier())
     with pytest.raises(ModelFileError, match=f"{switch} must be True or False, got 2"):
-        from_parts({**meta, "parameters": {**meta["parameters"], switch: 2}}, arrays)
+        changed = {"penalty": {"penalty": {switch: 2}}} if switch == "standardize" else {switch: 2}
+        from_parts({**meta, "parameters": meta["parameters"] | changed}, arrays)
 
 
 def test_a_file_without_requests_has_no_field_for_them():
@@ -475,7 +477,7 @@ def test_parameters_changed_after_fitting_are_saved_as_they_are_now(tmp_path):
     assert_same(model, saved_and_loaded(model, tmp_path))
 
 
-@pytest.mark.parametrize("changed", [{"contrast": "rest"}, {"pos_label": "no"}])
+@pytest.mark.parametrize("changed", [{"penalty__contrast": "rest"}, {"pos_label": "no"}])
 def test_what_values_stood_for_when_fitted_is_saved_whatever_was_changed_since(changed, tmp_path):
     groups = np.array(["a", "b", "c"])[np.arange(N) % 3]
     model = classifier(np.where(BINARY, "yes", "no"), groups=groups, criterion="equal_opportunity")
@@ -754,6 +756,7 @@ def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
 AUDIT = """
 import sys
 import metrifair.api.loading
+from tests.flat_options import with_penalty
 from metrifair.errors import ModelFileError
 seen = []
 files = sys.argv[1:]

@@ -34,6 +34,7 @@ from metrifair import (
 from metrifair.errors import DataError, MissingExtra
 from metrifair.estimators.table_model import TableModel
 from metrifair.saving.onnx import make_forest, onnx_model
+from tests.flat_options import with_penalty
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
@@ -131,7 +132,7 @@ TREES = [name for name in MODELS if name.startswith(("lgbm", "xgb"))]
 @cache
 def fitted(name: str) -> Any:
     kind, parameters, x, y = MODELS[name]
-    return kind(**{"strength": 1.0, **parameters}).fit(x, y, sensitive_features=A)
+    return kind(**with_penalty(**{"strength": 1.0, **parameters})).fit(x, y, sensitive_features=A)
 
 
 @cache
@@ -205,12 +206,12 @@ def test_trees_take_values_at_and_beside_every_split_and_missing_ones_to_the_sam
 
 
 def test_trees_after_the_best_round_are_left_out() -> None:
-    model = FairLGBMRegressor(0.0, **LGBM).fit(X, VALUE)
+    model = FairLGBMRegressor(0.0, **with_penalty(**LGBM)).fit(X, VALUE)
     every = model.predict(X)
     # as early stopping leaves it in a booster that goes on training
     model.booster_.best_iteration = 2
     assert np.abs(model.predict(X) - every).max() > 0.1
-    early = FairXGBRegressor(0.0, **XGB, early_stopping_rounds=3)
+    early = FairXGBRegressor(0.0, **with_penalty(**XGB), early_stopping_rounds=3)
     # the opposite of what is learnt: the first is the best
     early.fit(X, VALUE, eval_set=[(X, -VALUE)], verbose=False)
     assert early.get_booster().num_boosted_rounds() > early.best_iteration + 1
@@ -229,7 +230,9 @@ def test_ties_are_decided_as_in_python() -> None:
         label, probability = onnxruntime.InferenceSession(onnx_model(model, {})).run(None, {"X": X})
         assert set(label) == {positive}
         assert (probability == 0.5).all()
-    model = FairLGBMClassifier(0.0, **LGBM | {"min_child_samples": 500}).fit(X, balanced)
+    model = FairLGBMClassifier(0.0, **with_penalty(**(LGBM | {"min_child_samples": 500}))).fit(
+        X, balanced
+    )
     label = onnxruntime.InferenceSession(onnx_model(model, {})).run(["label"], {"X": X})[0]
     assert (label == model.predict(X)).all()
 
@@ -256,7 +259,9 @@ def table_model(kind: type, threshold: float | None = None, **parameters: Any) -
     encoder = TableEncoder().fit(TABLE)
     assert list(encoder.dropped_) == ["id"]
     target = YES if hasattr(kind, "predict_proba") else VALUE
-    estimator = kind(1.0, **parameters).fit(encoder.transform(TABLE), target, sensitive_features=A)
+    estimator = kind(1.0, **with_penalty(**parameters)).fit(
+        encoder.transform(TABLE), target, sensitive_features=A
+    )
     return TableModel(encoder, estimator, "y", threshold=threshold)
 
 
@@ -321,7 +326,9 @@ def test_rows_whose_score_is_the_threshold_are_accepted(kind: type) -> None:
         FairXGBClassifier: XGB,
         FairClassifier: {"model": "linear"},
     }[kind]
-    estimator = kind(0.0, **parameters).fit(encoder.transform({"x": X[:, 2]}), (VALUE > 1) * 1)
+    estimator = kind(0.0, **with_penalty(**parameters)).fit(
+        encoder.transform({"x": X[:, 2]}), (VALUE > 1) * 1
+    )
     plain = TableModel(encoder, estimator, "y")
     for score in np.unique(plain.predict_proba({"x": X[:, 2]})[:, 1]):
         model = TableModel(encoder, estimator, "y", threshold=float(score))
@@ -407,7 +414,9 @@ def test_the_file_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def test_a_model_that_no_file_can_hold_has_no_hash(tmp_path: Path) -> None:
-    model = FairClassifier(1.0, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs(), **NET)
+    model = FairClassifier(
+        1.0, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs(), **with_penalty(**NET)
+    )
     model.fit(X, YES, sensitive_features=A).to_onnx(tmp_path / "model.onnx")
     assert "sha256" not in {one.key for one in onnx.load(tmp_path / "model.onnx").metadata_props}
 
@@ -466,14 +475,14 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
     )
     value = VALUE + 9 * (frame["town"] == "b")
     for booster in (
-        FairLGBMRegressor(0.0, **LGBM, min_data_per_group=1),
-        FairXGBRegressor(0.0, **XGB, enable_categorical=True),
+        FairLGBMRegressor(0.0, **with_penalty(**LGBM), min_data_per_group=1),
+        FairXGBRegressor(0.0, **with_penalty(**XGB), enable_categorical=True),
     ):
         refuses(
             booster.fit(frame, value),
             "splits column 'town' by its categories.*TableEncoder before fitting",
         )
-    hinge = FairXGBRegressor(0.0, **XGB | {"objective": "binary:hinge"}).fit(X, A)
+    hinge = FairXGBRegressor(0.0, **with_penalty(**(XGB | {"objective": "binary:hinge"}))).fit(X, A)
     refuses(
         hinge,
         "the objective 'binary:hinge' of this FairXGBRegressor cannot be written as ONNX; those "

@@ -25,6 +25,7 @@ from metrifair import (
     FairLGBMClassifier,
     FairRegressor,
     FairXGBRegressor,
+    PenaltyOptions,
     TableEncoder,
     ThresholdPostprocessor,
     load,
@@ -50,7 +51,9 @@ TABLE = pd.DataFrame(
 )
 VALUE = TABLE["income"].fillna(0) + RNG.normal(size=N)
 YES = np.where(VALUE > 0.5, "yes", "no")
-LINE = FairClassifier(1.0, epochs=1, hidden=(), solver="sgd", random_state=0)
+LINE = FairClassifier(
+    1.0, epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0
+)
 STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "a classifier": ([("encode", TableEncoder()), ("model", LINE)], YES),
     "a regressor": (
@@ -247,9 +250,9 @@ def refusal(path: Path, content: Content) -> str:
 @pytest.mark.filterwarnings("ignore:Models predict the same for everyone")  # after one epoch
 def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        line = FairClassifier(epochs=1, hidden=(), solver="sgd", random_state=0).set_fit_request(
-            sensitive_features=True
-        )
+        line = FairClassifier(
+            epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0
+        ).set_fit_request(sensitive_features=True)
         steps = make_pipeline(TableEncoder(), line)
         asked: Any = {
             "strengths": [0.0, 1.0],

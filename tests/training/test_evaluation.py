@@ -12,15 +12,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair import energy_distance, load
+from metrifair import PenaltyOptions, load
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.metrics import energy_distance
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
 from metrifair.training.loop import RowsObjective
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, constant_output, regression
+from tests.flat_options import with_penalty
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
@@ -142,12 +144,19 @@ def test_each_model_of_a_stack_keeps_its_own_best_weights(kind: Any) -> None:
     y = Y if kind is FairClassifier else X.sum(1)
     strengths, seeds = [0.5, 20.0], [3, 4]
     stack = fit_stack(
-        kind(**EARLY), X, y, strengths=strengths, seeds=seeds, sensitive_features=GROUP
+        kind(**with_penalty(**EARLY)),
+        X,
+        y,
+        strengths=strengths,
+        seeds=seeds,
+        sensitive_features=GROUP,
     )
     places = [(strength, seed) for seed in seeds for strength in strengths]
     for model, (strength, seed) in zip(stack, places, strict=True):
         assert model is not None
-        alone = kind(strength, random_state=seed, **EARLY).fit(X, y, sensitive_features=GROUP)
+        alone = kind(strength, random_state=seed, **with_penalty(**EARLY)).fit(
+            X, y, sensitive_features=GROUP
+        )
         assert alone.n_iter_ == model.n_iter_
         np.testing.assert_allclose(alone.predict(X), model.predict(X), rtol=1e-4, atol=1e-4)
     assert {model.n_iter_ for model in stack if model is not None} - {120}  # some were stopped
@@ -172,9 +181,9 @@ def test_stopping_early_saves_a_network_from_knowing_rows_by_heart() -> None:
 
 def test_a_solver_has_no_steps_to_stop() -> None:
     with pytest.raises(DataError, match="takes no steps that could be stopped early"):
-        FairClassifier(1.0, model="linear", solver="lbfgs", early_stopping=True).fit(
-            X, Y, sensitive_features=GROUP
-        )
+        FairClassifier(
+            1.0, model="linear", penalty=PenaltyOptions(solver="lbfgs"), early_stopping=True
+        ).fit(X, Y, sensitive_features=GROUP)
     found = FairClassifier(0.0, model="linear", early_stopping=True, random_state=0).fit(X, Y)
     # of the rows that it was trained on
     assert float(found.moments_.weight) == pytest.approx(0.9 * N, abs=4)
@@ -195,11 +204,12 @@ def test_without_a_penalty_class_weights_are_sample_weights(model: str, y: Any, 
     )[y]
     # the scale knows weights too
     settings: dict[str, Any] = {"model": model, "standardize": False, "random_state": 0}
-    ours = FairClassifier(0.0, class_weight=given, **settings).fit(X, y)
-    theirs = FairClassifier(0.0, **settings).fit(X, y, sample_weight=each)
+    ours = FairClassifier(0.0, class_weight=given, **with_penalty(**settings)).fit(X, y)
+    theirs = FairClassifier(0.0, **with_penalty(**settings)).fit(X, y, sample_weight=each)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-6, atol=1e-6)
     assert not np.allclose(
-        ours.predict_proba(X), FairClassifier(0.0, **settings).fit(X, y).predict_proba(X)
+        ours.predict_proba(X),
+        FairClassifier(0.0, **with_penalty(**settings)).fit(X, y).predict_proba(X),
     )
 
 

@@ -16,9 +16,9 @@ import torch
 from oracles import energy, pair_coefficients
 from torch import Tensor
 
-from metrifair import energy_distance
 from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics import energy_distance
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, TrainedStack, models, train, weighted_moments

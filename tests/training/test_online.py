@@ -17,11 +17,12 @@ from oracles import proven
 from torch import Tensor
 
 from experiments.populations import OnlineRegression, reference_slopes
-from metrifair import energy_distance
+from metrifair import PenaltyOptions
 from metrifair.batches import Coverage
 from metrifair.batches.samples import PATIENCE, Samples
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.metrics import energy_distance
 from metrifair.problem.cells import Attribute, Comparison, compile_cells
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
@@ -81,8 +82,7 @@ def online_objective(*, unbiased: bool, replication: int, samples: int) -> float
         hidden=(20,),
         batch_size=4,
         learning_rate=1e-2,
-        estimate="population" if unbiased else "batch",
-        standardize=False,
+        penalty=PenaltyOptions(estimate="population" if unbiased else "batch", standardize=False),
         random_state=replication,
     )
     for rows in np.array_split(np.arange(samples), samples // 500):

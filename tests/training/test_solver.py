@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import SearchOptions, energy_distance, load
+from metrifair import PenaltyOptions, SearchOptions, load
 from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
+from metrifair.metrics import energy_distance
+from metrifair.metrics.penalty_options import penalty_options
 from metrifair.training import solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
+from tests.flat_options import with_penalty
 from tests.one_split import frontier
 
 # trained for a moment
@@ -59,7 +62,7 @@ KINDS: dict[str, tuple[Any, NDArray[Any]]] = {
 def linear(kind: str, strength: float = 1.0, **settings: Any) -> Any:
     estimator, _ = KINDS[kind]
     loss = {"loss": kind} if estimator is FairRegressor else {}
-    return estimator(strength, model="linear", **(loss | settings))
+    return estimator(strength, model="linear", **(with_penalty(**(loss | settings))))
 
 
 def outputs(model: Any, features: NDArray[Any] = X) -> NDArray[Any]:
@@ -87,7 +90,7 @@ def problem_of(
         network,
         objective,
         weight_decay=model.weight_decay,
-        standardize=model.standardize,
+        standardize=penalty_options(model).standardize,
     )
     return problem, data.samples(), objective
 
@@ -137,7 +140,7 @@ def test_the_gradient_is_that_of_the_objective(
     model, y = linear(kind, **ASKED[asked]), KINDS[kind][1]
     problem, samples, objective = problem_of(model, y, weight=weight)
     rng = np.random.default_rng(0)
-    at = rng.normal(size=sum(problem.sizes)) * (0.3 if model.standardize else 0.01)
+    at = rng.normal(size=sum(problem.sizes)) * (0.3 if penalty_options(model).standardize else 0.01)
     value = problem.objective_at(2.0)
     found, gradient = value(at)
     for _ in range(3):
@@ -211,7 +214,7 @@ def test_without_strength_it_is_logistic_regression(weight: NDArray[Any] | None)
 def test_without_strength_it_is_least_squares(
     weight: NDArray[Any] | None, standardize: bool
 ) -> None:
-    model = FairRegressor(0.0, model="linear", standardize=standardize).fit(
+    model = FairRegressor(0.0, model="linear", penalty=PenaltyOptions(standardize=standardize)).fit(
         X, AMOUNT, sample_weight=weight
     )
     theirs = LinearRegression().fit(X, AMOUNT, sample_weight=weight)
@@ -421,7 +424,7 @@ def test_a_saved_model_is_the_same(tmp_path: Any) -> None:
         assert np.array_equal(outputs(model), outputs(again))
         assert np.array_equal(model.coef_, again.coef_)
         assert np.array_equal(model.intercept_, again.intercept_)
-        assert (again.solver, again.learning_rate, again.n_iter_) == ("auto", "auto", model.n_iter_)
+        assert (again.penalty, again.learning_rate, again.n_iter_) == (None, "auto", model.n_iter_)
 
 
 def test_a_stream_goes_on_from_a_solved_model() -> None:
@@ -452,7 +455,9 @@ STEPS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", STEPS)
 def test_steps_are_taken_where_the_solver_does_not_serve(case: str) -> None:
-    assert not is_solved(FairClassifier(**({"model": "linear"} | STEPS[case])), 1_000, 10)
+    assert not is_solved(
+        FairClassifier(**(with_penalty(**({"model": "linear"} | STEPS[case])))), 1_000, 10
+    )
     assert is_solved(FairClassifier(model="linear"), 1_000, 10)
 
 
@@ -460,7 +465,7 @@ def test_a_network_without_hidden_layers_is_linear() -> None:
     plain = FairClassifier(model="mlp", hidden=()).fit(X, Y, sensitive_features=TWO)
     linear = FairClassifier(model="linear").fit(X, Y, sensitive_features=TWO)
     np.testing.assert_array_equal(plain.coef_, linear.coef_)
-    assert is_solved(FairClassifier(hidden=(), solver="lbfgs"), 10, 1)
+    assert is_solved(FairClassifier(hidden=(), penalty=PenaltyOptions(solver="lbfgs")), 10, 1)
     assert not is_solved(FairClassifier(hidden=(), epochs=3), 10, 1)
 
 
@@ -470,7 +475,9 @@ def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
     assert not is_solved(kernel, 2_001, 10)
     assert is_solved(FairClassifier(model="linear"), 10**6, 100)
     assert not is_solved(FairClassifier(model="linear"), 10**6, 101)
-    assert is_solved(FairClassifier(model="linear", solver="lbfgs", epochs=3), 10**6, 101)
+    assert is_solved(
+        FairClassifier(model="linear", penalty=PenaltyOptions(solver="lbfgs"), epochs=3), 10**6, 101
+    )
     assert not is_solved(FairRegressor(model="linear", loss="absolute_error"), 100, 3)
     assert is_solved(FairRegressor(model="linear", loss="huber"), 100, 3)
 
@@ -479,9 +486,9 @@ def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
 @pytest.mark.parametrize("metric", ["kolmogorov", lambda u, v: (u.mean() - v.mean()).square()])
 def test_asked_for_it_takes_any_metric(metric: Any) -> None:
     plain, fair = (
-        FairClassifier(strength, metric=metric, model="linear", solver="lbfgs").fit(
-            X, Y, sensitive_features=TWO
-        )
+        FairClassifier(
+            strength, metric=metric, model="linear", penalty=PenaltyOptions(solver="lbfgs")
+        ).fit(X, Y, sensitive_features=TWO)
         for strength in (0.0, 50.0)
     )
     gaps = [
@@ -514,7 +521,7 @@ def test_asked_for_it_takes_any_metric(metric: Any) -> None:
 )
 def test_what_the_solver_cannot_do_is_said(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError) as caught:
-        FairClassifier(solver="lbfgs", **settings).fit(X, Y, sensitive_features=TWO)
+        FairClassifier(**with_penalty(solver="lbfgs", **settings)).fit(X, Y, sensitive_features=TWO)
     assert str(caught.value) == message
 
 
@@ -561,7 +568,9 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
 
 def test_numbers_whose_squares_overflow_are_refused() -> None:
     with pytest.raises(DataError) as caught:
-        FairRegressor(0.0, model="linear", standardize=False).fit(X * 1e200, AMOUNT)
+        FairRegressor(0.0, model="linear", penalty=PenaltyOptions(standardize=False)).fit(
+            X * 1e200, AMOUNT
+        )
     assert (
         str(caught.value)
         == "X contains numbers so large that their squares are infinite; rescale it"

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from metrifair import kolmogorov_distance
+from metrifair.metrics import kolmogorov_distance
 
 generator = torch.Generator().manual_seed(0)
 sizes = [25, 50, 100, 200, 400, 800, 1600, 3200]

@@ -11,7 +11,7 @@ of them with one sort.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import distances
+from metrifair.metrics import distances
 
 generator = np.random.default_rng(0)
 north = generator.beta(4, 3, 400)

@@ -10,7 +10,7 @@ this. A distance between distributions shows it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import distances
+from metrifair.metrics import distances
 
 generator = np.random.default_rng(0)
 wide, narrow = generator.beta(1.5, 1.5, 4000), generator.beta(12, 12, 4000)

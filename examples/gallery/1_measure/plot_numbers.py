@@ -10,7 +10,7 @@ cut. For an attribute with two values it equals the energy distance between the 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import energy_dependence, energy_distance
+from metrifair.metrics import energy_dependence, energy_distance
 
 generator = np.random.default_rng(0)
 age = generator.uniform(20, 70, 1500)

@@ -10,8 +10,7 @@ along many directions.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import energy_distance
-from metrifair.metrics import sliced_energy_distance
+from metrifair.metrics import energy_distance, sliced_energy_distance
 
 generator = np.random.default_rng(0)
 first = generator.dirichlet((3, 3, 3), 700)

@@ -10,7 +10,7 @@ on average at every batch size, so ordinary stochastic gradient descent can trai
 import matplotlib.pyplot as plt
 import torch
 
-from metrifair import energy_distance
+from metrifair.metrics import energy_distance
 
 generator = torch.Generator().manual_seed(0)
 sizes = [2, 4, 8, 16, 32, 64, 128]

@@ -10,7 +10,7 @@ the threshold at which selection rates differ most. For the energy distance it i
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import witness
+from metrifair.metrics import witness
 
 generator = np.random.default_rng(1)
 first = generator.beta(5, 3, 2000)

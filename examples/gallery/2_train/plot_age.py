@@ -10,7 +10,8 @@ middle half of the scores.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import FairClassifier, energy_dependence
+from metrifair import FairClassifier
+from metrifair.metrics import energy_dependence
 
 generator = np.random.default_rng(0)
 age = generator.uniform(20, 70, 4000)

@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
 
-from metrifair import FairRegressor, energy_distance
+from metrifair import FairRegressor
+from metrifair.metrics import energy_distance
 
 
 def sample(rows, seed):

@@ -9,7 +9,7 @@ in every batch, so the rest of the loop stays the same.
 import matplotlib.pyplot as plt
 import torch
 
-from metrifair import energy_distance
+from metrifair.metrics import energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
 torch.manual_seed(0)

@@ -9,7 +9,8 @@ samples. The model adapts and keeps its predictions similar across groups.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from metrifair import FairRegressor, energy_distance
+from metrifair import FairRegressor
+from metrifair.metrics import energy_distance
 
 
 def chunks():

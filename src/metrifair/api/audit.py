@@ -67,7 +67,7 @@ def audit(
     intersectional: bool = False,
     continuous: Continuous | None = None,
     confidence: float | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     options: AuditOptions | None = None,
 ) -> Audit | AuditDifference:
     """Measure the gaps between groups for any model's scores, with confidence intervals.
@@ -121,8 +121,8 @@ def audit(
     confidence : float, default=None
         Confidence level of intervals and certified upper bounds. By default that of ``options``
         (0.95).
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the resampling.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the resampling: the same rows give the same intervals. None draws a new seed.
     options : AuditOptions, default=None
         Further options, such as ``AuditOptions(min_group_size=50, resamples=2000)``.
 

@@ -92,7 +92,7 @@ def audit_file(
     favorable: Favorable = "high",
     favorable_decision: object = None,
     intersectional: bool = False,
-    random_state: Any = None,
+    random_state: Any = 0,
     options: AuditOptions | None = None,
     reading: ReadOptions = AS_USUAL,
 ) -> Audit | AuditDifference:
@@ -293,7 +293,7 @@ def audit_table(
     favorable: Favorable = "high",
     favorable_decision: object = None,
     intersectional: bool = False,
-    random_state: Any = None,
+    random_state: Any = 0,
     options: AuditOptions | None = None,
     missing: str | Sequence[str] = (),
 ) -> Audit | AuditDifference:

@@ -27,8 +27,10 @@ from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.request import Reference
 from metrifair.errors import PYTHON, ArgumentNames, DataError, Remedy
+from metrifair.figures.estimator_scores import estimator_scores
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
-from metrifair.problem.tables import Backend, make_frame
+from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.tables import Backend, Table, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import Description, describe, rank_text
@@ -90,6 +92,61 @@ class Audit(PrintedPage):
 
     def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
         return Audit, (self.record, None, self.library)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Table,
+        y: Table | None,
+        *,
+        sensitive_features: Table | GroupProbabilities,
+        **options: Any,
+    ) -> Any:
+        """Audit a fitted model: compute its scores for rows, and pass them to ``audit``.
+
+        The scores are the probabilities of ``predict_proba``, or else the values of
+        ``decision_function``, or else the predictions. Use rows that did not train the model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Estimator to use: a fitted classifier or regressor.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or None
+            Labels, or a regression target. None if there are no outcomes.
+        sensitive_features : array-like, table or GroupProbabilities
+            The group of each sample, as in ``audit``. The estimator receives it too, if it needs
+            the group to predict.
+        **options : object
+            Further options, as in ``audit``.
+
+        Returns
+        -------
+        Audit
+            The audit of these scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrifair import Audit
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 1, 0, 1, 1, 1], list("ffffmmmm")
+        >>> model = LogisticRegression().fit(X, y)
+        >>> Audit.from_estimator(model, X, y, sensitive_features=sex).worst().value
+        1.0
+        """
+        from metrifair.api.audit import audit  # noqa: PLC0415 (it imports this class)
+
+        scores = estimator_scores(
+            estimator,
+            X,
+            sensitive_features,
+            pos_label=options.get("pos_label"),
+            low=options.get("favorable") == "low",
+        )
+        return audit(y, scores, sensitive_features=sensitive_features, **options)
 
     @property
     def provenance(self) -> Provenance:
@@ -550,6 +607,10 @@ compute them.
             pdf=pdf,
             again=again,
         )
+
+    def __str__(self) -> str:
+        """The answer: the summary, and the notes in full."""
+        return "\n".join([*self.summary, *(f"Note: {text}" for text in self.note_texts())])
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")

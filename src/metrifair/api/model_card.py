@@ -19,6 +19,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
+from metrifair.metrics.penalty_options import HasPenaltyOptions, penalty_options
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.markdown import (
     MOST_TABLES,
@@ -29,6 +30,7 @@ from metrifair.report.audit.markdown import (
     origin_markdown,
     yaml_lines,
 )
+from metrifair.saving.estimators import file_name
 from metrifair.saving.modelfile import Content, PathLike, fingerprint, to_bytes
 from metrifair.saving.models import class_named, make_content
 from metrifair.support.files import write_file
@@ -309,6 +311,8 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     parameters: dict[str, Any] = {}
     for estimator in (base, inner):
         parameters |= estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+        if isinstance(estimator, HasPenaltyOptions):
+            parameters["contrast"] = penalty_options(estimator).contrast
     facts |= {
         label: getattr(parameters.get(name), "name", parameters.get(name))
         for name, label in _SETTINGS.items()
@@ -341,7 +345,7 @@ def _last(model: Any) -> Any:
 def _content(model: Any) -> Content | None:
     """The content of the model's file; None if the model cannot be saved."""
     last = _last(model)
-    if class_named(type(last).__name__) is not type(last):
+    if class_named(file_name(type(last))) is not type(last):
         return None
     try:
         return model._content() if isinstance(model, TableModel) else make_content(model)

@@ -130,7 +130,7 @@ def monitor(
     metrics: Sequence[str] | str | None = None,
     confidence: float | None = None,
     clusters: str | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     options: AuditOptions | None = None,
 ) -> AuditSeries:
     """Test whether the distances of several periods have changed since their baselines.

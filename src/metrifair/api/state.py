@@ -312,7 +312,7 @@ class AuditState(StateParts):
         intersectional: bool = False,
         continuous: Continuous | None = None,
         confidence: float | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         options: AuditOptions | None = None,
     ) -> Audit:
         """Audit all rows that were counted. Every distance has a bracket.

@@ -107,6 +107,14 @@ def metrics_by_group(
                 size = audited.sample.units.size(units[codes == code])
                 groups.append(GroupMeasures(group, size, measures, bool(unknown[code])))
             missing = audited.sample.units.size(inside) - audited.sample.units.size(units)
+            own_draws = generator.spawn(1)[0]  # those of the groups stay the same
+            overall = _measures(
+                rows.at(units),
+                metrics,
+                audited.request,
+                own_draws,
+                f"all groups of {attribute.name!r}",
+            )
             tables.append(
                 _table(
                     attribute.name,
@@ -114,6 +122,7 @@ def metrics_by_group(
                     groups,
                     missing=missing,
                     conditions=conditions,
+                    overall=overall,
                 )
             )
     return tables

@@ -366,6 +366,8 @@ class MeasuresByGroup:
     ratios: Mapping[str, float | None]
     missing: int | None = None  # rows with a missing group; None: not counted
     conditions: Conditions = ()
+    # of the rows of all groups together; empty: not computed
+    overall: Mapping[str, Measure | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

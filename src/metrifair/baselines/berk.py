@@ -46,8 +46,8 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     strength : float, default=1.0
         Penalty strength, at least 0.
     penalty : {"individual", "group"}, default="individual"
-        The mean squared difference of the predictions of a pair, or the square of their mean
-        difference. More than two groups: the sum over pairs of groups (not in the paper).
+        The mean squared difference of the predictions of a pair. "group" is the square of their
+        mean difference. More than two groups: the sum over pairs of groups (not in the paper).
     loss : {"pooled", "group_balanced"}, default="pooled"
         Loss: the mean over all rows, or the sum of the groups' means.
     ridge : float, default=0.0

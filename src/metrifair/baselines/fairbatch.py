@@ -45,7 +45,9 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         Learning rate of Adam.
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch.
-    standardize, device : as in FairClassifier
+    standardize : bool, default=True
+        Center and scale the features.
+    device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
         Seed of the initial weights and the batches.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"

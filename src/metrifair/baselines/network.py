@@ -31,6 +31,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import model_output
 from metrifair.estimators.settings import as_device, check_settings, model_for, schedule_for
+from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
 from metrifair.postprocessing.postprocessor import check_learner
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
@@ -48,10 +49,9 @@ _NETWORK = (
     "batch_size",
     "epochs",
     "learning_rate",
-    "learning_rate_decay",
-    "standardize",
     "device",
 )
+_OPTIONS = ("learning_rate_decay", "standardize")  # of PenaltyOptions
 
 
 class NetworkClassifier(LogOddsMixin, StackedEstimator):
@@ -67,6 +67,8 @@ class NetworkClassifier(LogOddsMixin, StackedEstimator):
         network = FairClassifier(
             0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
         )
+        options = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
+        network.penalty = PenaltyOptions(**options)
         check_settings(network)
         return network
 
@@ -116,7 +118,7 @@ def train_networks(
         rows=[torch.as_tensor(rows) for rows in grid.rows],
         source=source,
         path=path,
-        standardize=network.standardize,
+        standardize=penalty_options(network).standardize,
         device=as_device(network.device),
         verbose=network.verbose,
     )

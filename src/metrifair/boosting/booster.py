@@ -27,11 +27,10 @@ from metrifair.boosting.problem import (
 )
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
-from metrifair.estimators.settings import SmallGroups
-from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.metrics.penalty_options import HasPenaltyOptions, PenaltyOptions, penalty_options
+from metrifair.metrics.registry import MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Combine, Contrast
-from metrifair.problem.criteria import Criterion, Penalize
+from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs
 from metrifair.problem.tables import Table, as_features, as_labels, take_rows
@@ -69,30 +68,20 @@ class FitPlan:
 
 
 @as_in(FairClassifier)
-class FairBooster(Saved):
+class FairBooster(HasPenaltyOptions, Saved):
     """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the
     booster's own.
 
     Parameters
     ----------
     criterion, metric : as in FairClassifier
-    estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance
-        between the groups' training rows (the same as ``"batch"``, since every round sees all
-        rows). ``"population"``: the distance in the population, which may be negative.
-    combine : as in FairClassifier
-    penalize : {"prediction", "output"}, default="prediction"
-        Penalize predictions or outputs.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
         Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric
         attribute is ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20
         different values and warns. With 131,072 rows or more, a classifier bins numbers into at
         most 256 levels.
-    small_groups : as in FairClassifier
+    penalty : as in FairClassifier
     expected_groups : bool, default=True
         Weight the penalty of each row by predicted group probabilities instead of its own group.
         Trees that were fitted to other rows predict them. The booster then cannot memorize groups,
@@ -114,13 +103,9 @@ class FairBooster(Saved):
         *,
         criterion: str | Criterion = "statistical_parity",
         metric: MetricLike = "energy",
-        estimate: Estimate = "rows",
-        combine: Combine = "mean",
-        penalize: Penalize = "prediction",
-        contrast: Contrast = "pairs",
         intersectional: bool = False,
         continuous: Continuous = "auto",
-        small_groups: SmallGroups = "leave_out",
+        penalty: PenaltyOptions | None = None,
         pos_label: object = None,
         expected_groups: bool = True,
         **booster: Any,
@@ -213,7 +198,7 @@ class FairBooster(Saved):
         """The objectives of training rows, with expected groups if requested, and of evaluation
         sets.
         """
-        warn_without_estimate(self.metric, self.estimate, default="rows")
+        warn_without_estimate(self.metric, penalty_options(self).estimate, default="rows")
         problem = boosting_problem(self, inputs)
         self.left_out_ = problem.trainable.left_out
         rounds, learning_rate = self._pace()

@@ -24,6 +24,7 @@ from metrifair.boosting.problem import (
 )
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
+from metrifair.metrics.penalty_options import penalty_options
 from metrifair.metrics.registry import training_metric, warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
@@ -161,7 +162,7 @@ def _penalized(
         raise DataError(
             "expected_groups=True is not computed where X is a Dask collection", remedy=remedy
         )
-    warn_without_estimate(booster.metric, booster.estimate, default="rows")
+    warn_without_estimate(booster.metric, penalty_options(booster).estimate, default="rows")
     problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
         raise DataError(

@@ -199,8 +199,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and
         needs no groups.
-    criterion, metric, estimate, combine, penalize : as in FairBooster
-    contrast, intersectional, continuous, small_groups : as in FairBooster
+    criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label; by default the last class.
     expected_groups : as in FairBooster
@@ -256,8 +255,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and
         needs no groups.
-    criterion, metric, estimate, combine, penalize : as in FairBooster
-    contrast, intersectional, continuous, small_groups : as in FairBooster
+    criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label, for classifiers only.
     expected_groups : as in FairBooster

@@ -27,11 +27,11 @@ from metrifair.errors import DataError
 from metrifair.estimators.settings import (
     Aim,
     Trainable,
-    check_aim,
     check_range,
     objective_for,
     trainable,
 )
+from metrifair.metrics.penalty_options import penalty_options
 from metrifair.problem.cells import Comparison, Dependence, Sides
 from metrifair.problem.problem import (
     Inputs,
@@ -226,7 +226,7 @@ def expand_rows(problem: Problem, values: NDArray[Any], *, otherwise: int = 0) -
 def is_penalized(booster: Any) -> bool:
     """True if the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
-    check_aim(booster)
+    penalty_options(booster).check()
     check_switches(intersectional=booster.intersectional, expected_groups=booster.expected_groups)
     return bool(booster.strength > 0)
 
@@ -395,9 +395,8 @@ def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | Non
 def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
     """The problem of a classifier, or of a regressor, whose target the objective standardizes."""
     settings = {
-        name: getattr(booster, name)
-        for name in ("criterion", "contrast", "intersectional", "continuous")
-    }
+        name: getattr(booster, name) for name in ("criterion", "intersectional", "continuous")
+    } | {"contrast": penalty_options(booster).contrast}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(

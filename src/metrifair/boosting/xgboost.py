@@ -159,8 +159,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and
         needs no groups.
-    criterion, metric, estimate, combine, penalize : as in FairBooster
-    contrast, intersectional, continuous, small_groups : as in FairBooster
+    criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label; by default the last class.
     expected_groups : as in FairBooster
@@ -231,8 +230,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and
         needs no groups.
-    criterion, metric, estimate, combine, penalize : as in FairBooster
-    contrast, intersectional, continuous, small_groups : as in FairBooster
+    criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label, for classifiers only.
     expected_groups : as in FairBooster

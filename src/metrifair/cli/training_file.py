@@ -645,10 +645,7 @@ def _estimator(
     positive: object,
     continuous: Sequence[str],
 ) -> Any:
-    words = ("criterion", "metric", "contrast", "combine", "estimate")
-    settings: dict[str, Any] = {name: getattr(options, name) for name in words} | {
-        "random_state": options.seed
-    }
+    settings: dict[str, Any] = options.aim() | {"random_state": options.seed}
     settings["continuous"] = list(continuous) or False
     if not regression:
         settings["pos_label"] = positive

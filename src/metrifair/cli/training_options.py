@@ -53,6 +53,17 @@ class TrainingOptions:
     title: str | None
     about: tuple[tuple[str, str], ...]
 
+    def aim(self) -> dict[str, Any]:
+        """The fairness parameters of estimators."""
+        from metrifair.metrics.penalty_options import PenaltyOptions
+
+        penalty = PenaltyOptions(
+            contrast=self.contrast,
+            combine=self.combine,  # type: ignore[arg-type]
+            estimate=self.estimate,  # type: ignore[arg-type]
+        )
+        return {"criterion": self.criterion, "metric": self.metric, "penalty": penalty}
+
     @cached_property
     def _proxy(self) -> Proxy:
         names = ("group", "group_probabilities", "known_group", "proxy_labels")

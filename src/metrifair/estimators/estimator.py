@@ -34,6 +34,7 @@ from metrifair.estimators.settings import (
     schedule_for,
     trainable,
 )
+from metrifair.metrics.penalty_options import HasPenaltyOptions, penalty_options
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
@@ -112,7 +113,7 @@ def _tensor(array: NDArray[Any]) -> Tensor:
 
 
 @dataclass(eq=False, repr=False)
-class FairEstimator(Settings, Saved, BaseEstimator):
+class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
     """Common base of the fair estimators: ``fit``, ``partial_fit``, ``module`` and saving."""
 
     def fit(
@@ -151,7 +152,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         """
         for name in ("learner_", "n_updates_", "predictor_", "scheme_"):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
-        warn_without_estimate(self.metric, self.estimate, default="rows")
+        warn_without_estimate(self.metric, penalty_options(self).estimate, default="rows")
         data = self._training_data(
             X, y, sensitive_features, control_features, sample_weight, clusters=clusters
         )
@@ -335,7 +336,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
     ) -> Problem:
         """The record of the first rows, which fixes the meaning of the values."""
         numeric = bool(is_regressor(self))
-        names = ("criterion", "contrast", "intersectional", "continuous")
+        names = ("criterion", "intersectional", "continuous")
         make = make_problem if stream else problem_with_probabilities
         distinct = None
         if classes is not None:
@@ -343,6 +344,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         problem = make(
             inputs,
             **{name: getattr(self, name) for name in names},
+            contrast=penalty_options(self).contrast,
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
             classes=distinct,
@@ -391,7 +393,7 @@ def train_models(
             objective,
             strengths=strengths,
             weight_decay=estimator.weight_decay,
-            standardize=estimator.standardize,
+            standardize=penalty_options(estimator).standardize,
         )
         _warn_of_solutions(strengths, ends, [data.names[place] for place in separating])
         # one model for all seeds
@@ -410,14 +412,14 @@ def train_models(
             rows=[rows for rows, _ in parts] or None,
             validation=[aside for _, aside in parts] or None,
             validated="batch" if by_probabilities else "population",
-            standardize=estimator.standardize,
+            standardize=penalty_options(estimator).standardize,
             device=as_device(estimator.device),
             verbose=estimator.verbose,
         )
         seed_rows = [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
         _warn_of_probabilities(models, model, data)
     moments = {
-        id(rows): Moments.from_samples(rows) if estimator.standardize else None
+        id(rows): Moments.from_samples(rows) if penalty_options(estimator).standardize else None
         for rows in seed_rows
     }
     return [
@@ -499,7 +501,7 @@ def _warn_of_solutions(
         warnings.warn(
             f"the solver had not converged after {MOST_ITERATIONS} iterations at strength "
             f"{', '.join(unfinished)}; "
-            "scale X (standardize=True), or add some weight_decay",
+            "scale X (PenaltyOptions(standardize=True)), or add some weight_decay",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -636,7 +638,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
     scheme = data.problem.scheme
     seed = make_seed(estimator.random_state)
     objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
-    if estimator.estimate == "rows":  # a stream has no fixed rows
+    if penalty_options(estimator).estimate == "rows":  # a stream has no fixed rows
         objective = replace(objective, estimate="population")
     rule = Coverage(
         scheme.comparisons,
@@ -654,7 +656,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
         seed=seed,
         learning_rate=schedule_for(estimator, 1).learning_rate,
         weight_decay=estimator.weight_decay,
-        standardize=estimator.standardize,
+        standardize=penalty_options(estimator).standardize,
         start=None if fitted is None else fitted.parameters,
     )
     if fitted is not None:

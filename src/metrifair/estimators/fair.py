@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, linear_parts, model_output
 from metrifair.estimators.settings import ClassWeight, class_weights
+from metrifair.metrics.penalty_options import penalty_options
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
@@ -31,11 +32,10 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 
     The parameters are grouped by subject:
 
-    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``,
-      ``contrast``, ``intersectional``, ``continuous``, ``small_groups``.
-    - Model: ``model``, ``solver``, ``hidden``.
-    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``,
-      ``weight_decay``, ``early_stopping``, ``standardize``.
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``intersectional``, ``continuous``,
+      ``penalty``.
+    - Model: ``model``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``weight_decay``, ``early_stopping``.
     - Computation: ``device``, ``random_state``, ``verbose``.
     - Classes: ``pos_label``, ``class_weight``.
 
@@ -55,21 +55,6 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ``kolmogorov``, ``total_variation``, or a function of two tensors. The penalty
         ``total_variation`` compares shares in 10 bins with gradients of a smoothed version, and not
         the shares of every value, as ``unfairness`` does.
-    estimate : {"rows", "population", "batch"}, default="rows"
-        Distance that the penalty estimates, for energy, cramer and mmd. ``"rows"``: the distance
-        between the groups' training rows, without bias and never negative. ``"population"``: the
-        distance in the population, without bias, as in the paper; on few rows it rewards spread at
-        large strengths. ``"batch"``: the distance within each batch, which is biased upwards. All
-        other metrics use ``"batch"``.
-    combine : {"mean", "sum"}, default="mean"
-        How comparisons are combined. ``"mean"`` averages the penalty over pairs of groups and
-        control strata, and sums it over sets of labels and attributes. ``"sum"`` sums it over
-        everything, as in the paper. Both are equal for two groups.
-    penalize : {"prediction", "output"}, default="prediction"
-        Penalize predictions or outputs (probabilities or log-odds).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Which groups are compared. ``"pairs"`` compares all pairs of groups, ``"rest"`` each group
-        with the rest.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute. By default each
         attribute has its own penalty.
@@ -77,21 +62,14 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Numeric attributes, such as age: the named columns, all, or none. The penalty of a numeric
         attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric
         columns with more than 20 different values and warns.
-    small_groups : {"leave_out", "error"}, default="leave_out"
-        Treatment of groups with fewer than two training rows (in a set of the criterion).
-        ``"leave_out"`` excludes them from the penalty and warns; ``"error"`` raises.
+    penalty : PenaltyOptions or None, default=None
+        Options that few users set: ``PenaltyOptions(...)``, such as which groups are compared and
+        the training algorithm. None is ``PenaltyOptions()``.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         Model to train: a network, a linear model, or a module of your own. A module maps the
         features to the log-odds of the last class, or, if there are more than two classes, to one
         output per class, the inputs of ``softmax``. It must not end in Sigmoid or Softmax. Layers
         that keep running statistics, such as BatchNorm, raise an error.
-    solver : {"auto", "lbfgs", "sgd"}, default="auto"
-        Training algorithm. ``"lbfgs"`` fits a linear model to all rows at once, on the CPU and
-        independent of the seed. ``"sgd"`` takes stochastic gradient steps. ``"auto"`` uses L-BFGS
-        for linear models, unless ``epochs``, ``batch_size`` or ``learning_rate`` is set, the metric
-        has no useful gradient (kolmogorov, total_variation, functions of your own),
-        ``estimate="population"``, mmd has more than 2,000 rows, or X has more than 100 million
-        numbers.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
     batch_size : int or "auto", default="auto"
@@ -101,10 +79,6 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Passes over the data. By default as many as 150 to 1,000 steps need.
     learning_rate : float or "auto", default="auto"
         Learning rate of Adam; 0.005 by default.
-    learning_rate_decay : float or "auto", default="auto"
-        Factor of the learning rate after each epoch. By default the strength grows to its final
-        value over the first half of the steps, and the learning rate falls to 0 over the last half.
-        With a number the strength is constant.
     weight_decay : float, default=0.0
         Weight of half the squared parameters of the standardized features.
     early_stopping : bool or float, default=False
@@ -113,8 +87,6 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         has reached its final value, training stops after ten epochs without improvement. Every
         model of a frontier keeps its own best weights. Linear models are then trained by stochastic
         gradient steps.
-    standardize : bool, default=True
-        Center and scale the features.
     device : str, default="auto"
         Device to train on. ``"auto"`` selects a CUDA device if there is one.
     random_state : int, generator or None, default=None
@@ -274,16 +246,15 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 class FairRegressor(RegressorMixin, FairEstimator):
     """A regressor with similar distributions of predictions in all groups.
 
-    With ``standardize`` the target too is centered and scaled, so that a strength means the same on
+    By default the target too is centered and scaled, so that a strength means the same on
     every scale.
 
     The parameters are grouped by subject:
 
-    - Penalty: ``strength``, ``criterion``, ``metric``, ``estimate``, ``combine``, ``penalize``,
-      ``contrast``, ``intersectional``, ``continuous``, ``small_groups``.
-    - Model: ``model``, ``solver``, ``hidden``.
-    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``learning_rate_decay``,
-      ``weight_decay``, ``early_stopping``, ``standardize``.
+    - Penalty: ``strength``, ``criterion``, ``metric``, ``intersectional``, ``continuous``,
+      ``penalty``.
+    - Model: ``model``, ``hidden``.
+    - Training: ``batch_size``, ``epochs``, ``learning_rate``, ``weight_decay``, ``early_stopping``.
     - Computation: ``device``, ``random_state``, ``verbose``.
     - Target: ``loss``.
 
@@ -292,17 +263,12 @@ class FairRegressor(RegressorMixin, FairEstimator):
     strength : float, default=1.0
         Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs
         no groups.
-    criterion, metric, estimate, combine : as in FairClassifier
-    penalize : {"prediction", "output"}, default="prediction"
-        Penalize predictions or outputs. Both are the same here up to scale.
-    contrast, intersectional, continuous, small_groups : as in FairClassifier
+    criterion, metric, intersectional, continuous, penalty : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         Model to train: a network, a linear model, or a module of your own from features to one
         output per sample. Layers that keep running statistics, such as BatchNorm, raise an error.
-    solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
-    learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
-    standardize : bool, default=True
-        Center and scale the features, and the target.
+    hidden, batch_size, epochs, learning_rate : as in FairClassifier
+    weight_decay, early_stopping : as in FairClassifier
     device, random_state, verbose : as in FairClassifier
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         Loss of the risk.
@@ -373,7 +339,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
         y = np.asarray(problem.labels)
         if not hasattr(self, "scheme_"):
             self.target_scaling_ = (0.0, 1.0)
-            if self.standardize and not stream:
+            if penalty_options(self).standardize and not stream:
                 # so that a weight of two is exactly two rows
                 distinct, place = np.unique(y, return_inverse=True)
                 weight = np.bincount(place, problem.weight)

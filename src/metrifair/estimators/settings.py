@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts_for, least_samples
+from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
+from metrifair.metrics.registry import MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Criterion, Penalize
+from metrifair.problem.cells import Comparison, Dependence
+from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
@@ -26,7 +27,6 @@ from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective, Task
 
-Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
@@ -34,9 +34,6 @@ _GROWTH = 0.5  # share of the steps, the first ones, in which the strength grows
 _COOLDOWN = 0.5  # share of the steps, the last ones, in which the learning rate falls
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
-SmallGroups: TypeAlias = Literal["leave_out", "error"]
-"""What becomes of a group that is too small to train on."""
-
 _FEWEST_ROWS = 2  # rows that have a distribution; one alone would draw everybody to itself
 # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 _PROJECTIONS_SEED = 0
@@ -50,13 +47,9 @@ class Aim(Protocol):
     _: KW_ONLY
     criterion: str | Criterion = "statistical_parity"
     metric: MetricLike = "energy"
-    estimate: Estimate = "rows"
-    combine: Combine = "mean"
-    penalize: Penalize = "prediction"
-    contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
-    small_groups: SmallGroups = "leave_out"
+    penalty: PenaltyOptions | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -65,15 +58,12 @@ class Settings(Aim):
 
     _: KW_ONLY
     model: str | torch.nn.Module = "mlp"
-    solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    learning_rate_decay: float | Literal["auto"] = "auto"
     weight_decay: float = 0.0
     early_stopping: bool | float = False
-    standardize: bool = True
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
@@ -85,12 +75,6 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto' or a positive number",
         lambda value: (
             (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0)
-        ),
-    ),
-    "learning_rate_decay": (
-        "'auto' or a number above 0, at most 1",
-        lambda value: (
-            (isinstance(value, str) and value == "auto") or (is_number(value) and 0 < value <= 1)
         ),
     ),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
@@ -122,32 +106,25 @@ def check_settings(settings: Settings) -> None:
     """Raise a DataError that names the first parameter out of its range."""
     for name in _RANGES:
         check_range(name, getattr(settings, name))
-    check_switches(**{name: getattr(settings, name) for name in ("intersectional", "standardize")})
-    check_aim(settings)
-    check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
-    if settings.solver == "lbfgs" and not _is_linear(settings):
+    check_switches(intersectional=settings.intersectional)
+    options = penalty_options(settings)
+    options.check()
+    if options.solver != "lbfgs":
+        return
+    if not _is_linear(settings):
         raise DataError(
             "solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network"
         )
-    if settings.solver == "lbfgs" and settings.early_stopping:
+    if settings.early_stopping:
         raise DataError(
             "solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, "
             "or 'sgd'"
         )
-    if settings.solver == "lbfgs" and settings.estimate == "population":
+    if options.estimate == "population":
         raise DataError(
             "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set "
             "solver='sgd'"
         )
-
-
-def check_aim(aim: Aim) -> None:
-    """Raise a DataError for an unknown name in a fairness parameter."""
-    check_known("penalize", aim.penalize, ("prediction", "output"))
-    check_known("contrast", aim.contrast, CONTRASTS)
-    check_known("combine", aim.combine, ("mean", "sum"))
-    check_known("small_groups", aim.small_groups, ("leave_out", "error"))
-    check_known("estimate", aim.estimate, ESTIMATES)
 
 
 def check_range(name: str, value: object) -> None:
@@ -178,11 +155,13 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     """
     warn_of_labels(problem)
     warn_of_unknown_names(problem)
-    if problem.probabilities is not None and aim.estimate == "population":
+    options = penalty_options(aim)
+    of_population = options.estimate == "population"
+    if problem.probabilities is not None and of_population:
         wrong = "'population' needs the group of each row, and these are probabilities"
         raise DataError(wrong, argument="estimate", remedy=Remedy("estimate", "rows"))
     sizes = problem.cell_sizes
-    of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
+    of_cell = least_samples(aim.metric, options.estimate) if of_population else 1
     small: dict[str, None] = {}
     candidates = [
         _large_enough(comparison, problem, sizes, of_cell, small)
@@ -192,7 +171,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     names = "; ".join(list(small)[:_NAMED]) + (
         f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else ""
     )
-    if small and (aim.small_groups == "error" or not comparisons):
+    if small and (options.small_groups == "error" or not comparisons):
         equal = all(name.endswith(_EQUAL) for name in small)
         advice = (
             "leave out attributes with one value"
@@ -270,14 +249,15 @@ def objective_for(
     class_weight: tuple[float, ...] = (),
 ) -> Objective:
     """The objective, with all comparisons of the scheme or only these."""
+    options = penalty_options(aim)
     return Objective(
         task,
         scheme.comparisons if comparisons is None else tuple(comparisons),
         criterion_for(scheme),
         aim.metric,
-        estimate=aim.estimate,
-        combine=aim.combine,
-        penalize=aim.penalize,
+        estimate=options.estimate,
+        combine=options.combine,
+        penalize=options.penalize,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
         class_weight=class_weight,
     )
@@ -377,8 +357,9 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     rate = LEARNING_RATE if settings.learning_rate == "auto" else settings.learning_rate
     plain = Schedule(size, epochs, rate, 1.0, settings.weight_decay, from_constant=True)
-    if settings.learning_rate_decay != "auto":
-        return replace(plain, learning_rate_decay=settings.learning_rate_decay)
+    decay = penalty_options(settings).learning_rate_decay
+    if decay != "auto":
+        return replace(plain, learning_rate_decay=decay)
     return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
 
 
@@ -394,18 +375,19 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     By default it does if the loss is smooth, the metric's gradient informative, the distance of the
     rows estimated, no option of gradient steps set, and the data not too large.
     """
-    if settings.solver != "auto" or not _is_linear(settings):
-        return settings.solver == "lbfgs"
-    options = [
+    options = penalty_options(settings)
+    if options.solver != "auto" or not _is_linear(settings):
+        return options.solver == "lbfgs"
+    of_steps = [
         settings.epochs,
         settings.batch_size,
         settings.learning_rate,
-        settings.learning_rate_decay,
+        options.learning_rate_decay,
     ]
     if (
-        any(value != "auto" for value in options)
+        any(value != "auto" for value in of_steps)
         or settings.early_stopping
-        or settings.estimate == "population"
+        or options.estimate == "population"
     ):
         return False
     kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"

@@ -120,7 +120,7 @@ class MetricFacts:
     witness: Callable[..., WitnessFunction] | None = None
     # The best utility of vectors, from a Pair and the same options. None: none is known.
     vector_witness: Callable[..., WitnessFunction] | None = None
-    # The parameters of metrifair.witness that apply to this metric.
+    # The parameters of metrifair.metrics.witness that apply to this metric.
     witness_options: tuple[str, ...] = ()
     # A share of people, shown in percentage points.
     is_share: bool = False

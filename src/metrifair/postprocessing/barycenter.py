@@ -5,21 +5,17 @@ a tolerance requires.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import wasserstein_distance
 from sklearn.base import is_regressor
-from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
-from metrifair.problem.problem import Inputs, Scheme
-from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.problem.tables import UNKNOWN
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
 
@@ -102,18 +98,14 @@ class BarycenterPostprocessor(ScorePostprocessor):
     array([1., 2., 3., 4., 3., 4., 5., 6.])
     """
 
-    estimator: Any = field(default=None, kw_only=False)
-    tolerance: float = 0.0
-    needs_group: bool = True
-    group_model: Any = None
-    randomized: bool = False
-    prefit: bool = False
-    folds: int = 5
-    random_state: Any = None
+    def learn(self, rows: Calibration) -> None:
+        """Compute the map of the scores, which is the same for all tolerances.
 
-    def _learn(self, X: Table, arguments: Inputs) -> Calibration:
-        """Calibration rows; stores the map, which is the same for all tolerances."""
-        rows = super()._learn(X, arguments)
+        Parameters
+        ----------
+        rows : Calibration
+            As in ``ScorePostprocessor.learn``.
+        """
         row, group, weight = rows.memberships()
         self.shares_ = np.bincount(group, weight) / weight.sum()
         members = [group == code for code in range(len(self.groups_))]
@@ -125,7 +117,6 @@ class BarycenterPostprocessor(ScorePostprocessor):
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
         elif not self.randomized and self.tolerance < 1:
             self._warn_of_ties(rows)
-        return rows
 
     def _warn_of_ties(self, rows: Calibration) -> None:
         members = [rows.group == code for code in range(len(self.groups_))]
@@ -145,11 +136,18 @@ class BarycenterPostprocessor(ScorePostprocessor):
                 "randomized=True "
                 "draws the ranks of equal scores",
                 MetrifairWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    def _state(self) -> dict[str, Floats]:
-        arrays = {**super()._state(), "shares": self.shares_}
+    def state(self) -> dict[str, Floats]:
+        """The arrays that ``save`` writes.
+
+        Returns
+        -------
+        dict of ndarrays
+            Shares and distributions of the groups, and the map of ``needs_group=False``.
+        """
+        arrays = {"shares": self.shares_}
         for place, distribution in enumerate(self.distributions_):
             arrays |= {f"values{place}": distribution.values, f"upto{place}": distribution.upto}
         if not self.needs_group:
@@ -162,8 +160,14 @@ class BarycenterPostprocessor(ScorePostprocessor):
             }
         return arrays
 
-    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
-        super()._restore(scheme, seen, guess, arrays)
+    def restore(self, arrays: Arrays) -> None:
+        """Set the fitted attributes from the arrays of ``state``.
+
+        Parameters
+        ----------
+        arrays : Arrays
+            As in ``ScorePostprocessor.restore``.
+        """
         groups = len(self.groups_)
         self.shares_ = arrays.take("shares", (groups,))
         if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
@@ -181,7 +185,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
             distributions.append(EmpiricalDistribution(values, upto))
         self.distributions_ = tuple(distributions)
         levels = np.array([])
-        if guess is not None:
+        if not self.needs_group:
             levels = arrays.take("levels", (None,))
             prices = arrays.take("prices", (len(levels), groups))
             shares = arrays.take("guessed_shares", (groups,))
@@ -199,57 +203,40 @@ class BarycenterPostprocessor(ScorePostprocessor):
                 "the file does not describe a model: scores of a classifier are probabilities"
             )
 
-    def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
-        """The prediction of each row, or the class whose probability is at least a half.
+    def adjust(self, scores: Floats, groups: Integers) -> Floats:
+        """The mean of each score and the fair score, weighted by the tolerance.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as the estimator takes them.
-        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The group of each sample: groups of the training rows. Needed unless
-            ``needs_group=False``.
+        scores, groups : ndarray of shape (n_samples,)
+            As in ``ScorePostprocessor.adjust``.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Predictions, or labels.
+            The final scores.
         """
-        score = self._moved(X, sensitive_features)
-        if is_regressor(self):
-            return score
-        return self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
+        if self.tolerance == 1:
+            return scores
+        return self.tolerance * scores + (1 - self.tolerance) * self._fair(scores, groups)
 
-    @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> Floats:
-        """The scores of a classifier, as probabilities of the classes.
+    def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
+        """The mean of each score and the fair score, by predicted groups.
 
         Parameters
         ----------
-        X, sensitive_features : array-like or table
-            As in ``predict``.
+        scores, probabilities : ndarray
+            As in ``ScorePostprocessor.adjust_blind``.
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
+        ndarray of shape (n_samples,)
+            The final scores.
         """
-        score = self._moved(X, sensitive_features)
-        return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
-
-    def _moved(self, X: Table, sensitive_features: Table | None) -> Floats:
-        """Scores between those of the model and the fair ones, by the tolerance."""
-        self._check_as_fitted()
-        group = self._codes(X, sensitive_features) if self.needs_group else None
-        plain = self._scores(self.base_, X, sensitive_features)
         if self.tolerance == 1:
-            return plain
-        fair = (
-            self.blind_map_(plain, self.group_model_.chances(X))
-            if group is None
-            else self._fair(plain, group)
-        )
-        return self.tolerance * plain + (1 - self.tolerance) * fair
+            return scores
+        fair = self.blind_map_(scores, probabilities)
+        return self.tolerance * scores + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
         """The fair scores, with tolerance 0."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
@@ -41,20 +43,59 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_number, check_switches, make_seed
 
+# by which probabilities may exceed their range
+_ROUNDING = 1e-9
+
 
 class Calibration(NamedTuple):
-    """Rows with known groups, and scores of a model that was trained without them."""
+    """Rows with known groups, and scores of a model that was trained without them.
+
+    ``ScorePostprocessor.learn`` and ``ScorePostprocessor.calibrate`` receive it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows as ``fit`` read them. ``problem.is_positive`` is whether each row has the positive
+        label, or None.
+    score : ndarray of shape (n_rows,)
+        The probability of the positive class, or the prediction of a regressor.
+    group : ndarray of shape (n_rows,)
+        The group of each row, by its position in ``groups_``.
+    weight : ndarray of shape (n_rows,)
+        The weight of each row; 1 without ``sample_weight``.
+    cells : ndarray of shape (n_rows, n_cells) or None
+        With ``needs_group=False``: the predicted probability of each group, or of each group with
+        each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrifair.postprocessing import ScorePostprocessor
+    >>> from sklearn.linear_model import LinearRegression
+    >>> class Counting(ScorePostprocessor):
+    ...     def calibrate(self, rows):
+    ...         print(np.bincount(rows.group, rows.weight))
+    >>> y = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> _ = Counting(LinearRegression(), folds=1).fit(y[:, None], y, sensitive_features=list("abbb"))
+    [1. 3.]
+    """
 
     problem: Problem
-    score: Floats  # of the positive class, or predictions
+    score: Floats
     group: Integers
     weight: Floats
-    # (n, groups x label sets): probabilities, for predictions without the group
     cells: Floats | None
 
     def memberships(self) -> tuple[Integers, Integers, Floats]:
-        """Row, group and weight of each membership: one for each row, or for each group of
-        positive probability.
+        """Row, group and weight of each membership of a group.
+
+        There is one for each row. With ``GroupProbabilities``, there is one for each row and group
+        of positive probability, and the weight is multiplied by it.
+
+        Returns
+        -------
+        tuple of three ndarrays
+            Positions of rows, positions of groups, and weights.
         """
         members = self.problem.entries.members
         if members is None:
@@ -148,14 +189,171 @@ class IntersectedGroups(NamedTuple):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScorePostprocessor(Saved, Postprocessor):
-    """Base class of our post-processors: held-out scores, intersections of all attributes, and
-    a tolerance.
+    """Base class of post-processors: define ``calibrate`` and ``adjust`` to write your own.
+
+    ``fit`` fits the estimator, scores held-out rows and calls ``learn`` once and ``calibrate`` for
+    each tolerance. ``predict`` scores new rows, calls ``adjust`` (``adjust_blind`` with
+    ``needs_group=False``), and returns labels of a classifier. Parameters of your own: decorate the
+    class with ``@dataclass(kw_only=True, eq=False, repr=False)`` and annotate them.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor, default=None
+        Estimator to use: a classifier of two classes or a regressor. None is a network,
+        ``FairClassifier(0)``.
+    tolerance : float, default=0.0
+        Allowed unfairness, from 0 to 1, as the class defines it.
+    needs_group : bool, default=True
+        Whether prediction needs the group. If False, ``adjust_blind`` receives predicted
+        probabilities of the groups.
+    group_model : classifier, default=None
+        Classifier that predicts the group, for ``needs_group=False``. It is calibrated on held-out
+        rows. None is a logistic regression.
+    randomized : bool, default=False
+        Whether predictions are randomized. ``generator_`` draws.
+    prefit : bool, default=False
+        Whether the estimator is already fitted, preferably on other rows. Clones share it.
+    folds : int, default=5
+        Number of cross-validation folds that score held-out rows; the estimator itself is fitted on
+        all rows. 1 uses the scores of the training rows.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, the folds and the draws.
+
+    Attributes
+    ----------
+    decides : bool
+        Of the class: whether ``adjust`` returns probabilities of the positive decision, and there
+        is no ``predict_proba``. By default it returns scores.
+    needs_labels : bool
+        Of the class: whether ``fit`` needs ``y`` with ``prefit=True`` too.
+    base_ : classifier or regressor
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw; of several attributes, their combinations.
+    classes_ : ndarray
+        The classes, of a classifier.
+    group_model_ : GroupModel
+        With ``needs_group=False``: the fitted group model, and its calibration.
+    generator_ : RandomState
+        Draws of ``randomized`` predictions.
+
+    See Also
+    --------
+    BarycenterPostprocessor : Scores with the same distribution in all groups.
+    ThresholdPostprocessor : Decisions with similar rates in all groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrifair.postprocessing import ScorePostprocessor
+    >>> from sklearn.linear_model import LinearRegression
+    >>> class EqualMeans(ScorePostprocessor):
+    ...     def calibrate(self, rows):
+    ...         means = np.bincount(rows.group, rows.weight * rows.score) / np.bincount(rows.group, rows.weight)
+    ...         self.shift_ = (1 - self.tolerance) * (np.average(rows.score, weights=rows.weight) - means)
+    ...
+    ...     def adjust(self, scores, groups):
+    ...         return scores + np.append(self.shift_, 0)[groups]  # -1, a missing group, is the last
+    >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), list("ffffmmmm")
+    >>> model = EqualMeans(LinearRegression(), folds=1).fit(y[:, None], y, sensitive_features=a)
+    >>> model.predict(y[:, None], sensitive_features=a).round(6)
+    array([3., 4., 5., 6., 3., 4., 5., 6.])
     """
 
-    _needs_labels = False
-    _moves_numbers = True
+    estimator: Any = field(default=None, kw_only=False)
+    tolerance: float = 0.0
+    needs_group: bool = True
+    group_model: Any = None
+    randomized: bool = False
+    prefit: bool = False
+    folds: int = 5
+    random_state: Any = None
+
+    decides: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+
+    def learn(self, rows: Calibration) -> None:
+        """Compute what is the same for all tolerances; by default nothing.
+
+        Parameters
+        ----------
+        rows : Calibration
+            Rows with known groups, and their held-out scores.
+        """
+
+    def calibrate(self, rows: Calibration) -> None:
+        """Compute what depends on the tolerance; by default nothing.
+
+        Parameters
+        ----------
+        rows : Calibration
+            Rows with known groups, and their held-out scores.
+        """
+
+    def adjust(self, scores: Floats, groups: Integers) -> Floats:
+        """The final scores of new rows, or, if the class ``decides``, probabilities.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            Scores of the estimator: the probability of the positive class, of a classifier.
+        groups : ndarray of shape (n_samples,)
+            Group of each sample, by its position in ``groups_``. A missing group, or an
+            intersection that ``fit`` did not see, is -1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            One finite number for each row, from 0 to 1 for a classifier.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define adjust")
+
+    def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
+        """The final scores of new rows without their groups; a class that lacks it refuses
+        ``needs_group=False``.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            As in ``adjust``.
+        probabilities : ndarray of shape (n_samples, n_cells)
+            The predicted probability of each group, in the order of ``groups_``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As in ``adjust``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define adjust_blind")
+
+    def state(self) -> dict[str, Floats]:
+        """The fitted arrays that ``save`` writes; a class that lacks it cannot be saved.
+
+        Returns
+        -------
+        dict of ndarrays
+            Everything that ``learn`` and ``calibrate`` computed, by name, in double precision.
+        """
+        raise DataError(
+            f"{type(self).__name__} cannot be saved, since it defines no state and restore",
+            remedy="define both, or pickle the model",
+        )
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the fitted attributes from the arrays of ``state``, when ``load`` reads a file.
+
+        Check values, and raise a ModelFileError if they are not those of a model: files may be
+        damaged.
+
+        Parameters
+        ----------
+        arrays : Arrays
+            Arrays of the file. ``arrays.take(name, shape)`` returns one, or raises a
+            ModelFileError; None in the shape is any length.
+        """
 
     def fit(
         self,
@@ -194,8 +392,88 @@ class ScorePostprocessor(Saved, Postprocessor):
         arguments = Inputs(
             y, sensitive_features, sample_weight=sample_weight, rows={"X": X}, clusters=clusters
         )
-        self._calibrate(self._learn(X, arguments))
+        self.calibrate(self._learn(X, arguments))
         return self
+
+    def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
+        """The label or decision of each row, or the prediction of a regressor.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
+            The group of each sample: groups of the training rows. Needed unless
+            ``needs_group=False``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, or predictions.
+        """
+        score = self._adjusted(X, sensitive_features)
+        if is_regressor(self):
+            return score
+        if self.decides and self.randomized:
+            # Draws are from [0, 1): a row with probability 0 is never accepted.
+            accepted = score > self.generator_.uniform(size=len(score))
+        else:
+            accepted = score >= 0.5
+        return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
+
+    @available_if(lambda self: not (self.decides or is_regressor(self)))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> Floats:
+        """The scores of a classifier, as probabilities of the classes.
+
+        Parameters
+        ----------
+        X, sensitive_features : array-like or table
+            As in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        score = self._adjusted(X, sensitive_features)
+        return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
+
+    def _adjusted(self, X: Table, sensitive_features: Table | None) -> Floats:
+        """What ``adjust`` returns for these rows, checked."""
+        check_is_fitted(self, "base_")
+        self._check_parameters()
+        if self.needs_group != self._used_group:
+            raise DataError(
+                f"needs_group was {self._used_group} when {type(self).__name__} was fitted; fit it "
+                "again"
+            )
+        if self.needs_group:
+            groups = self._codes(X, sensitive_features)
+            plain = self._scores(self.base_, X, sensitive_features)
+            score = self.adjust(plain, groups)
+        else:
+            plain = self._scores(self.base_, X, sensitive_features)
+            score = self.adjust_blind(plain, self.group_model_.chances(X))
+        self._check_adjusted(score, len(plain))
+        return score
+
+    def _check_adjusted(self, score: Floats, count: int) -> None:
+        """Raise a DataError unless these are scores or probabilities of all rows."""
+        name = f"{type(self).__name__}.adjust"
+        if np.shape(score) != (count,) or not np.isfinite(score).all():
+            raise DataError(
+                f"{name} must return one finite number for each of {count} rows, got an array of "
+                f"shape {np.shape(score)}"
+            )
+        if is_regressor(self) or not count:
+            return
+        low = np.min(score)
+        high = np.max(score)
+        if low < -_ROUNDING or high > 1 + _ROUNDING:
+            raise DataError(
+                f"{name} must return probabilities from 0 to 1 for a classifier, got values from "
+                f"{low:.4g} to {high:.4g}"
+            )
 
     def fit_path(
         self,
@@ -240,19 +518,20 @@ class ScorePostprocessor(Saved, Postprocessor):
             model = copy(first).set_params(tolerance=tolerance)
             model.generator_ = np.random.RandomState()
             model.generator_.set_state(state)
-            model._calibrate(rows)
+            model.calibrate(rows)
             fitted.append(model)
         return fitted
 
-    def _state(self) -> dict[str, Floats]:
+    def _file_arrays(self) -> dict[str, Floats]:
         """The arrays of the file, except for those of the wrapped models."""
-        if self.needs_group:
-            return {}
-        slope, bias = self.group_model_.correction
-        return {"slope": np.array([slope]), "bias": bias}
+        arrays = self.state()
+        if not self.needs_group:
+            slope, bias = self.group_model_.correction
+            arrays |= {"slope": np.array([slope]), "bias": bias}
+        return arrays
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
-        """Restore the arrays of ``_state``, and the groups of the training rows."""
+        """Restore the groups of the training rows and the arrays of ``_file_arrays``."""
         sizes = [len(attribute.groups) for attribute in scheme.attributes]
         if (
             len(seen) < 2
@@ -275,6 +554,7 @@ class ScorePostprocessor(Saved, Postprocessor):
                     "the file does not describe a model: its guess is not of its groups"
                 )
             self.group_model_ = GroupModel(guess, Correction(slope, bias))
+        self.restore(arrays)
 
     def _check_parameters(self) -> None:
         check_number("tolerance", self.tolerance, low=0, high=1)
@@ -282,15 +562,13 @@ class ScorePostprocessor(Saved, Postprocessor):
         check_integer("folds", self.folds, least=1)
         if self.group_model is not None:
             check_learner(self.group_model, "classifier", name="group_model")
-
-    def _check_as_fitted(self) -> None:
-        """Raise an error if parameters were changed since the fit."""
-        check_is_fitted(self, "base_")
-        self._check_parameters()
-        if self.needs_group != self._used_group:
+        blind = type(self).adjust_blind is not ScorePostprocessor.adjust_blind
+        if not (self.needs_group or blind):
             raise DataError(
-                f"needs_group was {self._used_group} when {type(self).__name__} was fitted; fit it "
-                "again"
+                f"{type(self).__name__} needs the group to predict",
+                argument="needs_group",
+                received=False,
+                remedy=Remedy("needs_group", True),
             )
 
     def __sklearn_clone__(self) -> Self:
@@ -299,11 +577,6 @@ class ScorePostprocessor(Saved, Postprocessor):
         if self.prefit is True:
             copied.estimator = self.estimator
         return copied
-
-    def _calibrate(self, rows: Calibration) -> None:
-        """Compute the part that depends on the tolerance; nothing if the tolerance is used at
-        prediction only.
-        """
 
     def _learn(self, X: Table, arguments: Inputs) -> Calibration:
         """Fit base and group model, store groups and classes, and score held-out rows."""
@@ -330,11 +603,11 @@ class ScorePostprocessor(Saved, Postprocessor):
         rows = Calibration(
             problem.take(with_group), score[with_group], group[with_group], weight[with_group], None
         )
-        if self.needs_group:
-            return rows
-        return rows._replace(
-            cells=self._fit_group_model(training, rows, with_group, folds[with_group])
-        )
+        if not self.needs_group:
+            cells = self._fit_group_model(training, rows, with_group, folds[with_group])
+            rows = rows._replace(cells=cells)
+        self.learn(rows)
+        return rows
 
     def _calibration_scores(
         self, training: TrainingRows, folds: Integers, weight: Floats
@@ -416,7 +689,7 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _read(self, X: Table, arguments: Inputs) -> tuple[Problem, TrainingRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""
         y = arguments.y
-        self._check_wrapped(X, y, needs_labels=self._needs_labels)
+        self._check_wrapped(X, y, needs_labels=self.needs_labels)
         numeric = is_regressor(self)
         target = None
         if y is not None:
@@ -472,7 +745,7 @@ class ScorePostprocessor(Saved, Postprocessor):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         numeric = (
-            self._moves_numbers
+            not self.decides
             and isinstance(self.estimator, BaseEstimator)
             and is_regressor(self.estimator)
         )

@@ -4,11 +4,10 @@ least loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.utility import UtilityLike, expected_cost
@@ -16,8 +15,8 @@ from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindRule, Correction, blind_coin, blind_cut
 from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, rate_curve
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.problem.problem import Problem
+from metrifair.problem.tables import UNKNOWN
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
@@ -41,12 +40,6 @@ class ThresholdPostprocessor(ScorePostprocessor):
     tolerance : float, default=0.0
         Allowed unfairness: the largest difference between the rates of two groups that the
         criterion compares, on the training rows. 1 selects the best threshold of each group.
-    criterion : str or Criterion, default="statistical_parity"
-        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
-        positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.
-    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
-        Measure of quality to maximize. A table of costs is by label and decision, in ascending
-        order of the classes.
     needs_group : bool, default=True
         Whether prediction needs the group. If False, the rule is linear in the calibrated score and
         the predicted probabilities of the groups (Xian and Zhao 2024). Rates computed with these
@@ -62,8 +55,6 @@ class ThresholdPostprocessor(ScorePostprocessor):
         is better: rates are exact, but equal rows may receive different decisions, and every call
         of ``predict`` draws new ones. If False, rates of the best single thresholds may differ by
         one row more than the tolerance.
-    pos_label : object, default=None
-        The positive label: the class of accepted rows. By default the last class.
     prefit : bool, default=False
         Whether the estimator is already fitted, preferably on other rows. Clones share it.
     folds : int, default=5
@@ -72,6 +63,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
         memorizes its training rows. 1 selects thresholds on the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, the folds and the draws.
+    criterion : str or Criterion, default="statistical_parity"
+        Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
+        positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.
+    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
+        Measure of quality to maximize. A table of costs is by label and decision, in ascending
+        order of the classes.
+    pos_label : object, default=None
+        The positive label: the class of accepted rows. By default the last class.
 
     Attributes
     ----------
@@ -112,20 +111,12 @@ class ThresholdPostprocessor(ScorePostprocessor):
     array([0.5, 1. ])
     """
 
-    estimator: Any = field(default=None, kw_only=False)
-    tolerance: float = 0.0
     criterion: str | Criterion = "statistical_parity"
     utility: UtilityLike = "accuracy"
-    needs_group: bool = True
-    group_model: Any = None
-    randomized: bool = False
     pos_label: object = None
-    prefit: bool = False
-    folds: int = 5
-    random_state: Any = None
 
-    _needs_labels = True
-    _moves_numbers = False
+    decides: ClassVar[bool] = True
+    needs_labels: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -155,7 +146,14 @@ class ThresholdPostprocessor(ScorePostprocessor):
         labels = criterion_named(self.criterion).labels
         return {None: (), "negative": (0,), "positive": (1,), "every": (0, 1)}[labels]
 
-    def _calibrate(self, rows: Calibration) -> None:
+    def calibrate(self, rows: Calibration) -> None:
+        """Choose thresholds, or the rule of ``needs_group=False``.
+
+        Parameters
+        ----------
+        rows : Calibration
+            As in ``ScorePostprocessor.calibrate``.
+        """
         self.prices_ = _prices(self.utility, rows.problem)
         members = np.stack(list(self._sets(rows.problem).values()), axis=1)
         row, group, weight = rows.memberships()
@@ -197,7 +195,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         curve = rate_curve(rows.score, rows.weight[:, None], price)
         best = Mixture(curve.threshold[[curve.loss.argmin()]], np.ones(1))
         self.thresholds_ = (*mixtures, best)
-        return self._accepted(rows.score, rows.group)
+        return self.adjust(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
         """Cells of each group that the criterion compares: the group, or the group with each of
@@ -208,8 +206,15 @@ class ThresholdPostprocessor(ScorePostprocessor):
             [self._cells_per_group * codes + label for label in self._labels or (0,)]
         )
 
-    def _state(self) -> dict[str, Floats]:
-        arrays = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
+    def state(self) -> dict[str, Floats]:
+        """The arrays that ``save`` writes.
+
+        Returns
+        -------
+        dict of ndarrays
+            Losses, rates, and the thresholds or the rule.
+        """
+        arrays = {"prices": np.array(self.prices_), "rates": self.rates_}
         if not self.needs_group:
             rule, least, width = self.blind_rule_
             slope, bias = self.correction_
@@ -222,14 +227,20 @@ class ThresholdPostprocessor(ScorePostprocessor):
             }
         return arrays
 
-    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
-        super()._restore(scheme, seen, guess, arrays)
+    def restore(self, arrays: Arrays) -> None:
+        """Set the fitted attributes from the arrays of ``state``.
+
+        Parameters
+        ----------
+        arrays : Arrays
+            As in ``ScorePostprocessor.restore``.
+        """
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
         groups = len(self.groups_)
         compared = self._compared_cells()
         self.rates_ = arrays.take("rates", (groups, len(compared) // groups))
-        if guess is not None:
+        if not self.needs_group:
             rule = arrays.take("rule", (len(compared),))
             least = arrays.take("least", (1,), finite=False).item()
             width = arrays.take("width", (1,)).item()
@@ -261,45 +272,42 @@ class ThresholdPostprocessor(ScorePostprocessor):
         )
         return price
 
-    def _accepted(self, score: Floats, group: Integers) -> Floats:
-        """The probability that each row is accepted."""
-        chances_by_row = np.empty(len(score))
-        # the last thresholds are those of unknown groups
-        for code in (*range(len(self.groups_)), UNKNOWN):
-            in_group = group == code
-            thresholds, chances = self.thresholds_[code]
-            chances_by_row[in_group] = (score[in_group, None] >= thresholds) @ chances
-        return chances_by_row
-
-    def predict(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
-        """The decision about each row.
+    def adjust(self, scores: Floats, groups: Integers) -> Floats:
+        """The probability of the positive decision.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as the estimator takes them.
-        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
-            The group of each sample: groups of the training rows. Needed unless
-            ``needs_group=False``.
+        scores, groups : ndarray of shape (n_samples,)
+            As in ``ScorePostprocessor.adjust``.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels.
+            Probabilities, 0 or 1 unless ``randomized``.
         """
-        self._check_as_fitted()
-        group = self._codes(X, sensitive_features) if self.needs_group else None
-        score = self._scores(self.base_, X, sensitive_features)
-        if group is None:
-            cells = self.group_model_.chances(X)[:, self._compared_cells()]
-            chance = self.blind_rule_(self._expected_price(score), cells)
-        else:
-            chance = self._accepted(score, group)
-        # Draws are from [0, 1): a row with probability 0 is never accepted.
-        accepted = (
-            chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
-        )
-        return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
+        accepted = np.empty(len(scores))
+        # the last thresholds are those of unknown groups
+        for code in (*range(len(self.groups_)), UNKNOWN):
+            in_group = groups == code
+            thresholds, chances = self.thresholds_[code]
+            accepted[in_group] = (scores[in_group, None] >= thresholds) @ chances
+        return accepted
+
+    def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
+        """The probability of the positive decision, by predicted groups.
+
+        Parameters
+        ----------
+        scores, probabilities : ndarray
+            As in ``ScorePostprocessor.adjust_blind``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Probabilities.
+        """
+        cells = probabilities[:, self._compared_cells()]
+        return self.blind_rule_(self._expected_price(scores), cells)
 
 
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:

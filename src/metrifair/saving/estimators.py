@@ -80,6 +80,18 @@ def check_own_class(kind: type) -> None:
         )
 
 
+def file_name(kind: type) -> str:
+    """The name of a class in a file: a class of the user's own with its module.
+
+    >>> from metrifair.estimators import FairRegressor
+    >>> file_name(FairRegressor), file_name(BaseEstimator)
+    ('FairRegressor', 'sklearn.base.BaseEstimator')
+    """
+    if kind.__module__.startswith("metrifair."):
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _content(estimator: BaseEstimator) -> Content:
     fitted = vars(estimator)
     predictor = estimator.predictor_
@@ -127,7 +139,7 @@ def shared_fields(model: Any, besides: Collection[str] = ()) -> dict[str, Any]:
     if names is not None:
         names = list(map(str, names))
     return {
-        "kind": type(model).__name__,
+        "kind": file_name(type(model)),
         "parameters": {
             name: _parameter(name, value) for name, value in parameters if name not in besides
         },

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
-from metrifair.saving.estimators import check_own_class, shared_fields
+from metrifair.saving.estimators import check_own_class, file_name, shared_fields
 from metrifair.saving.modelfile import Content, add_prefix, strip_prefix
 from metrifair.saving.records import (
     Arrays,
@@ -61,10 +61,22 @@ KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE, STACK)
 
 
 def class_named(name: object) -> Any:
-    """The metrifair class that a file may name; None for others."""
-    if not isinstance(name, str) or name not in _MODULES:
+    """The metrifair class that a file may name, or a post-processor of the user's own that is
+    imported already; None for others.
+    """
+    if not isinstance(name, str):
         return None
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    base = importlib.import_module("metrifair.postprocessing").ScorePostprocessor
+    own = {file_name(kind): kind for kind in _subclasses(base)}
+    return own.get(name)
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _subclasses(kind)
 
 
 def model_classes(content: Content) -> Iterator[str]:
@@ -194,7 +206,7 @@ def _pipeline_content(pipeline: Pipeline) -> Content:
                 "the model it contains TableEncoder only, which also scales; save the other steps "
                 "yourself"
             )
-    if class_named(type(model).__name__) is not type(model):
+    if class_named(file_name(type(model))) is not type(model):
         raise DataError(
             f"step {last!r} of the pipeline is a {type(model).__name__}, which a model file cannot "
             "contain; end with a "
@@ -289,9 +301,11 @@ def _postprocessor_content(model: Any) -> Content:
     """The content of a fitted post-processor's file; the models that it wraps are kept as their own
     files would be.
 
-    Its class writes (``_state``) and checks (``_restore``) its maps and thresholds.
+    Its class writes (``state``) and checks (``restore``) its maps and thresholds.
     """
-    check_own_class(type(model))
+    kind = type(model)
+    if class_named(file_name(kind)) is not kind:
+        raise DataError(f"{file_name(kind)} names another class now; fit the model again")
     check_is_fitted(model, "base_")
     parts = {"base": model.base_} | (
         {} if model.needs_group else {"guess": model.group_model_.model}
@@ -304,7 +318,7 @@ def _postprocessor_content(model: Any) -> Content:
         inner={name: inner_record(content) for name, content in inner.items()},
     )
     arrays = add_prefix(
-        "state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()}
+        "state/", {"seen": model.crossed_.seen.astype(np.float64), **model._file_arrays()}
     )
     for name, content in inner.items():
         arrays |= add_prefix(f"{name}/", content.arrays)

@@ -18,11 +18,13 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
+from metrifair.metrics.penalty_options import PenaltyOptions
 from metrifair.problem.attributes import strata_by_values
 from metrifair.problem.cells import Attribute, Contrast, needs_combinations
 from metrifair.problem.criteria import Criterion, Strata
 from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
+from metrifair.support.checks import check_known
 
 Scalar: TypeAlias = bool | int | float | str
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip integers
@@ -319,14 +321,8 @@ def plain(name: str, value: object) -> Json:
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         items = [plain(name, item) for item in value]
         return items if isinstance(value, list) else {"tuple": items}
-    if isinstance(value, Criterion):
-        parts = {part: getattr(value, part) for part in CriterionRecord.__struct_fields__}
-        return {
-            "criterion": {
-                part: plain(f"{name}.{part}", value_of_part)
-                for part, value_of_part in parts.items()
-            }
-        }
+    if isinstance(value, (Criterion, PenaltyOptions)):
+        return _named_parts(name, value)
     if callable(value):
         target = getattr(value, "__qualname__", type(value).__name__)
         raise DataError(
@@ -364,11 +360,28 @@ def read_value(where: str, json: Json) -> object:
             for pair in content
             if isinstance(pair, list)
         }
-    if tag == "criterion" and isinstance(content, dict):
-        return _criterion(
-            where, {part: read_value(where, json_of_part) for part, json_of_part in content.items()}
-        )
+    if tag in _NAMED and isinstance(content, dict):
+        parts = {part: read_value(where, json_of_part) for part, json_of_part in content.items()}
+        return _NAMED[tag](where, parts)
     raise ModelFileError(f"{where} contains {reprlib.repr(json)}, which does not stand for a value")
+
+
+def _named_parts(name: str, value: Criterion | PenaltyOptions) -> Json:
+    """The fields of a record, below the word by which ``read_value`` knows it."""
+    tag = "criterion"
+    parts = CriterionRecord.__struct_fields__
+    if isinstance(value, PenaltyOptions):
+        tag = "penalty"
+        parts = tuple(vars(value))
+    return {tag: {part: plain(f"{name}.{part}", getattr(value, part)) for part in parts}}
+
+
+def _penalty(_: str, parts: Mapping[str, Any]) -> PenaltyOptions:
+    for name in parts:
+        check_known("a field of penalty", name, list(vars(PenaltyOptions())))
+    options = PenaltyOptions(**parts)
+    options.check()
+    return options
 
 
 def read_scalar(where: str, json: Json) -> Scalar:
@@ -389,6 +402,7 @@ def _criterion(where: str, values: dict[str, object]) -> Criterion:
     return Criterion(**{name: getattr(record, name) for name in record.__struct_fields__})
 
 
+_NAMED = {"criterion": _criterion, "penalty": _penalty}
 _MOST_CHARACTERS = 2**22  # of all class labels together
 _MOST_COMPARISONS = 20_000
 _MOST_WORK = 10**7  # table entries x comparisons: what compiling takes time for

@@ -33,6 +33,8 @@ from metrifair.figures.utility import (
     UtilityLike,
     as_utility,
 )
+from metrifair.metrics.penalty_options import HasPenaltyOptions, PenaltyOptions, penalty_options
+from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
@@ -92,7 +94,7 @@ from metrifair.tradeoff.thresholds import Threshold
 
 _BENDS = 8  # strengths that strengths="auto" adds
 # parameters that the families of "auto" have in common
-_SHARED = ("metric", "contrast", "combine", "estimate", "continuous", "pos_label")
+_SHARED = ("metric", "penalty", "continuous", "pos_label")
 FOLDS = 5
 _FEW_FOLDS = 3
 _MANY_ROWS = 20_000  # beyond which three folds do
@@ -206,7 +208,10 @@ class FrontierRequest:
                 argument="pos_label",
                 received=self.pos_label,
             )
-        shared: dict[str, Any] = {"metric": self.search.metric, "contrast": self.search.contrast}
+        shared: dict[str, Any] = {
+            "metric": self.search.metric,
+            "penalty": PenaltyOptions(contrast=self.search.contrast),
+        }
         if is_classifier:
             return FairClassifier(pos_label=self.pos_label, **shared)
         return FairRegressor(**shared)
@@ -227,6 +232,12 @@ class FrontierRequest:
         having = (member for member in map(last_step, members) if hasattr(member, name))
         return next((getattr(member, name) for member in having), default)
 
+    def _contrast(self, members: Sequence[Any]) -> Contrast:
+        """Which groups the first estimator with a penalty compares."""
+        members = [last_step(member) for member in members]
+        having = (member for member in members if isinstance(member, HasPenaltyOptions))
+        return next((penalty_options(member).contrast for member in having), self.search.contrast)
+
     def data(self, members: Sequence[Any]) -> DataSet:
         """The checked rows."""
         setting = partial(self.setting, members)
@@ -243,7 +254,7 @@ class FrontierRequest:
             self.control_features,
             regression=is_regressor(members[0]),
             criterion=criterion,
-            contrast=setting("contrast", self.search.contrast),
+            contrast=self._contrast(members),
             pos_label=setting("pos_label"),
             intersectional=setting("intersectional", False),
             continuous=continuous,

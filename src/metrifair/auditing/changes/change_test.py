@@ -21,7 +21,7 @@ from metrifair.auditing.records import Conditions
 from metrifair.auditing.sources.state_counts import StateCounts
 from metrifair.auditing.sources.state_source import StateRows
 from metrifair.figures.sign_flips import sign_flip_p_value
-from metrifair.metrics.witness import witness
+from metrifair.metrics.witnesses import witness
 from metrifair.problem.values import Value
 from metrifair.support.arrays import Floats, Integers
 

@@ -14,7 +14,7 @@ from metrifair.metrics.line import Merged
 from metrifair.metrics.namespaces import no_warnings
 from metrifair.metrics.pair import TOO_FAR, Pair
 from metrifair.metrics.registry import facts
-from metrifair.metrics.witness import Witness
+from metrifair.metrics.witnesses import Witness
 from metrifair.support.arrays import Floats
 
 

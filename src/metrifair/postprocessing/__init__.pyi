@@ -1,0 +1,3 @@
+from .calibration import Calibration, ScorePostprocessor
+
+__all__ = ["Calibration", "ScorePostprocessor"]

@@ -1,0 +1,94 @@
+"""Audits of fitted models in one call, and seeds that nobody passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from metrifair import Audit, AuditState, BarycenterPostprocessor, DataError, audit
+
+RNG = np.random.default_rng(0)
+SEX = RNG.choice(["f", "m"], 400)
+X = RNG.normal(size=(400, 2)) + 0.5 * (SEX == "m")[:, None]
+TARGET = X.sum(1) + RNG.normal(size=400)
+LABEL = np.where(TARGET > 0.5, "good", "bad")  # the last class is good
+
+
+def figures(result: Any) -> list[tuple[Any, ...]]:
+    return [
+        (one.criterion, one.metric, one.groups, one.value, one.interval) for one in result.findings
+    ]
+
+
+@pytest.mark.parametrize("pos_label", [None, "bad", "good"])
+@pytest.mark.parametrize("favorable", ["high", "low"])
+def test_probabilities_of_the_positive_class_are_audited(pos_label: Any, favorable: Any) -> None:
+    model = LogisticRegression().fit(X, LABEL)
+    options: dict[str, Any] = {"sensitive_features": SEX, "favorable": favorable}
+    if pos_label is not None:
+        options["pos_label"] = pos_label
+    scored = "good"
+    if pos_label is not None:
+        scored = pos_label
+        if favorable == "low":
+            scored = {"bad": "good", "good": "bad"}[pos_label]
+    score = model.predict_proba(X)[:, list(model.classes_).index(scored)]
+    expected = audit(LABEL, score, **options)
+    found = Audit.from_estimator(model, X, LABEL, **options)
+    assert figures(found) == figures(expected)
+    assert found.decisions == expected.decisions
+
+
+def test_outputs_and_predictions_are_audited() -> None:
+    margins = LinearSVC(random_state=0).fit(X, LABEL)
+    found = Audit.from_estimator(margins, X, LABEL, sensitive_features=SEX)
+    assert figures(found) == figures(
+        audit(LABEL, margins.decision_function(X), sensitive_features=SEX)
+    )
+    turned = Audit.from_estimator(margins, X, LABEL, sensitive_features=SEX, pos_label="bad")
+    assert figures(turned) == figures(
+        audit(LABEL, -margins.decision_function(X), sensitive_features=SEX, pos_label="bad")
+    )
+    numbers = LinearRegression().fit(X, TARGET)
+    found = Audit.from_estimator(numbers, X, TARGET, sensitive_features=SEX)
+    assert figures(found) == figures(audit(TARGET, numbers.predict(X), sensitive_features=SEX))
+
+
+def test_a_model_that_needs_the_group_receives_it() -> None:
+    model = BarycenterPostprocessor(LogisticRegression()).fit(X, LABEL, sensitive_features=SEX)
+    found = Audit.from_estimator(model, X, LABEL, sensitive_features=SEX)
+    score = model.predict_proba(X, sensitive_features=SEX)[:, 1]
+    assert figures(found) == figures(audit(LABEL, score, sensitive_features=SEX))
+    plain = Audit.from_estimator(model.base_, X, LABEL, sensitive_features=SEX)
+    assert found.worst().value < plain.worst().value
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(DataError, match="estimator must be a fitted model with predict"):
+        Audit.from_estimator("model", X, LABEL, sensitive_features=SEX)
+    model = RidgeClassifier().fit(X, LABEL)
+    with pytest.raises(DataError, match="pos_label must be one of the classes"):
+        Audit.from_estimator(model, X, LABEL, sensitive_features=SEX, pos_label="yes")
+
+
+def test_the_same_rows_have_the_same_intervals_unless_a_seed_is_drawn() -> None:
+    score = LogisticRegression().fit(X, LABEL).predict_proba(X)[:, 1]
+    state = AuditState(score_range=(0, 1)).add(LABEL, score, sensitive_features=SEX)
+    for run in (
+        lambda **seed: audit(LABEL, score, sensitive_features=SEX, **seed),
+        state.audit,
+    ):
+        assert figures(run()) == figures(run()) == figures(run(random_state=0))
+        assert figures(run(random_state=None)) != figures(run(random_state=None))
+
+
+def test_print_shows_the_answer_and_the_notes() -> None:
+    result = audit(LABEL, (X.sum(1) > 0).astype(float), sensitive_features=SEX)
+    lines = str(result).splitlines()
+    assert lines == [*result.summary, *(f"Note: {text}" for text in result.note_texts())]
+    assert "percentage points" in lines[0]
+    assert "confidence" in lines[1]
