@@ -29,7 +29,7 @@ from metrifair.auditing.request import Reference
 from metrifair.errors import PYTHON, ArgumentNames, DataError, Remedy
 from metrifair.figures.estimator_scores import estimator_scores
 from metrifair.figures.selection_rates import HIGHEST, MIN_GROUP_SHARE, StandardName
-from metrifair.problem.proxies import GroupProbabilities
+from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Backend, Table, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
