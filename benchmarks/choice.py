@@ -40,7 +40,7 @@ from metrifair import (
     kolmogorov_distance,
 )
 from metrifair.estimators import fit_stack
-from metrifair.figures.fold_gaps import FoldSides, corrected_squares, squared_distances
+from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.support.checks import groups_if_accepted
 
 STRENGTHS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -130,13 +130,11 @@ def scores(model: Any, rows: Rows) -> NDArray[np.float64]:
     return predicted[:, 1] if predicted.ndim == 2 else predicted
 
 
-def gap_without_chance(rows: Rows, score: NDArray[np.float64]) -> float:
+def true_gap(rows: Rows, score: NDArray[np.float64]) -> float:
     """The Kolmogorov distance of the groups, without the part that chance explains."""
     fold = np.zeros(len(rows.y), dtype=np.int64)
     sides = FoldSides((rows.group[None] == 0) * 1.0, (rows.group[None] == 1) * 1.0, fold)
-    found = squared_distances(score, sides, np.ones((1, len(rows.y))))
-    chance = sides.chance(factors=sides.bridge_factors(score))
-    return float(np.sqrt(max(0.0, corrected_squares(found, chance, sides)[0])))
+    return gap_without_chance(score[None], sides)
 
 
 def ruled(
@@ -153,7 +151,7 @@ def ruled(
         model = front.select(**request, needs_group=needs_group, best_effort=True)
     score = scores(model, new)
     auc = float(roc_auc_score(new.y, score))
-    gap = gap_without_chance(new, score)
+    gap = true_gap(new, score)
     if not is_named:
         return Result(is_named, gap <= limit + SLACK, auc)
     point = front.chosen
@@ -205,7 +203,7 @@ def plain_choices(setting: Setting, rows: Rows, new: Rows, split: int) -> dict[f
         if feasible.any():
             best = int(np.where(feasible, aucs, -1.0).argmax())
         score = scores(models[best], new)
-        is_kept = gap_without_chance(new, score) <= limit + SLACK
+        is_kept = true_gap(new, score) <= limit + SLACK
         results[limit] = Result(bool(feasible.any()), is_kept, float(roc_auc_score(new.y, score)))
     return results
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.curves import Curves, row_curves
-from metrifair.figures.fold_gaps import corrected_squares, squared_distances
+from metrifair.figures.fold_gaps import gap_without_chance
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import RatioRule, impact_ratios
 from metrifair.figures.utility import (
@@ -183,16 +182,7 @@ def _unfairness_of_known_groups(
         plug_in = between(plug_in_metric("kolmogorov"), values, compared, reduce="max")
         return float(plug_in.max())
     sides = known.fold_sides(np.zeros(len(known.problem), dtype=np.int64))
-    once = np.ones((1, len(known.problem)))
-    squares = [
-        corrected_squares(
-            squared_distances(line, sides, once),
-            sides.chance(factors=sides.bridge_factors(line)),
-            sides,
-        )[0]
-        for line in np.atleast_2d(values.numpy().astype(np.float64))
-    ]
-    return sqrt(max(0.0, float(max(squares))))
+    return gap_without_chance(np.atleast_2d(values.numpy().astype(np.float64)), sides)
 
 
 def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:

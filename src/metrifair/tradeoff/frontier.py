@@ -24,7 +24,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.attenuation import overlaps_of_rows, r_squared
-from metrifair.figures.fold_gaps import FoldSides
+from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.figures.utility import (
     CONSTANT,
     UTILITIES,
@@ -43,7 +43,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_known, is_number, last_step, make_seed
 from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
-from metrifair.tradeoff.configurations import fold_utility, is_constant
+from metrifair.tradeoff.configurations import fold_utility, is_constant, lines
 from metrifair.tradeoff.evaluate import (
     all_small,
     make_point,
@@ -57,7 +57,6 @@ from metrifair.tradeoff.out_of_fold import (
     FoldLedger,
     FoldResult,
     TrainingFit,
-    gap_without_chance,
     pooled,
 )
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
@@ -589,7 +588,7 @@ class _FoldSearch:
             estimate = None if found is None else self.utility.of(found, part.problem, part.X)
             if found is None or estimate is None:
                 continue
-            gap = gap_without_chance(found, part, whole, self.request.unfairness_of)
+            gap = gap_without_chance(lines(found, part, self.request.unfairness_of), whole)
             by_value.setdefault(job.value, []).append((gap, estimate.value))
         if not by_value:
             return []
@@ -661,7 +660,7 @@ def _record(
         for name, member in groups.items()
     }
     constant, constant_value = context.constant(search.utility)
-    lines = len(scheme.classes) if len(scheme.classes) > 2 else 1
+    count = len(scheme.classes) if len(scheme.classes) > 2 else 1
     return TradeOff(
         outcomes,
         request.unfairness_of,
@@ -669,7 +668,7 @@ def _record(
         tuple(sizes),
         sizes,
         tuple(all_notes),
-        comparisons=len(part.comparisons) * lines,
+        comparisons=len(part.comparisons) * count,
         parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
         noise=noise,
         all_small=all_small(part),
