@@ -275,11 +275,12 @@ class TrainingFile:
             "continuous": self.estimator.continuous
         }
         rows = len(self.data.rows)
+        folds = sweep.folds or usual_folds(rows)
         return Portfolio(
             rows=rows,
-            training_rows=rows_of_fold_models(rows, sweep.folds, sweep.test),
+            training_rows=rows_of_fold_models(rows, folds, sweep.test),
             columns=self.features.width,
-            folds=sweep.folds or usual_folds(rows),
+            folds=folds,
             classes=len(scheme.classes),
             aim=aim | ({"pos_label": self.estimator.pos_label} if scheme.classes else {}),
             numeric_groups=bool(self.estimator.continuous),

@@ -37,7 +37,11 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
 from metrifair.problem.proxies import GroupProbabilities
 from metrifair.problem.tables import Table, columns, levels, not_numbers, one_column, table_library
-from metrifair.problem.unknown_names import unknown_name_counts
+from metrifair.problem.unknown_names import (
+    no_warnings_of_unknown_names,
+    unknown_name_counts,
+    warn_of_unknown_names,
+)
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_known, is_number, last_step, make_seed
@@ -175,11 +179,12 @@ class FrontierRequest:
         }
         if classes:
             aim["pos_label"] = self.pos_label
+        folds = self.folds or usual_folds(len(data.rows))
         portfolio = Portfolio(
             rows=len(data.rows),
-            training_rows=rows_of_fold_models(len(data.rows), self.folds, self.test),
+            training_rows=rows_of_fold_models(len(data.rows), folds, self.test),
             columns=len(columns("X", self.X)),
-            folds=self.folds or usual_folds(len(data.rows)),
+            folds=folds,
             classes=classes,
             aim=aim,
             numeric_groups=data.problem.numbers is not None,
@@ -265,14 +270,13 @@ def usual_folds(rows: int) -> int:
     return FOLDS if rows <= _MANY_ROWS else _FEW_FOLDS
 
 
-def rows_of_fold_models(rows: int, folds: int | None, test: float | None) -> int:
+def rows_of_fold_models(rows: int, folds: int, test: float | None) -> int:
     """About the number of rows that train the model of a fold.
 
-    >>> rows_of_fold_models(1_000, None, None), rows_of_fold_models(1_000, 2, 0.2)
+    >>> rows_of_fold_models(1_000, 5, None), rows_of_fold_models(1_000, 2, 0.2)
     (800, 400)
     """
-    count = usual_folds(rows) if folds is None else folds
-    return round(rows * (1 - (test or 0.0)) * (1 - 1 / count))
+    return round(rows * (1 - (test or 0.0)) * (1 - 1 / folds))
 
 
 def trade_off(request: FrontierRequest) -> TradeOff:
@@ -295,7 +299,11 @@ def trade_off(request: FrontierRequest) -> TradeOff:
     utility = request.chosen_utility(scheme.classes)
     search = _FoldSearch(request, data, utility, families or ())
     with reusing_results():
-        context = search.evaluate_fitted(members) if families is None else search.train()
+        if families is None:
+            context = search.evaluate_fitted(members)
+        else:
+            warn_of_unknown_names(data.problem)
+            context = search.train()
     notes = [search.rows_note]
     if families is not None:
         notes += repeat_notes(data, search.fold_of_all_rows)
@@ -445,7 +453,8 @@ class _FoldSearch:
         found = _PooledFolds({}, {}, frozenset())
         families: list[Family] = []
         for family in self._started_families():
-            new = self._train_family(family)
+            with no_warnings_of_unknown_names():
+                new = self._train_family(family)
             found = _PooledFolds(
                 found.predictions | new.predictions,
                 found.fits | new.fits,

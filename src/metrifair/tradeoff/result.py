@@ -27,6 +27,7 @@ from metrifair.figures.utility import (
 )
 from metrifair.problem.proxies import group_columns
 from metrifair.problem.tables import Backend, Column
+from metrifair.problem.unknown_names import no_warnings_of_unknown_names
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
@@ -190,19 +191,20 @@ class SweepContext:
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
         models: dict[Job, Any] = {}
-        for family in self.families:
-            of_family = [job for job in jobs if job.family == family.name]
-            if of_family:
-                trained: list[Trained] = sweep(
-                    family.estimator,
-                    self.table,
-                    of_family,
-                    lambda model, job: Trained(job, model),
-                    parameter=family.parameter,
-                    n_jobs=self.n_jobs,
-                    devices=self.devices,
-                )
-                models |= dict(trained)
+        with no_warnings_of_unknown_names():
+            for family in self.families:
+                of_family = [job for job in jobs if job.family == family.name]
+                if of_family:
+                    trained: list[Trained] = sweep(
+                        family.estimator,
+                        self.table,
+                        of_family,
+                        lambda model, job: Trained(job, model),
+                        parameter=family.parameter,
+                        n_jobs=self.n_jobs,
+                        devices=self.devices,
+                    )
+                    models |= dict(trained)
         return models
 
     def resembles_folds(self, job: Job, model: Any) -> bool:
@@ -533,16 +535,17 @@ class TradeOff:
     def _rows_that_would_do(self, rule: Rule, chooser: Chooser, allowed: Booleans) -> str:
         """How many rows would show that a configuration is within the limit; or empty.
 
-        Standard errors and optimism fall with the root of the number of rows.
+        What a confidence adds to the square of a gap falls at least with the root of the number of
+        rows.
         """
         if rule.confidence is None or rule.limit is None:
             return ""
-        room = rule.limit - chooser.gaps.gaps
+        room = rule.limit**2 - np.maximum(chooser.gaps.squares, 0.0)
         reachable = allowed & (room > 0)
         if not reachable.any():
             return ""
         optimism = chooser.optimism(rule, allowed)
-        allowance = rule.quantile * chooser.gaps.errors + optimism
+        allowance = rule.quantile * chooser.gaps.errors_of_squares + optimism
         times = float(((allowance[reachable] / room[reachable]) ** 2).min())
         rows = ceil(chooser.rows * max(times, 1.0))
         return f", and about {rows:,} rows like these would reach the limit"
@@ -574,13 +577,16 @@ class TradeOff:
         place = self._unpenalized(chooser.jobs[configuration], chooser)
         if place is None:
             return None
-        reference = self._outcome(chooser.jobs[place]).point
+        reference = self._reference(chooser.jobs[place], utility)
         before = reference.figure(utility.name)
         after = chosen.figure(utility.name)
         if before is None or after is None:
             return None
         gain = after - before
         drop = chosen.gap(self.unfairness_of) - reference.gap(self.unfairness_of)
+        if self.source is not None and self.source.tested is not None:
+            # the resamples are not of the test rows
+            return Change(reference, gain, drop)
         sign = 1.0 if utility.larger_is_better else -1.0
         drawn = sign * chooser.utility.drawn
         gaps = roots(chooser.gaps.drawn)
@@ -589,6 +595,16 @@ class TradeOff:
             "unfairness": _interval_around(drop, gaps[:, configuration] - gaps[:, place]),
         }
         return Change(reference, gain, drop, intervals)
+
+    def _reference(self, job: Job, utility: Utility) -> Point:
+        """The figures of a configuration on the rows of the chosen one's: test rows, if there are
+        any.
+        """
+        source = self.source
+        if source is None or source.tested is None:
+            return self._outcome(job).point
+        outcome = self._trained(job)
+        return source.point_on_test_rows(outcome.model, outcome.point, utility) or outcome.point
 
     def _unpenalized(self, job: Job, chooser: Chooser) -> int | None:
         """The place of the configuration of the same family without a penalty; None: there is
