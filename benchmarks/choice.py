@@ -12,9 +12,10 @@ gap, and the model of half of the rows is delivered.
 Limits are 0.05, 0.1 and 0.2, and 1.5, 2 and 3 times the gap that chance explains ("1.5 v"). Columns:
 the share of requests for which a model within the limit is *named*, the share of these models that
 *keep* it (their gap on new rows, without chance, is at most 0.01 above) with its standard error, and
-the AUC of all requests; with --decisions, the accuracy. Where no model is named, the least unfair one counts for the AUC. Then the figures
-that are *reported*, less the true ones, and how often the intervals *cover* the true ones. A gap
-that is reported as "below x" counts as covered if it is below x, and has no difference.
+the AUC of all requests; with --decisions, the accuracy. Where no model is named, the least unfair
+one counts for the AUC. Then the figures that are *reported*, less the true ones, and how often the
+intervals *cover* the true ones. A gap that is reported as "below x" counts as covered if it is below
+x, and has no difference.
 """
 
 from __future__ import annotations
