@@ -134,12 +134,13 @@ class FoldSides:
         order = np.argsort(scores, kind="stable")
         ascending = scores[order]
         last = np.searchsorted(ascending, ascending, side="right") - 1
-        is_label = (self.labels == np.unique(self.labels)[:, None])[:, order]
-        shares = [
-            _share_between(is_label * side[order], last)
-            for side in np.concatenate([self.left, self.right])
-        ]
-        explained: Floats = np.reshape(shares, (2, -1)).mean(axis=0)
+        labels = self.labels[order]
+        is_label = labels == np.unique(labels)[:, None]
+        shares = []
+        for sides in (self.left, self.right):
+            of_sides = [_share_between(is_label * side[order], last) for side in sides]
+            shares.append(of_sides)
+        explained: Floats = np.mean(shares, axis=0)
         return explained
 
 
@@ -150,13 +151,18 @@ def _share_between(amounts: Floats, last: Integers) -> float:
     places of the last of equal scores.
     """
     totals = amounts.sum(axis=1, keepdims=True)
-    shares = np.cumsum(amounts, axis=1)[:, last] / np.maximum(totals, np.finfo(float).tiny)
-    of_labels = totals / totals.sum()
-    of_all = (of_labels * shares).sum(axis=0)
+    known = np.maximum(totals, np.finfo(float).tiny)
+    below = np.cumsum(amounts, axis=1)
+    shares = below[:, last] / known
+    of_labels = totals[:, 0] / totals.sum()
+    of_all = of_labels @ shares
     weight = amounts.sum(axis=0)
+    variances = of_labels @ (shares * (1 - shares))
+    within = float(weight @ variances)
     variance = float(weight @ (of_all * (1 - of_all)))
-    within = float(weight @ (of_labels * shares * (1 - shares)).sum(axis=0))
-    return max(0.0, 1 - within / variance) if variance > 0 else 0.0
+    if variance <= 0:
+        return 0.0
+    return max(0.0, 1 - within / variance)
 
 
 class Chance(NamedTuple):

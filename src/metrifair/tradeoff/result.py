@@ -577,14 +577,17 @@ class TradeOff:
         place = self._unpenalized(chooser.jobs[configuration], chooser)
         if place is None:
             return None
-        reference = self._reference(chooser.jobs[place], utility)
+        is_tested = self._outcome(chooser.jobs[configuration]).tested is not None
+        reference = self._outcome(chooser.jobs[place]).point
+        if is_tested:
+            reference = self._on_test_rows(chooser.jobs[place], utility)
         before = reference.figure(utility.name)
         after = chosen.figure(utility.name)
         if before is None or after is None:
             return None
         gain = after - before
         drop = chosen.gap(self.unfairness_of) - reference.gap(self.unfairness_of)
-        if self.source is not None and self.source.tested is not None:
+        if is_tested:
             # the resamples are not of the test rows
             return Change(reference, gain, drop)
         sign = 1.0 if utility.larger_is_better else -1.0
@@ -596,15 +599,13 @@ class TradeOff:
         }
         return Change(reference, gain, drop, intervals)
 
-    def _reference(self, job: Job, utility: Utility) -> Point:
-        """The figures of a configuration on the rows of the chosen one's: test rows, if there are
-        any.
-        """
-        source = self.source
-        if source is None or source.tested is None:
-            return self._outcome(job).point
+    def _on_test_rows(self, job: Job, utility: Utility) -> Point:
+        """The figures of the model of a configuration on the test rows."""
         outcome = self._trained(job)
-        return source.point_on_test_rows(outcome.model, outcome.point, utility) or outcome.point
+        found = outcome.tested
+        if self.source is not None and utility is not self.utility:
+            found = self.source.point_on_test_rows(outcome.model, outcome.point, utility)
+        return found or outcome.point
 
     def _unpenalized(self, job: Job, chooser: Chooser) -> int | None:
         """The place of the configuration of the same family without a penalty; None: there is
