@@ -1,7 +1,7 @@
 """Choosing a model within a limit: how often the chosen one keeps it, and how true its figures are.
 
-``python -m benchmarks.choice [--splits 16] [--rows 2000] [--blind] [--auto]``; minutes, with
-METRIFAIR_DATA for Adult and COMPAS. Up to 6,000 of the other rows stand for the population. Splits
+``python -m benchmarks.choice [--splits 16] [--rows 2000] [--blind] [--auto] [--decisions]``;
+minutes, with METRIFAIR_DATA for Adult and COMPAS. Up to 6,000 of the other rows stand for the population. Splits
 begin at 600: no other experiment uses those.
 
 "rule" is ``frontier(...).select(max_unfairness=...)`` with two simple families, linear models and
@@ -9,11 +9,13 @@ maps of their scores ("--auto": those of "auto"), and "rule .9" the same with ``
 "plain" stands beside them: half of the rows train the simple families, a quarter chooses by the raw
 gap, and the model of half of the rows is delivered.
 
-Columns: the share of requests for which a model within the limit is *named*, the share of these
-models that *keep* it (their gap on new rows, without chance, is at most 0.01 above), and the AUC of
-all requests. Where no model is named, the least unfair one counts for the AUC. Then the figures
-that are *reported*, less the true ones, and how often the intervals *cover* the true ones. A gap
-that is reported as "below x" counts as covered if it is below x, and has no difference.
+Limits are 0.05, 0.1 and 0.2, and 1.5, 2 and 3 times the gap that chance explains ("1.5 v"). Columns:
+the share of requests for which a model within the limit is *named*, the share of these models that
+*keep* it (their gap on new rows, without chance, is at most 0.01 above) with its standard error, and
+the AUC of all requests; with --decisions, the accuracy. Where no model is named, the least unfair
+one counts for the AUC. Then the figures that are *reported*, less the true ones, and how often the
+intervals *cover* the true ones. A gap that is reported as "below x" counts as covered if it is below
+x, and has no difference.
 """
 
 from __future__ import annotations
@@ -39,13 +41,14 @@ from metrifair import (
     frontier,
 )
 from metrifair.estimators import fit_stack
-from metrifair.figures.fold_gaps import FoldSides, corrected_squares, squared_distances
+from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.metrics import kolmogorov_distance
 from metrifair.support.checks import groups_if_accepted
 
 STRENGTHS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 TOLERANCES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
 LIMITS = (0.05, 0.1, 0.2)
+MULTIPLES = (1.5, 2.0, 3.0)  # of the gap that chance explains
 CONFIDENCES = {"rule": None, "rule .9": 0.9}
 FIRST_SPLIT = 600
 NEW_ROWS = 6_000
@@ -68,9 +71,9 @@ class Result(NamedTuple):
 
     is_named: bool
     is_kept: bool
-    auc: float
-    auc_error: float = np.nan  # reported less true
-    auc_covered: float = np.nan
+    utility: float  # AUC, or accuracy of decisions
+    utility_error: float = np.nan  # reported less true
+    utility_covered: float = np.nan
     gap_error: float = np.nan
     gap_covered: float = np.nan
 
@@ -81,6 +84,7 @@ class Setting:
 
     is_blind: bool = False  # only models that need no group
     is_automatic: bool = False
+    decides: bool = False  # decisions are compared, not scores
 
     def families(self, rows: int) -> Any:
         """The estimators for so many rows."""
@@ -104,9 +108,19 @@ class Setting:
             rows.y,
             sensitive_features=rows.group,
             strengths=None if self.is_automatic else STRENGTHS,
+            unfairness_of="decisions" if self.decides else "scores",
             random_state=split,
             search=SearchOptions(tolerances=tolerances, needs_group=needs_group),
         )
+
+    def figures(self, model: Any, rows: Rows) -> tuple[float, float]:
+        """Utility and gap of a model on these rows."""
+        if not self.decides:
+            score = scores(model, rows)
+            return float(roc_auc_score(rows.y, score)), true_gap(rows, score)
+        method = model.predict
+        decision = np.asarray(method(rows.X, **groups_if_accepted(method, rows.group)), dtype=float)
+        return float((decision == rows.y).mean()), true_gap(rows, decision)
 
 
 def load(name: str) -> Rows:
@@ -130,47 +144,52 @@ def scores(model: Any, rows: Rows) -> NDArray[np.float64]:
     return predicted[:, 1] if predicted.ndim == 2 else predicted
 
 
-def gap_without_chance(rows: Rows, score: NDArray[np.float64]) -> float:
+def true_gap(rows: Rows, score: NDArray[np.float64]) -> float:
     """The Kolmogorov distance of the groups, without the part that chance explains."""
     fold = np.zeros(len(rows.y), dtype=np.int64)
     sides = FoldSides((rows.group[None] == 0) * 1.0, (rows.group[None] == 1) * 1.0, fold)
-    found = squared_distances(score, sides, np.ones((1, len(rows.y))))
-    chance = sides.chance(factors=sides.bridge_factors(score))
-    return float(np.sqrt(max(0.0, corrected_squares(found, chance, sides)[0])))
+    return gap_without_chance(score[None], sides)
 
 
 def ruled(
-    front: Frontier, new: Rows, limit: float, confidence: float | None, *, is_blind: bool
+    setting: Setting, front: Frontier, new: Rows, limit: float, confidence: float | None
 ) -> Result:
     """What ``select`` delivers within a limit; the least unfair model if it names none."""
     request = {"max_unfairness": limit, "confidence": confidence}
-    needs_group = False if is_blind else None
+    needs_group = False if setting.is_blind else None
     is_named = True
     try:
         model = front.select(**request, needs_group=needs_group)
     except DataError:
         is_named = False
         model = front.select(**request, needs_group=needs_group, best_effort=True)
-    score = scores(model, new)
-    auc = float(roc_auc_score(new.y, score))
-    gap = gap_without_chance(new, score)
-    if not is_named:
-        return Result(is_named, gap <= limit + SLACK, auc)
+    utility, gap = setting.figures(model, new)
+    is_kept = gap <= limit + SLACK
     point = front.chosen
-    assert point is not None
-    of_auc, of_gap = point.intervals["auc"], point.intervals["unfairness"]
+    if not is_named or point is None:
+        return Result(is_named, is_kept, utility)
+    name = "accuracy" if setting.decides else "auc"
+    kind = "decision_unfairness" if setting.decides else "unfairness"
+    of_utility = point.intervals[name]
+    of_gap = point.intervals[kind]
+    reported = point.figure(name)
+    reported_gap = point.figure(kind)
+    assert reported is not None
+    assert reported_gap is not None
     return Result(
         is_named,
-        gap <= limit + SLACK,
-        auc,
-        point.more["auc"] - auc,
-        of_auc.low <= auc <= of_auc.high,
-        np.nan if point.is_noise else point.unfairness - gap,
+        is_kept,
+        utility,
+        reported - utility,
+        of_utility.low <= utility <= of_utility.high,
+        np.nan if point.is_noise else reported_gap - gap,
         of_gap.low <= gap <= of_gap.high,
     )
 
 
-def plain_choices(setting: Setting, rows: Rows, new: Rows, split: int) -> dict[float, Result]:
+def plain_choices(
+    setting: Setting, rows: Rows, new: Rows, split: int, limits: Sequence[float]
+) -> list[Result]:
     """Half of the rows train, a quarter chooses by the raw gap, and the model of half of the rows
     is delivered.
     """
@@ -191,57 +210,64 @@ def plain_choices(setting: Setting, rows: Rows, new: Rows, split: int) -> dict[f
             train.X, train.y, sensitive_features=train.group, tolerances=list(TOLERANCES)
         ),
     ]
-    gaps, aucs = [], []
-    for model in models:
-        score = scores(model, compare)
-        gaps.append(
-            float(kolmogorov_distance(score[compare.group == 0], score[compare.group == 1]))
-        )
-        aucs.append(float(roc_auc_score(compare.y, score)))
-    results = {}
-    for limit in LIMITS:
-        feasible = np.array(gaps) <= limit
+    figures = [setting.figures(model, compare) for model in models]
+    utilities = np.array([utility for utility, _ in figures])
+    gaps = np.array([_raw_gap(setting, model, compare) for model in models])
+    results = []
+    for limit in limits:
+        feasible = gaps <= limit
         best = int(np.argmin(gaps))
         if feasible.any():
-            best = int(np.where(feasible, aucs, -1.0).argmax())
-        score = scores(models[best], new)
-        is_kept = gap_without_chance(new, score) <= limit + SLACK
-        results[limit] = Result(bool(feasible.any()), is_kept, float(roc_auc_score(new.y, score)))
+            best = int(np.where(feasible, utilities, -1.0).argmax())
+        utility, gap = setting.figures(models[best], new)
+        results.append(Result(bool(feasible.any()), gap <= limit + SLACK, utility))
     return results
+
+
+def _raw_gap(setting: Setting, model: Any, rows: Rows) -> float:
+    """The Kolmogorov distance of the groups, chance included."""
+    compared = scores(model, rows)
+    if setting.decides:
+        compared = np.asarray(compared >= 0.5, dtype=float)
+    return float(kolmogorov_distance(compared[rows.group == 0], compared[rows.group == 1]))
 
 
 def one_split(
     setting: Setting, data: Rows, split: int, size: int
-) -> tuple[float, dict[tuple[float, str], Result]]:
+) -> tuple[float, dict[tuple[str, str], Result]]:
     """The noise of a split's rows, and what each way delivers at each limit."""
     order = np.random.default_rng(split).permutation(len(data.y))
     rows, new = data.take(order[:size]), data.take(order[size : size + NEW_ROWS])
     front = setting.frontier(rows, split)
-    found = {
-        (limit, "plain"): result
-        for limit, result in plain_choices(setting, rows, new, split).items()
-    }
-    for limit in LIMITS:
+    noise = front.record.noise
+    assert noise is not None
+    limits = {f"{limit}": limit for limit in LIMITS}
+    limits |= {f"{multiple} v": multiple * noise for multiple in MULTIPLES}
+    plain = plain_choices(setting, rows, new, split, list(limits.values()))
+    found = {(label, "plain"): result for label, result in zip(limits, plain, strict=True)}
+    for label, limit in limits.items():
         for way, confidence in CONFIDENCES.items():
-            found[limit, way] = ruled(front, new, limit, confidence, is_blind=setting.is_blind)
-    assert front.record.noise is not None
-    return front.record.noise, found
+            found[label, way] = ruled(setting, front, new, limit, confidence)
+    return noise, found
 
 
-def line(limit: float, way: str, results: Sequence[Result]) -> str:
+def line(label: str, way: str, results: Sequence[Result]) -> str:
     """The means over splits of one way at one limit."""
     named = [result for result in results if result.is_named]
 
-    def mean(name: str) -> str:
+    def mean(name: str, *, error: bool = False) -> str:
         values = np.array([getattr(result, name) for result in named], dtype=float)
         known = values[np.isfinite(values)]
-        return f"{known.mean():+.3f}" if len(known) else "     –"
+        if not len(known):
+            return "     –"
+        text = f"{known.mean():+.3f}"
+        return f"{text} ± {known.std() / np.sqrt(len(known)):.3f}" if error else text
 
-    kept = f"{np.mean([result.is_kept for result in named]):.2f}" if named else "   –"
     return (
-        f"  {limit:4} {way:8} {len(named) / len(results):5.2f} {kept} "
-        f"{np.mean([result.auc for result in results]):.3f}   "
-        f"{mean('auc_error')} {mean('auc_covered')}   {mean('gap_error')} {mean('gap_covered')}"
+        f"  {label:>5} {way:8} {len(named) / len(results):5.2f} {mean('is_kept', error=True)} "
+        f"{np.mean([result.utility for result in results]):.3f}   "
+        f"{mean('utility_error', error=True)} {mean('utility_covered')}   "
+        f"{mean('gap_error', error=True)} {mean('gap_covered')}"
     )
 
 
@@ -252,22 +278,23 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=["adult", "compas"])
     parser.add_argument("--blind", action="store_true", help="only models that need no group")
     parser.add_argument("--auto", action="store_true", help="the families of auto")
+    parser.add_argument("--decisions", action="store_true", help="compare decisions, not scores")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # constant models are among the results
-    setting = Setting(given.blind, given.auto)
+    setting = Setting(given.blind, given.auto, given.decisions)
     for name in given.sets:
         data = load(name)
         noise: list[float] = []
-        found: dict[tuple[float, str], list[Result]] = defaultdict(list)
+        found: dict[tuple[str, str], list[Result]] = defaultdict(list)
         for split in range(FIRST_SPLIT, FIRST_SPLIT + given.splits):
             of_split, results = one_split(setting, data, split, given.rows)
             noise.append(of_split)
             for key, result in results.items():
                 found[key].append(result)
         print(f"{name}, {given.rows:,} rows, {given.splits} splits, noise {np.mean(noise):.3f}")
-        print("  limit way      named kept  AUC   AUC: reported - true, covered   gap: the same")
-        for (limit, way), of_way in sorted(found.items()):
-            print(line(limit, way, of_way))
+        print("  limit way      named kept  utility   reported - true, covered   gap: the same")
+        for (label, way), of_way in sorted(found.items()):
+            print(line(label, way, of_way))
 
 
 if __name__ == "__main__":

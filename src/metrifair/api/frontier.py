@@ -332,7 +332,8 @@ class Frontier(PrintedPage):
             population with this confidence, approximately. None: require that the estimated
             unfairness is within the limit.
         best_effort : bool, default=False
-            Whether to return the least unfair model if no model meets the limit.
+            Whether to return the least unfair model if no model meets the limit. The first line of
+            ``summary`` and of the representation then says so, and ``is_best_effort`` is True.
 
         Returns
         -------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import pi
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -34,13 +34,14 @@ class FoldSides:
 
     ``left`` and ``right`` have the shape (comparisons, n): a row's sample weight, times its
     probability of the group where groups have probabilities, and 0 elsewhere. Rows of one cluster
-    are not independent.
+    are not independent. Folds have equal shares of the ``labels``; None: they need not.
     """
 
     left: Floats
     right: Floats
     fold: Integers
     clusters: Integers | None = None
+    labels: Integers | None = None
 
     @property
     def folds(self) -> int:
@@ -79,13 +80,15 @@ class FoldSides:
             return np.arange(len(self.fold))
         return np.unique(self.clusters, return_inverse=True)[1].reshape(-1)
 
-    def chance(self, weights: Floats | None = None, factors: Floats | None = None) -> Chance:
-        """The mean squared Kolmogorov distance of equal distributions: of all rows, and in folds.
+    def chance(self, scores: Floats) -> Chance:
+        """The mean squared distance of equal distributions of scores (n,): of all rows, and in
+        folds.
 
-        ``factors`` are those of other scores than continuous ones (``bridge_factors``).
+        Folds with equal shares of the labels differ less than folds that are drawn.
         """
-        usual = np.full(len(self.left), _BRIDGE)
-        return self.shares_squared(weights).times(usual if factors is None else factors)
+        chance = self.shares_squared().times(self.bridge_factors(scores))
+        explained = self.explained_by_labels(scores)
+        return chance.less_within(explained[:, None, None] * chance.beyond_all_rows())
 
     def shares_squared(self, weights: Floats | None = None) -> Chance:
         """The sums of the squared shares that units have of their side: 1 / n for n equal rows.
@@ -123,6 +126,45 @@ class FoldSides:
         factors: Floats = upper * (1 - upper)
         return factors
 
+    def explained_by_labels(self, scores: Floats) -> Floats:
+        """The share of the variance of scores (n,) that lies between the labels, in each
+        comparison: of their distribution functions, the mean of both sides.
+        """
+        if self.labels is None or self.folds == 1:
+            return np.zeros(len(self.left))
+        order = np.argsort(scores, kind="stable")
+        ascending = scores[order]
+        last = np.searchsorted(ascending, ascending, side="right") - 1
+        labels = self.labels[order]
+        is_label = labels == np.unique(labels)[:, None]
+        shares = []
+        for sides in (self.left, self.right):
+            of_sides = [_share_between(is_label * side[order], last) for side in sides]
+            shares.append(of_sides)
+        explained: Floats = np.mean(shares, axis=0)
+        return explained
+
+
+def _share_between(amounts: Floats, last: Integers) -> float:
+    """The share of the variance of distribution functions between labels.
+
+    ``amounts`` (labels, n) are the weights of the rows in the order of their scores, ``last`` the
+    places of the last of equal scores.
+    """
+    totals = amounts.sum(axis=1, keepdims=True)
+    known = np.maximum(totals, np.finfo(float).tiny)
+    below = np.cumsum(amounts, axis=1)
+    shares = below[:, last] / known
+    of_labels = totals[:, 0] / totals.sum()
+    of_all = of_labels @ shares
+    weight = amounts.sum(axis=0)
+    variances = of_labels @ (shares * (1 - shares))
+    within = float(weight @ variances)
+    variance = float(weight @ (of_all * (1 - of_all)))
+    if variance <= 0:
+        return 0.0
+    return max(0.0, 1 - within / variance)
+
 
 class Chance(NamedTuple):
     """Mean squared distances of equal distributions."""
@@ -133,6 +175,14 @@ class Chance(NamedTuple):
     def times(self, factors: Floats) -> Chance:
         """The same, multiplied by a factor for each comparison."""
         return Chance(self.pooled * factors[:, None], self.within * factors[:, None, None])
+
+    def beyond_all_rows(self) -> Floats:
+        """How much larger they are within folds than of all rows: (comparisons, draws, folds)."""
+        return self.within - self.pooled[..., None]
+
+    def less_within(self, amounts: Floats) -> Chance:
+        """The same with smaller distances within folds."""
+        return Chance(self.pooled, self.within - amounts)
 
 
 class SquaredDistances(NamedTuple):
@@ -288,3 +338,15 @@ def corrected_squares(
     squares = np.where(both, (pooled + within) / 2, pooled)
     worst: Floats = np.nanmax(squares, axis=0)
     return worst
+
+
+def gap_without_chance(lines: Floats, sides: FoldSides) -> float:
+    """The gap of one model's scores (lines, n), of its worst line and comparison, without the part
+    that chance explains.
+    """
+    once = np.ones((1, len(sides.fold)))
+    squares = [
+        corrected_squares(squared_distances(line, sides, once), sides.chance(line), sides)[0]
+        for line in lines
+    ]
+    return sqrt(max(0.0, float(max(squares))))

@@ -7,8 +7,10 @@ reference group or as its headline, unless the user states that the name is that
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _DASHES = frozenset("-‐‑‒–—―−")
 
 
+_SAYS_SO = "which says that the group is not known"
 MARK_AS_MISSING = "If it is none, mark the group of these rows as missing."
 """The remedy where groups are compared in training."""
 
@@ -124,7 +127,7 @@ def unknown_name_text(attribute: str, group: str, rows: int, of: int) -> str:
     if rows == 1:
         verb = "is"
     named = f"{rows:,} of {of:,} rows {verb} named {group!r}"
-    return f"{attribute}: {named}, which says that the group is not known."
+    return f"{attribute}: {named}, {_SAYS_SO}."
 
 
 def warn_of_unknown_names(
@@ -137,6 +140,15 @@ def warn_of_unknown_names(
         remedy = MARK_AS_MISSING.removesuffix(".")
         text = f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
         warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+
+
+@contextmanager
+def no_warnings_of_unknown_names() -> Iterator[None]:
+    """Within this block, training does not warn of them: the caller has warned for all rows."""
+    with warnings.catch_warnings():
+        message = f".*{re.escape(_SAYS_SO)}"
+        warnings.filterwarnings("ignore", message, MetrifairWarning)
+        yield
 
 
 def _key(name: str) -> str:

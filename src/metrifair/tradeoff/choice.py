@@ -54,7 +54,6 @@ class Expected:
     gap: float
     gap_interval: Interval
     noise: float  # a gap below it is not distinguishable from 0 with these rows
-    optimism: float  # of the gap: of rows left out less of the rows that chose
 
     @property
     def is_noise(self) -> bool:
@@ -102,11 +101,11 @@ class Chooser:
         optimism = self.optimism(rule, allowed)
         needed = task.needed() + optimism
         chosen = task.choice(optimism)
-        named = float(needed.min(initial=inf))
+        least = float(needed.min(initial=inf))
         return Choice(
             configuration=chosen,
             feasible=int((needed <= task.limit).sum()),
-            needed=named if rule.least is None else -named,
+            needed=root(least) if rule.least is None else -least,
             expected=None if chosen == NOTHING else self._expected(chosen, task, optimism),
         )
 
@@ -120,9 +119,9 @@ class Chooser:
         least = float(self._task(rule, allowed).needed().min(initial=inf))
         if least == inf:
             return inf
-        limit = _rounded_up(max(least, self.gaps.noise))
+        limit = _rounded_up(max(root(least), self.gaps.noise))
         for _ in range(_MOST_STEPS):
-            needed = least + self.optimism(Rule(limit, rule.confidence), allowed)
+            needed = root(least + self.optimism(Rule(limit, rule.confidence), allowed))
             if needed <= limit:
                 break
             limit = _rounded_up(needed)
@@ -133,40 +132,36 @@ class Chooser:
         return _Task(self, rule, usable if allowed is None else usable & allowed)
 
     def optimism(self, rule: Rule, allowed: Booleans | None = None) -> float:
-        """The allowance for choosing the best of many, which only a confidence asks for."""
+        """The allowance in the square of the gap for choosing the best of many, which only a
+        confidence asks for.
+
+        How much larger squared gaps are on rows that did not choose the model, at least 0.
+        """
         if rule.confidence is None:
             return 0.0
-        return self._optimism(self._task(rule, allowed).choices())
-
-    def _optimism(self, choices: Integers) -> float:
-        """How much larger the gap of the chosen model is on rows that did not choose it.
-
-        At least 0. Means of squares, then roots: the root of a noisy square is too small on
-        average.
-        """
-        draws = np.flatnonzero(choices != NOTHING)
-        if not len(draws):
-            return 0.0
-        inside = self.gaps.drawn[draws, choices[draws]].mean()
-        outside = self.gaps.left_out[draws, choices[draws]].mean()
-        return max(0.0, root(outside) - root(inside))
+        choices = self._task(rule, allowed).choices()
+        draws = np.arange(len(choices))
+        larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
+        return max(0.0, float(larger.mean()))
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
-        """The figures of the choice on the rows that did not make it."""
+        """The figures of the choice on the rows that did not make it.
+
+        Means of squared gaps, then the root: the root of a noisy square is too small on average.
+        """
         choices = task.choices(allowance)
-        draws = np.flatnonzero(choices != NOTHING)
-        if not len(draws):
-            draws = np.arange(len(choices))
-            choices = np.full(len(choices), chosen)
-        utilities = self.utility.left_out[draws, choices[draws]]
-        optimism = self._optimism(choices)
+        draws = np.arange(len(choices))
+        utility = float(self.utility.left_out[draws, choices].mean())
+        # all rows determine a utility more precisely than those left out
+        drawn = self.utility.drawn[draws, choices]
+        low, high = np.quantile(drawn - drawn.mean(), TAILS).tolist()
+        square = float(self.gaps.left_out[draws, choices].mean())
         return Expected(
-            utility=float(utilities.mean()),
-            utility_interval=Interval(*np.quantile(utilities, TAILS).tolist()),
-            gap=root(float(self.gaps.left_out[draws, choices[draws]].mean())),
-            gap_interval=self.gaps.interval(chosen, optimism),
+            utility=utility,
+            utility_interval=Interval(utility + low, utility + high),
+            gap=root(square),
+            gap_interval=self.gaps.interval(chosen, square),
             noise=self.gaps.noise,
-            optimism=optimism,
         )
 
 
@@ -174,7 +169,7 @@ class Chooser:
 class _Task:
     """A rule in numbers: what each configuration needs, the limit, and what makes it better.
 
-    What is needed is at most the limit: a gap with its allowance, or minus the accuracy.
+    What is needed is at most the limit: a squared gap with its allowance, or minus the accuracy.
     """
 
     chooser: Chooser
@@ -186,43 +181,45 @@ class _Task:
         """What may be needed at most; infinity where the least gap is asked for."""
         if self.rule.least is not None:
             return -self.rule.least
-        return inf if self.rule.limit is None else self.rule.limit
+        return inf if self.rule.limit is None else self.rule.limit**2
 
     def needed(self) -> Floats:
         """What each configuration needs, by all rows."""
-        return self._needed(self.chooser.gaps.gaps, self.chooser.accuracy.values)
+        return self._needed(self.chooser.gaps.squares, self.chooser.accuracy.values)
 
     def choice(self, allowance: float) -> int:
         """The configuration that all rows choose, or ``NOTHING``."""
         chooser = self.chooser
-        gaps = chooser.gaps.gaps[None]
-        accuracy = chooser.accuracy.values[None]
-        return int(self._choose(gaps, accuracy, chooser.utility.values[None], allowance)[0])
+        squares = chooser.gaps.squares[None]
+        needed = self.needed()[None] + allowance
+        return int(self._choose(squares, needed, chooser.utility.values[None])[0])
 
     def choices(self, allowance: float = 0.0) -> Integers:
-        """The configuration that each resample chooses."""
+        """The configuration that each resample chooses: what needs least, if none is feasible."""
         chooser = self.chooser
-        gaps = roots(chooser.gaps.drawn)
-        return self._choose(gaps, chooser.accuracy.drawn, chooser.utility.drawn, allowance)
+        squares = chooser.gaps.drawn
+        needed = self._needed(squares, chooser.accuracy.drawn) + allowance
+        chosen = self._choose(squares, needed, chooser.utility.drawn)
+        return np.where(chosen == NOTHING, needed.argmin(axis=1), chosen)
 
-    def _needed(self, gaps: Floats, accuracy: Floats) -> Floats:
+    def _needed(self, squares: Floats, accuracy: Floats) -> Floats:
         needed = -accuracy
         if self.rule.least is None:
-            needed = gaps + self.rule.quantile * self.chooser.gaps.errors
+            needed = squares
+        if self.rule.confidence is not None:
+            needed = needed + self.rule.quantile * self.chooser.gaps.errors_of_squares
         return np.where(self.allowed, needed, inf)
 
-    def _choose(
-        self, gaps: Floats, accuracy: Floats, utility: Floats, allowance: float
-    ) -> Integers:
-        needed = self._needed(gaps, accuracy) + allowance
+    def _choose(self, squares: Floats, needed: Floats, utility: Floats) -> Integers:
         quality = utility
         errors = self.chooser.utility.errors_of_differences
         if self.rule.least is not None:
-            quality = -gaps
+            quality = -roots(squares)
             errors = self.chooser.gaps.errors_of_differences
         limit: float | Floats = self.limit
         if self.rule.least is None and self.rule.limit is None:
-            limit = needed.min(axis=1, keepdims=True)
+            # squares below 0 are no smaller gaps
+            limit = np.maximum(needed.min(axis=1, keepdims=True), 0.0)
         return choose(self.chooser, quality, needed, limit, errors)
 
 

@@ -5,7 +5,6 @@ expected by chance.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.figures.curves import Curves, row_curves
-from metrifair.figures.fold_gaps import corrected_squares, squared_distances
+from metrifair.figures.fold_gaps import gap_without_chance
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import RatioRule, impact_ratios
 from metrifair.figures.utility import (
@@ -155,16 +154,7 @@ def _unfairness_of_known_groups(predictions: Predictions, part: HeldOut) -> floa
     assert probabilities.known is not None
     values = scores_to_compare(predictions, part)[..., torch.as_tensor(probabilities.known >= 0)]
     sides = known.fold_sides(np.zeros(len(known.problem), dtype=np.int64))
-    once = np.ones((1, len(known.problem)))
-    squares = [
-        corrected_squares(
-            squared_distances(line, sides, once),
-            sides.chance(factors=sides.bridge_factors(line)),
-            sides,
-        )[0]
-        for line in np.atleast_2d(values.numpy().astype(np.float64))
-    ]
-    return sqrt(max(0.0, float(max(squares))))
+    return gap_without_chance(np.atleast_2d(values.numpy().astype(np.float64)), sides)
 
 
 def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:

@@ -24,7 +24,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.attenuation import overlaps_of_rows, r_squared
-from metrifair.figures.fold_gaps import FoldSides
+from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.figures.utility import (
     CONSTANT,
     UTILITIES,
@@ -39,13 +39,17 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
 from metrifair.problem.tables import Table, columns, levels, not_numbers, one_column, table_library
-from metrifair.problem.unknown_names import unknown_name_counts
+from metrifair.problem.unknown_names import (
+    no_warnings_of_unknown_names,
+    unknown_name_counts,
+    warn_of_unknown_names,
+)
 from metrifair.stacking import has_lightgbm
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_known, is_number, last_step, make_seed
 from metrifair.support.progress import Progress
 from metrifair.support.reuse import reusing_results
-from metrifair.tradeoff.configurations import fold_utility, is_constant
+from metrifair.tradeoff.configurations import fold_utility, is_constant, lines
 from metrifair.tradeoff.evaluate import (
     make_point,
     predict,
@@ -58,7 +62,6 @@ from metrifair.tradeoff.out_of_fold import (
     FoldLedger,
     FoldResult,
     TrainingFit,
-    gap_without_chance,
     pooled,
 )
 from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
@@ -166,11 +169,12 @@ class FrontierRequest:
         template = self._own_template() if self.template is None else self.template
         data = self.data([template])
         aim = {name: getattr(template, name) for name in _SHARED if hasattr(template, name)}
+        folds = self.folds or usual_folds(len(data.rows))
         portfolio = Portfolio(
             rows=len(data.rows),
-            training_rows=rows_of_fold_models(len(data.rows), self.folds, self.test),
+            training_rows=rows_of_fold_models(len(data.rows), folds, self.test),
             columns=len(columns("X", self.X)),
-            folds=self.folds or usual_folds(len(data.rows)),
+            folds=folds,
             classes=len(data.problem.scheme.classes),
             aim=aim | {"criterion": data.problem.scheme.criterion},
             numeric_groups=data.problem.numbers is not None,
@@ -280,14 +284,13 @@ def usual_folds(rows: int) -> int:
     return FOLDS if rows <= _MANY_ROWS else _FEW_FOLDS
 
 
-def rows_of_fold_models(rows: int, folds: int | None, test: float | None) -> int:
+def rows_of_fold_models(rows: int, folds: int, test: float | None) -> int:
     """About the number of rows that train the model of a fold.
 
-    >>> rows_of_fold_models(1_000, None, None), rows_of_fold_models(1_000, 2, 0.2)
+    >>> rows_of_fold_models(1_000, 5, None), rows_of_fold_models(1_000, 2, 0.2)
     (800, 400)
     """
-    count = usual_folds(rows) if folds is None else folds
-    return round(rows * (1 - (test or 0.0)) * (1 - 1 / count))
+    return round(rows * (1 - (test or 0.0)) * (1 - 1 / folds))
 
 
 def trade_off(request: FrontierRequest) -> TradeOff:
@@ -310,7 +313,11 @@ def trade_off(request: FrontierRequest) -> TradeOff:
     utility = request.chosen_utility(scheme.classes)
     search = _FoldSearch(request, data, utility, families or ())
     with reusing_results():
-        context = search.evaluate_fitted(members) if families is None else search.train()
+        if families is None:
+            context = search.evaluate_fitted(members)
+        else:
+            warn_of_unknown_names(data.problem)
+            context = search.train()
     notes = [search.rows_note]
     if families is not None:
         notes += repeat_notes(data, search.fold_of_all_rows)
@@ -458,7 +465,8 @@ class _FoldSearch:
         found = _PooledFolds({}, {}, frozenset())
         families: list[Family] = []
         for family in self._started_families():
-            new = self._train_family(family)
+            with no_warnings_of_unknown_names():
+                new = self._train_family(family)
             found = _PooledFolds(
                 found.predictions | new.predictions,
                 found.fits | new.fits,
@@ -608,7 +616,7 @@ class _FoldSearch:
             estimate = None if found is None else self.utility.of(found, part.problem, part.X)
             if found is None or estimate is None:
                 continue
-            gap = gap_without_chance(found, part, whole, self.request.unfairness_of)
+            gap = gap_without_chance(lines(found, part, self.request.unfairness_of), whole)
             by_value.setdefault(job.value, []).append((gap, estimate.value))
         if not by_value:
             return []

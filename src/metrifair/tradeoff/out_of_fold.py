@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.figures.fold_gaps import FoldSides
+from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.support.arrays import Floats, Integers
@@ -19,7 +19,6 @@ from metrifair.tradeoff.configurations import lines
 from metrifair.tradeoff.evaluate import predict
 from metrifair.tradeoff.ledger import Entry, Ledger
 from metrifair.tradeoff.points import Job
-from metrifair.tradeoff.resamples import gaps_without_chance
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
 
@@ -83,20 +82,12 @@ def training_fit(
     noise = sqrt(max(0.0, float((fourth - variances**2).mean())) / len(losses))
     risk = float(np.average(losses, weights=weight))
     return TrainingFit(
-        gap=gap_without_chance(predictions, part, sides, unfairness_of),
+        gap=gap_without_chance(lines(predictions, part, unfairness_of), sides),
         risk=risk,
         spread=spread,
         risk_error=float(losses.std()) / sqrt(len(losses)),
         spread_error=noise / (2 * spread) if spread > 0 else 0.0,
     )
-
-
-def gap_without_chance(
-    predictions: Predictions, part: HeldOut, sides: FoldSides, unfairness_of: str
-) -> float:
-    """The gap of predictions for the rows of a part, without the part that chance explains."""
-    scores = lines(predictions, part, unfairness_of)[None]
-    return float(gaps_without_chance(scores, sides)[0])
 
 
 def _losses(predictions: Predictions, part: HeldOut) -> Floats:

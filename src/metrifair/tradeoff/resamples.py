@@ -7,9 +7,9 @@ cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018). No model is tra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import hypot, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +22,15 @@ from metrifair.figures.fold_gaps import (
     FoldSides,
     SquaredDistances,
     corrected_squares,
-    squared_distances,
+    gap_without_chance,
 )
 from metrifair.figures.intervals import Interval
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.special import normal_quantile
 
 TAILS = (0.025, 0.975)  # of 95 % intervals
+_WIDTH = normal_quantile(TAILS[1])
+_BESIDE_GAP = 0.4  # what the noise alone adds to the variance of a squared gap; see below
 FEWEST_RESAMPLES = 50
 MOST_RESAMPLES = 200
 _MOST_WORK = 500_000_000  # scores of resampled rows, of all configurations and comparisons
@@ -67,22 +70,53 @@ class ResampledGaps:
         return errors
 
     @cached_property
+    def errors_of_squares(self) -> Floats:
+        """The standard error of each squared gap: of these rows, and of training on other rows.
+
+        A squared gap of D has the variance 4 s (D^2 + c v), where v is its mean for equal
+        distributions, s the variance of one difference of shares, and c is 0.33 for continuous
+        scores and 0.5 for decisions. On resamples, D^2 has grown by the sample's own v.
+        """
+        squares = np.maximum(self.squares, 0.0)
+        noise = self.noise**2
+        own = squares + _BESIDE_GAP * noise
+        of_resamples = np.maximum(own + noise, np.finfo(float).tiny)
+        sampling = self._spreads * np.sqrt(own / of_resamples)
+        errors: Floats = np.hypot(sampling, self._training_errors_of_squares)
+        return errors
+
+    @cached_property
+    def _spreads(self) -> Floats:
+        """The standard deviation of each squared gap on resamples."""
+        spreads: Floats = self.drawn.std(axis=0, ddof=1)
+        return spreads
+
+    @property
+    def _training_errors_of_squares(self) -> Floats:
+        return 2 * np.maximum(self.gaps, self.noise / 2) * self.training_errors
+
+    @cached_property
     def errors_of_differences(self) -> Floats:
         """The standard error of the difference in gap of every two configurations."""
         return _errors_of_differences(roots(self.drawn))
 
-    def interval(self, configuration: int, optimism: float = 0.0) -> Interval:
-        """The basic bootstrap interval of a configuration's gap, plus the optimism of choosing it.
+    def interval(self, configuration: int, expected: float | None = None) -> Interval:
+        """The 95 % interval of a configuration's gap.
 
-        A gap that cannot be distinguished from 0 has an upper end only: resamples of a root that
-        is cut off at 0 say nothing of the other one.
+        ``expected`` is the square that is expected on new rows, where the same rows chose the
+        configuration; None: they did not. A gap that cannot be distinguished from 0 has an upper
+        end only, which the whole spread of the resamples determines.
         """
         square = float(self.squares[configuration])
-        low, high = np.quantile(self.drawn[:, configuration], TAILS).tolist()
-        upper = root(2 * square - low) + optimism
-        if root(square) < self.noise:
-            return Interval(0.0, min(1.0, max(upper, root(high), self.noise)))
-        return Interval(root(2 * square - high), min(1.0, upper))
+        largest = square if expected is None else max(square, expected)
+        smallest = square if expected is None else min(square, expected)
+        error = float(self.errors_of_squares[configuration])
+        if root(square if expected is None else expected) < self.noise:
+            training = float(self._training_errors_of_squares[configuration])
+            spread = hypot(float(self._spreads[configuration]), training)
+            return Interval(0.0, min(1.0, max(root(largest + _WIDTH * spread), self.noise)))
+        upper = min(1.0, root(largest + _WIDTH * error))
+        return Interval(root(smallest - _WIDTH * error), upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +180,11 @@ def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> Resampl
     ``drawn`` says how often each resample has each row.
     """
     factors = _factors(scores, sides)
+    explained = _explained(scores, sides)
     found = [
-        _gaps_of_comparison(scores, _only(sides, place), drawn, factors[..., place])
+        _gaps_of_comparison(
+            scores, _only(sides, place), drawn, factors[..., place], explained[..., place]
+        )
         for place in range(len(sides.left))
     ]
     worst = _Gaps(*(np.max(figures, axis=0) for figures in zip(*found, strict=True)))
@@ -162,8 +199,8 @@ def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> Resampl
 
 def noise_of(scores: Floats, sides: FoldSides) -> float:
     """The gap that chance alone explains in scores (configurations, lines, n)."""
-    chance = sides.chance(factors=_factors(scores, sides).max(axis=(0, 1)))
-    return sqrt(float(chance.pooled.max()))
+    factors = _factors(scores, sides).max(axis=(0, 1))
+    return sqrt(float(sides.shares_squared().times(factors).pooled.max()))
 
 
 def _factors(scores: Floats, sides: FoldSides) -> Floats:
@@ -171,27 +208,20 @@ def _factors(scores: Floats, sides: FoldSides) -> Floats:
     return np.array([[sides.bridge_factors(line) for line in lines] for lines in scores])
 
 
+def _explained(scores: Floats, sides: FoldSides) -> Floats:
+    """The shares of variance that labels explain: (configurations, lines, comparisons)."""
+    return np.array([[sides.explained_by_labels(line) for line in lines] for lines in scores])
+
+
 def gaps_without_chance(scores: Floats, sides: FoldSides) -> Floats:
     """The gap of each configuration's scores (configurations, lines, n), without resamples."""
-    once = np.ones((1, len(sides.fold)))
-    squares = [
-        max(
-            corrected_squares(
-                squared_distances(line, sides, once),
-                sides.chance(factors=sides.bridge_factors(line)),
-                sides,
-            )[0]
-            for line in lines
-        )
-        for lines in scores
-    ]
-    return roots(np.array(squares))
+    return np.array([gap_without_chance(lines, sides) for lines in scores])
 
 
 def _only(sides: FoldSides, comparison: int) -> FoldSides:
     """The same rows with one of the comparisons."""
     place = slice(comparison, comparison + 1)
-    return FoldSides(sides.left[place], sides.right[place], sides.fold, sides.clusters)
+    return replace(sides, left=sides.left[place], right=sides.right[place])
 
 
 class _Gaps(NamedTuple):
@@ -204,12 +234,13 @@ class _Gaps(NamedTuple):
 
 
 def _gaps_of_comparison(
-    scores: Floats, sides: FoldSides, drawn: Integers, factors: Floats
+    scores: Floats, sides: FoldSides, drawn: Integers, factors: Floats, explained: Floats
 ) -> _Gaps:
     """The gaps in the only comparison of these sides; ``factors`` (configurations, lines) are those
-    of chance.
+    of chance, ``explained`` the shares of variance that labels explain.
 
-    In a resample, chance counts twice: for the noise of the sample and of the resample.
+    In a resample, chance counts twice: for the noise of the sample and of the resample. The
+    resample has no equal shares of labels in its folds, the sample has.
     """
     count = len(drawn)
     is_left_out = drawn == 0
@@ -223,15 +254,18 @@ def _gaps_of_comparison(
         np.concatenate([2 * shares.within.repeat(count, axis=1), shares_left_out.within], axis=1),
     )
     by_configuration = []
-    for lines, factors_of_lines in zip(scores, factors, strict=True):
+    for place, lines in enumerate(scores):
         by_line = []
-        for line, factor in zip(lines, factors_of_lines[:, None], strict=True):
+        for line, factor, share in zip(lines, factors[place], explained[place], strict=True):
+            less = factor * share * shares.beyond_all_rows()
+            own = shares.times(factor[None]).less_within(less)
+            of_resamples = shares_of_resamples.times(factor[None]).less_within(less)
             found = all_rows.squared_distances(line)
             on_resamples = resamples.squared_distances(line)
-            squares = corrected_squares(on_resamples, shares_of_resamples.times(factor), sides)
+            squares = corrected_squares(on_resamples, of_resamples, sides)
             by_line.append(
                 _Gaps(
-                    corrected_squares(found, shares.times(factor), sides),
+                    corrected_squares(found, own, sides),
                     squares[:count],
                     squares[count:],
                     _training_variance(found, on_resamples.within[:, :count], sides),

@@ -27,6 +27,7 @@ from metrifair.figures.utility import (
 )
 from metrifair.problem.memberships import group_columns
 from metrifair.problem.tables import Backend, Column
+from metrifair.problem.unknown_names import no_warnings_of_unknown_names
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
 from metrifair.tradeoff.configurations import (
@@ -190,19 +191,20 @@ class SweepContext:
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
         models: dict[Job, Any] = {}
-        for family in self.families:
-            of_family = [job for job in jobs if job.family == family.name]
-            if of_family:
-                trained: list[Trained] = sweep(
-                    family.estimator,
-                    self.table,
-                    of_family,
-                    lambda model, job: Trained(job, model),
-                    parameter=family.parameter,
-                    n_jobs=self.n_jobs,
-                    devices=self.devices,
-                )
-                models |= dict(trained)
+        with no_warnings_of_unknown_names():
+            for family in self.families:
+                of_family = [job for job in jobs if job.family == family.name]
+                if of_family:
+                    trained: list[Trained] = sweep(
+                        family.estimator,
+                        self.table,
+                        of_family,
+                        lambda model, job: Trained(job, model),
+                        parameter=family.parameter,
+                        n_jobs=self.n_jobs,
+                        devices=self.devices,
+                    )
+                    models |= dict(trained)
         return models
 
     def predictions_of(self, job: Job, model: Any, part: HeldOut) -> Predictions:
@@ -529,16 +531,17 @@ class TradeOff:
     def _rows_that_would_do(self, rule: Rule, chooser: Chooser, allowed: Booleans) -> str:
         """How many rows would show that a configuration is within the limit; or empty.
 
-        Standard errors and optimism fall with the root of the number of rows.
+        What a confidence adds to the square of a gap falls at least with the root of the number of
+        rows.
         """
         if rule.confidence is None or rule.limit is None:
             return ""
-        room = rule.limit - chooser.gaps.gaps
+        room = rule.limit**2 - np.maximum(chooser.gaps.squares, 0.0)
         reachable = allowed & (room > 0)
         if not reachable.any():
             return ""
         optimism = chooser.optimism(rule, allowed)
-        allowance = rule.quantile * chooser.gaps.errors + optimism
+        allowance = rule.quantile * chooser.gaps.errors_of_squares + optimism
         times = float(((allowance[reachable] / room[reachable]) ** 2).min())
         rows = ceil(chooser.rows * max(times, 1.0))
         return f", and about {rows:,} rows like these would reach the limit"
@@ -575,13 +578,19 @@ class TradeOff:
         place = self._unpenalized(chooser.jobs[configuration], chooser)
         if place is None:
             return None
+        is_tested = self._outcome(chooser.jobs[configuration]).tested is not None
         reference = self._outcome(chooser.jobs[place]).point
+        if is_tested:
+            reference = self._on_test_rows(chooser.jobs[place], utility)
         before = reference.figure(utility.name)
         after = chosen.figure(utility.name)
         if before is None or after is None:
             return None
         gain = after - before
         drop = chosen.gap(self.record.unfairness_of) - reference.gap(self.record.unfairness_of)
+        if is_tested:
+            # the resamples are not of the test rows
+            return Change(reference, gain, drop)
         sign = 1.0 if utility.larger_is_better else -1.0
         drawn = sign * chooser.utility.drawn
         gaps = roots(chooser.gaps.drawn)
@@ -590,6 +599,14 @@ class TradeOff:
             "unfairness": _interval_around(drop, gaps[:, configuration] - gaps[:, place]),
         }
         return Change(reference, gain, drop, intervals)
+
+    def _on_test_rows(self, job: Job, utility: Utility) -> Point:
+        """The figures of the model of a configuration on the test rows."""
+        outcome = self._trained(job)
+        found = outcome.tested
+        if self.source is not None and utility is not self.utility:
+            found = self.source.point_on_test_rows(outcome.model, outcome.point, utility)
+        return found or outcome.point
 
     def _unpenalized(self, job: Job, chooser: Chooser) -> int | None:
         """The place of the configuration of the same family without a penalty; None: there is

@@ -143,13 +143,20 @@ class HeldOut:
         return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in comparison.sides)
 
     def fold_sides(self, fold: Rows) -> FoldSides:
-        """The weight of each row on both sides of each comparison, and its fold."""
+        """The weight of each row on both sides of each comparison, and its fold.
+
+        Folds have equal shares of the labels, as ``make_folds`` assigns them, unless rows are
+        clustered.
+        """
         comparisons = self.comparisons
+        problem = self.problem
+        has_equal_shares = problem.clusters is None and len(problem.scheme.classes) > 0
         return FoldSides(
             np.array([self._amounts(comparison.left) for comparison in comparisons]),
             np.array([self._amounts(comparison.right) for comparison in comparisons]),
             fold,
-            self.problem.clusters,
+            problem.clusters,
+            problem.labels if has_equal_shares else None,
         )
 
     def _amounts(self, cells: tuple[int, ...]) -> NDArray[np.float64]:

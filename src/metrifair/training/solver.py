@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -192,7 +192,7 @@ class _Search:
         """The minimum near ``start``; the tolerance grows with the strength, so that noise of
         rows is not fitted.
         """
-        share = _OF_NOISE * min(1.0, len(self.problem.place) / _MANY_ROWS)
+        share = _OF_NOISE * min(1.0, sqrt(len(self.problem.place) / _MANY_ROWS))
         tolerance = max(tolerance, share * strength * self.noise)
         key = (strength, tolerance, start.tobytes())
         if key not in self.minima:
