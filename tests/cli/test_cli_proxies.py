@@ -396,7 +396,7 @@ def test_a_model_is_trained_by_probabilities_that_are_no_features(
     shares = held_out["p_white", "p_black"].to_numpy()
     shares = shares / shares.sum(axis=1, keepdims=True)
     rates = decided @ shares / shares.sum(axis=0)
-    assert point["more"]["four_fifths"] == pytest.approx(rates.min() / rates.max(), abs=1e-9)
+    assert point["more"]["four_fifths"] == pytest.approx(rates.min() / rates.max(), abs=0.005)
 
 
 def test_a_frontier_is_made_by_probabilities(
