@@ -85,7 +85,9 @@ def test_without_a_seed_splits_differ_and_the_recorded_seed_repeats_one() -> Non
         == len({run.points[0].accuracy for run in runs})
         == 3
     )
-    again = frontier([FITTED], X, Y, sensitive_features=A, random_state=runs[0].record.provenance.seed)
+    again = frontier(
+        [FITTED], X, Y, sensitive_features=A, random_state=runs[0].record.provenance.seed
+    )
     assert again.points == runs[0].points
     drawn = [
         frontier([FITTED], X, Y, sensitive_features=A, random_state=np.random.default_rng(5))
