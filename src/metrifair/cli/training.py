@@ -68,12 +68,15 @@ def write_held_out(
     """
     options, shown = source.options, source.predictions(model, rows, predictions)
     table = shown.table
-    refit = None
-    model_hash = fingerprint(model._content())
-    if predictions is not None:
-        refit = None if final is None else model_hash
-        model_hash = None
-    shown.write(path, model=model_hash, rows="held_out", sources=source.files, refit=refit)
+    own = fingerprint(model._content())
+    refit = None if predictions is None or final is None else own
+    shown.write(
+        path,
+        model=own if predictions is None else None,
+        rows="held_out",
+        sources=source.files,
+        refit=refit,
+    )
     which = (
         "that the model has not seen"
         if predictions is None
