@@ -256,8 +256,8 @@ def test_a_loaded_model_can_be_cloned_and_fitted_anew(tmp_path):
 @pytest.mark.parametrize("switch", ["intersectional", "standardize"])
 def test_a_switch_is_a_boolean(switch):
     meta, arrays = to_parts(classifier())
+    changed = {"penalty": {"penalty": {switch: 2}}} if switch == "standardize" else {switch: 2}
     with pytest.raises(ModelFileError, match=f"{switch} must be True or False, got 2"):
-        changed = {"penalty": {"penalty": {switch: 2}}} if switch == "standardize" else {switch: 2}
         from_parts({**meta, "parameters": meta["parameters"] | changed}, arrays)
 
 
