@@ -3,6 +3,7 @@ from .audit.charts import AuditChartKind, audit_chart
 from .audit.difference import difference_html, series_html
 from .audit.page import audit_html
 from .audit.rates import rates_html
+from .groups import group_search_chart, group_search_html
 from .html import framed, write_html
 from .pdf import print_pdf
 
@@ -13,6 +14,8 @@ __all__ = [
     "difference_html",
     "framed",
     "group_metrics_section",
+    "group_search_chart",
+    "group_search_html",
     "print_pdf",
     "rates_html",
     "series_html",
