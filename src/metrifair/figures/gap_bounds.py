@@ -12,7 +12,7 @@ from metrifair.figures.bounded_means import log_tail_of_difference, lower_mean, 
 from metrifair.figures.two_by_two import Tables, log_tails, lower_log_odds
 from metrifair.support.arrays import Booleans, Floats, Integers
 
-_RANGE_SHARE = 0.02  # of each level, for the range of the other rows' rate
+_RANGE_SHARE = 0.02  # of each level, for the ranges of rates
 _BELOW_ONE = 1 - 1e-12
 
 
@@ -97,7 +97,7 @@ def lower_gaps(
     """Lower bounds of the differences between means, each at its own level.
 
     Exact bounds invert the tests of odds ratios. They become differences at the least favorable
-    rate of the other rows, whose range has its own level.
+    rates of both sides, whose ranges have their own level.
 
     >>> sides = Sides(*np.array([[20.0], [12.0], [1.0], [80.0], [16.0], [1.0]]))
     >>> levels = np.array([0.05])
@@ -109,12 +109,15 @@ def lower_gaps(
         low = lower_mean(sides.means, sides.sizes, log_levels)
         return low - upper_mean(sides.other_means, sides.other_sizes, log_levels)
     log_odds = lower_log_odds(sides.tables(), levels)
-    ends = np.log(np.broadcast_to(range_levels, levels.shape) / 2)
+    ends = np.log(np.broadcast_to(range_levels, levels.shape) / 3)
+    least = lower_mean(sides.means, sides.total, ends)
     low = lower_mean(sides.other_means, sides.other_total, ends)
     high = np.minimum(upper_mean(sides.other_means, sides.other_total, ends), _BELOW_ONE)
-    steepest = np.clip(1 / (1 + np.exp(np.clip(log_odds, -200, 200) / 2)), low, high)
-    # For more odds, the difference is concave in the rate; for less, it is convex.
-    return np.minimum.reduce([_difference(log_odds, rate) for rate in (low, high, steepest)])
+    # The difference by the odds ratio is concave or convex in the rate, and least has its own kink.
+    steepest = _rate_at(-log_odds / 2, np.full_like(least, 0.5))
+    kink = _rate_at(-log_odds, least)
+    rates = [low, high, np.clip(steepest, low, high), np.clip(kink, low, high)]
+    return np.minimum.reduce([np.maximum(least, _rate_at(log_odds, rate)) - rate for rate in rates])
 
 
 def upper_gaps(
@@ -130,11 +133,11 @@ def upper_gaps(
 
 
 def range_level(level: float) -> float:
-    """The part of a level that is spent on the ranges of the other rows' rates."""
+    """The part of a level that is spent on the ranges of rates."""
     return _RANGE_SHARE * level
 
 
-def _difference(log_odds: Floats, rate: Floats) -> Floats:
-    """The gap between a group and other rows of this rate, by the odds ratio."""
+def _rate_at(log_odds: Floats, rate: Floats) -> Floats:
+    """The rate whose odds are those of another one, times this odds ratio."""
     odds = np.exp(np.clip(log_odds, -700, 700))
-    return odds * rate / (1 - rate + odds * rate) - rate
+    return odds * rate / (1 - rate + odds * rate)

@@ -55,8 +55,9 @@ def outcome_rows(
         rows["outcome"] = outcome
     else:
         check_known("outcome", outcome, _NAMES, otherwise="numbers from 0 to 1, one for each row")
+    uses_labels = not is_metric and outcome not in ("selected", "score")
     inputs = Inputs(
-        y_true if outcome in ("missed positives", "false positives") else None,
+        y_true if uses_labels else None,
         sample_weight=sample_weight,
         rows=rows,
         label="y_true",
