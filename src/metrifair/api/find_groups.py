@@ -80,7 +80,7 @@ class GroupSearch(PrintedPage):
     >>> y_pred = [1, 1, 1, 0] * 100
     >>> search = find_groups(None, y_pred, X)
     >>> [len(search.groups), search.groups[0].rows, round(search.groups[0].at_least, 2)]
-    [1, 100, 0.87]
+    [1, 100, 0.9]
     """
 
     record: SearchRecord

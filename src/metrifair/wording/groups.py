@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from metrifair.auditing.groups.records import Condition, SearchRecord, WorseGroup
 from metrifair.wording.numbers import (
+    MISSING,
     confidence_text,
     count_text,
     figure_text,
@@ -27,13 +28,14 @@ GLOSSARY = {
     "At least": "Lower bound of the gap in the population. All bounds of a search hold jointly at "
     "its confidence level, however its groups overlap.",
     "Other rows": "All rows outside the group that the outcome counts.",
-    "Parents": "The group without one of its conditions. A group that is worse than each of its "
-    "parents is not explained by fewer conditions.",
+    "Worst parent": "A parent is the group without one of its conditions, or with a wider band of "
+    "numbers. The figure is that of the worst one. A group that is worse than each of its parents is "
+    "not explained by fewer or wider conditions.",
     "Largest gap": "Upper bound of the gaps of all groups of the search with so many rows. It says "
     "nothing about groups that were not searched.",
 }
 
-HEADINGS = ("Group", "Rows", "Figure", "Other rows", "Worse by", "At least", "Parents")
+HEADINGS = ("Group", "Rows", "Figure", "Other rows", "Worse by", "At least", "Worst parent")
 GAP_HEADINGS = ("Rows of a group", "Groups", "Worse by at most")
 
 
@@ -172,7 +174,8 @@ def gap_text(record: SearchRecord, gap: float) -> str:
 
 def group_row(record: SearchRecord, group: WorseGroup) -> list[str]:
     """The cells of ``HEADINGS``."""
-    parents = ", ".join(value_text(record, parent.figure) for parent in group.parents)
+    worst = max if record.higher_is_worse else min
+    figures = [parent.figure for parent in group.parents]
     mark = " *" if group.is_protected else ""
     return [
         f"{group_text(group.conditions)}{mark}",
@@ -181,7 +184,7 @@ def group_row(record: SearchRecord, group: WorseGroup) -> list[str]:
         value_text(record, group.others),
         gap_text(record, group.gap),
         gap_text(record, group.at_least),
-        parents,
+        value_text(record, worst(figures)) if figures else MISSING,
     ]
 
 

@@ -13,7 +13,7 @@ from metrifair.problem.attributes import cuts_by_column, numbers_among
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.tables import UNKNOWN, CodedColumn, coded_columns
 from metrifair.problem.values import band_names
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Integers
 
 _BANDS = 4
 _MOST_LEVELS = 100
@@ -26,6 +26,7 @@ class SearchedColumn(NamedTuple):
     codes: Integers  # by row, from 0; the last code is that of rows that meet no condition
     conditions: tuple[Condition, ...]
     members: Booleans  # (conditions, levels): which levels meet each condition
+    wider: Integers  # (conditions, 2): the next wider conditions on either side, -1 for none
 
 
 def searched_columns(
@@ -97,8 +98,9 @@ def _levels(column: CodedColumn, min_rows: int, *, is_protected: bool) -> Search
     conditions = tuple(
         Condition(column.name, str(levels[level]), is_protected) for level in kept.tolist()
     )
+    none = np.full((len(kept), 2), UNKNOWN)
     return SearchedColumn(
-        column.name, code_of_level[places], conditions, np.eye(len(kept), dtype=bool)
+        column.name, code_of_level[places], conditions, np.eye(len(kept), dtype=bool), none
     )
 
 
@@ -108,15 +110,30 @@ def _bands(column: CodedColumn, edges: tuple[float, ...], *, is_protected: bool)
     numbers[~column.missing] = column.present.astype(np.float64)
     bands = len(edges) + 1
     codes = np.where(column.missing, bands, np.searchsorted(edges, numbers))
-    conditions = []
-    members: list[Floats] = []
-    for first in range(bands):
-        for last in range(first, min(first + max(1, bands // 2), bands)):
-            name = _band_name(edges, first, last)
-            conditions.append(Condition(column.name, name, is_protected))
-            members.append((np.arange(bands) >= first) & (np.arange(bands) <= last))
-    table = np.array(members, dtype=bool).reshape(len(conditions), bands)
-    return SearchedColumn(column.name, codes, tuple(conditions), table)
+    most = max(1, bands // 2)
+    spans = [
+        (first, last)
+        for first in range(bands)
+        for last in range(first, min(first + most, bands))
+        if bands > 1
+    ]
+    number = {span: place for place, span in enumerate(spans)}
+    conditions = tuple(
+        Condition(column.name, _band_name(edges, *span), is_protected) for span in spans
+    )
+    level = np.arange(bands)
+    members = [(level >= first) & (level <= last) for first, last in spans]
+    wider = [
+        [number.get((first - 1, last), UNKNOWN), number.get((first, last + 1), UNKNOWN)]
+        for first, last in spans
+    ]
+    return SearchedColumn(
+        column.name,
+        codes,
+        conditions,
+        np.array(members, dtype=bool).reshape(len(spans), bands),
+        np.array(wider, dtype=np.int64).reshape(len(spans), 2),
+    )
 
 
 def _band_name(edges: tuple[float, ...], first: int, last: int) -> str:

@@ -33,7 +33,8 @@ class CountedGroups(NamedTuple):
     conditions: Integers  # (groups, most conditions): numbers of conditions, -1 at the end
     sums: Floats  # (groups, quantities)
     largest: Floats  # (groups,)
-    parents: Integers  # (groups, most conditions): groups without one condition, -1 at the end
+    # (groups, several): groups without one condition, or with a wider band of it; -1 for none
+    parents: Integers
 
     def __len__(self) -> int:
         return len(self.sums)
@@ -71,7 +72,7 @@ def count_groups(
 ) -> CountedGroups:
     """All groups of up to so many conditions that have enough rows, with as many other rows.
 
-    A group comes after its parents.
+    Groups with fewer conditions come first.
     """
     starts = np.cumsum([0, *(len(column.conditions) for column in columns)])
     index_of: dict[tuple[int, ...], Integers] = {}
@@ -87,13 +88,17 @@ def count_groups(
         index[places] = count + np.arange(len(places[0]))
         index_of[used] = index
         conditions = np.full((len(places[0]), max_conditions), NONE)
-        parents = np.full((len(places[0]), max_conditions), NONE)
+        parents = np.full((len(places[0]), 3 * max_conditions), NONE)
         for axis, column in enumerate(used):
             conditions[:, axis] = starts[column] + places[axis]
             without = used[:axis] + used[axis + 1 :]
+            before = places[:axis]
+            after = places[axis + 1 :]
             if without:
-                others = places[:axis] + places[axis + 1 :]
-                parents[:, axis] = index_of[without][others]
+                parents[:, 3 * axis] = index_of[without][before + after]
+            for side, wider in enumerate(columns[column].wider[places[axis]].T):
+                wider_index = index[(*before, wider, *after)]
+                parents[:, 3 * axis + 1 + side] = np.where(wider == NONE, NONE, wider_index)
         parts.append(CountedGroups(conditions, sums[places], largest[places], parents))
         count += len(places[0])
         _check_count(count)

@@ -133,7 +133,7 @@ def _bad(
     source = threshold_for(Request(threshold=threshold), decisions=decisions, probabilities=within)
     if source is None or source[0] == "median":
         raise DataError(
-            f"compares decisions, and there is no threshold: threshold={threshold!r}",
+            "compares decisions, and these scores have no threshold",
             argument="outcome",
             received=outcome,
             remedy=Remedy("threshold", detail=", the lowest score that is selected"),

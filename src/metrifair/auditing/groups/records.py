@@ -20,7 +20,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class ParentGroup:
-    """The rows of a group without one of its conditions."""
+    """A group with a wider band of numbers, or with one condition less."""
 
     conditions: Sequence[Condition]
     rows: int
@@ -46,7 +46,8 @@ class WorseGroup:
     at_least : float
         Lower bound of the gap in the population: at least 0, jointly valid for all groups.
     parents : sequence of ParentGroup
-        The group without each of its conditions; none if it has only one.
+        The group without each of its conditions, and with each wider band of numbers; none if there
+        is no such group.
     is_worse_than_parents : bool
         Whether the group is worse than each of its parents, at the same joint confidence.
     is_listed : bool
