@@ -6,7 +6,7 @@ from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
 from .api.compare import AuditDifference, compare
 from .api.cross_validated import FairClassifierCV, FairRegressorCV
-from .api.find_groups import GroupSearch, find_groups
+from .api.find_groups import find_groups
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
@@ -56,7 +56,6 @@ __all__ = [
     "FairXGBRegressor",
     "Frontier",
     "GroupProbabilities",
-    "GroupSearch",
     "ReadOptions",
     "SearchOptions",
     "TableEncoder",

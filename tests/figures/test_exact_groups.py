@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from metrifair.figures.bounded_means import log_tail_of_difference, lower_mean, upper_mean
-from metrifair.figures.gap_bounds import Sides, lower_gaps, upper_gaps
+from metrifair.figures.gap_bounds import ComparedSums, lower_gaps, upper_gaps
 from metrifair.figures.step_down import level_shares, spent_by_tables, step_down
 from metrifair.figures.two_by_two import Tables, attainable_tails, log_tails, lower_log_odds
 
@@ -95,8 +95,8 @@ def test_a_difference_of_means_is_significant_where_bounds_are_apart() -> None:
     )
 
 
-def one_group(hits: int, rows: int, other_hits: int, other_rows: int) -> Sides:
-    return Sides(
+def one_group(hits: int, rows: int, other_hits: int, other_rows: int) -> ComparedSums:
+    return ComparedSums(
         *np.array([[rows], [hits], [1], [other_rows], [other_hits], [1]], dtype=np.float64)
     )
 
@@ -111,7 +111,7 @@ def test_bounds_of_gaps_hold_as_often_as_stated(rates: tuple[float, float], exac
     hits = rng.binomial(rows, rates[0], 1_500)
     other_hits = rng.binomial(other_rows, rates[1], 1_500)
     ones = np.ones(1_500)
-    sides = Sides(rows * ones, hits * 1.0, ones, other_rows * ones, other_hits * 1.0, ones)
+    sides = ComparedSums(rows * ones, hits * 1.0, ones, other_rows * ones, other_hits * 1.0, ones)
     levels = np.full(1_500, 0.049)
     truth = rates[0] - rates[1]
     low = lower_gaps(sides, levels, range_levels=0.001, exact=exact)

@@ -215,7 +215,7 @@ def find_groups(
     confidence: float = 0.95,
     cuts: NumberCuts = "quantiles",
     search_rows: float | Sequence[bool] | None = None,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> GroupSearch:
     """Search for groups that a model treats worse than the other rows, without naming them first.
 
@@ -229,9 +229,10 @@ def find_groups(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Labels, for missed and false positives.
+        Outcomes: labels, which missed and false positives need.
     y_pred : array-like of shape (n_samples,) or None
-        Probabilities, scores or decisions of one model; None if ``outcome`` contains numbers.
+        Predictions of one model: probabilities, scores or decisions. None if ``outcome`` contains
+        numbers.
     X_audit : table
         The attributes of the conditions: categories, booleans and numbers.
     outcome : str or array-like of shape (n_samples,), default="selected"
@@ -242,7 +243,8 @@ def find_groups(
     sensitive_features : table, default=None
         Protected attributes. They are searched with ``X_audit``, and marked in the result.
     threshold : float or "auto", default="auto"
-        Scores at or above the threshold count as selected. "auto" is 0.5 for probabilities.
+        Scores at or above the threshold count as positive decisions, which select the row. "auto" is
+        0.5 for probabilities.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -255,15 +257,15 @@ def find_groups(
     min_rows : int, default=30
         Minimum number of rows of a group that the outcome counts.
     confidence : float, default=0.95
-        Joint confidence of all claims.
+        Confidence level of all claims, jointly.
     cuts : "quantiles" or dict, default="quantiles"
-        The cuts of numeric columns: at quartiles, or by column. Conditions are the bands between
-        cuts, and neighboring bands merged.
+        Cut points that turn numbers into groups: quartiles, or a dict such as ``{"age": [25, 60]}``.
+        Conditions are the bands between cuts, and neighboring bands merged.
     search_rows : float or array-like of bool, default=None
         Rows that select the groups to be tested on the other rows: a share of all rows or clusters,
         or a mask. Figures are then not those of the luckiest groups. None uses all rows for both.
-    random_state : int, Generator, RandomState or None, default=0
-        Seed that draws a share of search rows.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the share of search rows.
 
     Returns
     -------

@@ -15,19 +15,28 @@ from metrifair.support.arrays import Floats
 _HALVINGS = 60
 
 
-def coin_divergence(mean: Floats, other: Floats) -> Floats:
+def coin_divergence(
+    mean: Floats,
+    other: Floats,
+) -> Floats:
     """The Kullback-Leibler divergence of a coin with one mean from a coin with another.
 
     >>> coin_divergence(np.array([0.5, 0.0]), np.array([0.25, 0.5])).round(4)
     array([0.1438, 0.6931])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        hits = np.where(mean > 0, mean * np.log(mean / other), 0.0)
-        misses = np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - other)), 0.0)
+        ratio = np.log(mean / other)
+        other_ratio = np.log((1 - mean) / (1 - other))
+        hits = np.where(mean > 0, mean * ratio, 0.0)
+        misses = np.where(mean < 1, (1 - mean) * other_ratio, 0.0)
     return np.asarray(hits + misses)
 
 
-def lower_mean(means: Floats, sizes: Floats, log_levels: Floats) -> Floats:
+def lower_mean(
+    means: Floats,
+    sizes: Floats,
+    log_levels: Floats,
+) -> Floats:
     """Lower bounds of means, each at its own level.
 
     >>> lower_mean(np.array([0.5]), np.array([100.0]), np.log([0.05])).round(4)
@@ -38,12 +47,24 @@ def lower_mean(means: Floats, sizes: Floats, log_levels: Floats) -> Floats:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         excluded = sizes * coin_divergence(means, middle) > -log_levels
-        low = np.where(excluded, middle, low)
-        high = np.where(excluded, high, middle)
+        low = np.where(
+            excluded,
+            middle,
+            low,
+        )
+        high = np.where(
+            excluded,
+            high,
+            middle,
+        )
     return low
 
 
-def upper_mean(means: Floats, sizes: Floats, log_levels: Floats) -> Floats:
+def upper_mean(
+    means: Floats,
+    sizes: Floats,
+    log_levels: Floats,
+) -> Floats:
     """Upper bounds of means, each at its own level.
 
     >>> upper_mean(np.array([0.5]), np.array([100.0]), np.log([0.05])).round(4)

@@ -49,8 +49,17 @@ def step_down(
     """
     done = np.zeros(len(log_p), dtype=bool)
     while True:
-        kept = np.where(done, 0.5, 1.0)
-        levels = _common_levels(shares, kept, level, spent)
+        kept = np.where(
+            done,
+            0.5,
+            1.0,
+        )
+        levels = _common_levels(
+            shares,
+            kept,
+            level,
+            spent,
+        )
         attained = spent(levels)
         with np.errstate(divide="ignore"):
             is_worse = log_p <= np.log(levels)
@@ -60,7 +69,12 @@ def step_down(
         done |= both
 
 
-def _common_levels(shares: Floats, kept: Floats, level: float, spent: Spent) -> Floats:
+def _common_levels(
+    shares: Floats,
+    kept: Floats,
+    level: float,
+    spent: Spent,
+) -> Floats:
     """The largest levels in proportion to the shares, of which no more than ``level`` is spent."""
 
     def levels_at(log_factor: float) -> Floats:
@@ -79,7 +93,11 @@ def _common_levels(shares: Floats, kept: Floats, level: float, spent: Spent) -> 
     return levels_at(low)
 
 
-def level_shares(sizes: Floats, total: float, level: float) -> Floats:
+def level_shares(
+    sizes: Floats,
+    total: float,
+    level: float,
+) -> Floats:
     """How groups share the level, by their sizes among this total.
 
     Half is the same for all. The other half detects the most groups with a gap of 0.2 standard
@@ -106,7 +124,11 @@ def level_shares(sizes: Floats, total: float, level: float) -> Floats:
     return 0.5 / len(sizes) + 0.5 * (by_size / (counts @ by_size))[place]
 
 
-def spent_by_tables(rows: Integers, all_hits: int, all_rows: int) -> Spent:
+def spent_by_tables(
+    rows: Integers,
+    all_hits: int,
+    all_rows: int,
+) -> Spent:
     """What exact tests of groups of these sizes spend.
 
     >>> spent_by_tables(np.array([3]), 4, 8)(np.array([0.05, 0.1])[1:]).round(4)
@@ -115,7 +137,11 @@ def spent_by_tables(rows: Integers, all_hits: int, all_rows: int) -> Spent:
     distinct, place = np.unique(rows, return_inverse=True)
     rate = all_hits / all_rows
     is_small = distinct * rate * (1 - rate) <= _MOST_VARIANCE
-    tails = attainable_tails(distinct[is_small], all_hits, all_rows)
+    tails = attainable_tails(
+        distinct[is_small],
+        all_hits,
+        all_rows,
+    )
     tails = np.column_stack([tails, np.full(len(tails), -np.inf)])
     row_of_size = np.cumsum(is_small) - 1
     has_tails = is_small[place]
@@ -131,7 +157,11 @@ def spent_by_tables(rows: Integers, all_hits: int, all_rows: int) -> Spent:
     return spent
 
 
-def _first_below(tails: Floats, row: Integers, targets: Floats) -> Integers:
+def _first_below(
+    tails: Floats,
+    row: Integers,
+    targets: Floats,
+) -> Integers:
     """The first place in each row whose value does not exceed its target, by bisection."""
     low = np.zeros(len(row), dtype=np.int64)
     high = np.full(len(row), tails.shape[1] - 1)
@@ -139,5 +169,9 @@ def _first_below(tails: Floats, row: Integers, targets: Floats) -> Integers:
         middle = (low + high) // 2
         above = tails[row, middle] > targets
         low = np.where(above & (low < high), middle + 1, low)
-        high = np.where(above, high, middle)
+        high = np.where(
+            above,
+            high,
+            middle,
+        )
     return low

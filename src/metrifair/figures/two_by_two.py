@@ -32,13 +32,24 @@ class Tables:
     all_rows: Integers
 
     @classmethod
-    def of(cls, hits: object, rows: object, all_hits: object, all_rows: object) -> Tables:
+    def of(
+        cls,
+        hits: object,
+        rows: object,
+        all_hits: object,
+        all_rows: object,
+    ) -> Tables:
         """The tables of these counts, which are broadcast.
 
         >>> Tables.of([3, 4], [5, 6], 9, 20).all_hits
         array([9, 9])
         """
-        counts = np.broadcast_arrays(hits, rows, all_hits, all_rows)
+        counts = np.broadcast_arrays(
+            hits,
+            rows,
+            all_hits,
+            all_rows,
+        )
         return cls(*(np.asarray(count, np.int64) for count in counts))
 
     def __len__(self) -> int:
@@ -54,10 +65,16 @@ class Tables:
         """The largest number of hits that a group with these margins can have."""
         return np.minimum(self.rows, self.all_hits)
 
-    def at(self, places: Integers | Booleans) -> Tables:
+    def at(
+        self,
+        places: Integers | Booleans,
+    ) -> Tables:
         """Some of the tables."""
         return Tables(
-            self.hits[places], self.rows[places], self.all_hits[places], self.all_rows[places]
+            self.hits[places],
+            self.rows[places],
+            self.all_hits[places],
+            self.all_rows[places],
         )
 
     def misses(self) -> Tables:
@@ -66,7 +83,10 @@ class Tables:
         return Tables(self.rows - self.hits, self.rows, all_misses, self.all_rows)
 
 
-def log_tails(tables: Tables, log_odds: Floats | float = 0.0) -> Floats:
+def log_tails(
+    tables: Tables,
+    log_odds: Floats | float = 0.0,
+) -> Floats:
     """The logarithm of the probability of at least so many hits, at this logarithm of the odds
     ratio.
 
@@ -77,7 +97,10 @@ def log_tails(tables: Tables, log_odds: Floats | float = 0.0) -> Floats:
     return _tails_and_slopes(tables, ratios)[0]
 
 
-def lower_log_odds(tables: Tables, levels: Floats) -> Floats:
+def lower_log_odds(
+    tables: Tables,
+    levels: Floats,
+) -> Floats:
     """Lower bounds of the logarithms of odds ratios, each at its own level.
 
     The odds ratio is below its bound with a probability of at most the level. The logarithm of the
@@ -105,7 +128,11 @@ def lower_log_odds(tables: Tables, levels: Floats) -> Floats:
     return bounds
 
 
-def attainable_tails(rows: Integers, all_hits: int, all_rows: int) -> Floats:
+def attainable_tails(
+    rows: Integers,
+    all_hits: int,
+    all_rows: int,
+) -> Floats:
     """The logarithms of all tails that groups of these sizes can have, in descending order: one row
     for each size.
 
@@ -115,7 +142,12 @@ def attainable_tails(rows: Integers, all_hits: int, all_rows: int) -> Floats:
     array([1.    , 0.9286, 0.5   , 0.0714])
     """
     zeros = np.zeros(len(rows))
-    without_hits = Tables.of(0, rows, all_hits, all_rows)
+    without_hits = Tables.of(
+        0,
+        rows,
+        all_hits,
+        all_rows,
+    )
     tables = replace(without_hits, hits=_modes(without_hits, zeros))
     starts, widths = _windows(tables, zeros)
     logs = _log_weights(tables, zeros, starts, int(widths.max(initial=1)))[1]
@@ -123,7 +155,10 @@ def attainable_tails(rows: Integers, all_hits: int, all_rows: int) -> Floats:
     return np.minimum(0.0, from_right - from_right[:, :1])
 
 
-def _starts(tables: Tables, log_levels: Floats) -> Floats:
+def _starts(
+    tables: Tables,
+    log_levels: Floats,
+) -> Floats:
     """Approximate bounds: of a normal distribution of the logarithm, with half a row more in each
     cell.
     """
@@ -140,14 +175,22 @@ def _starts(tables: Tables, log_levels: Floats) -> Floats:
     return like - unlike - quantiles * deviation
 
 
-def _tails_and_slopes(tables: Tables, log_odds: Floats) -> tuple[Floats, Floats]:
+def _tails_and_slopes(
+    tables: Tables,
+    log_odds: Floats,
+) -> tuple[Floats, Floats]:
     """The logarithms of the tails, and their derivatives by the logarithm of the odds ratio."""
     tails = np.zeros(len(tables))
     slopes = np.zeros(len(tables))
     starts, widths = _windows(tables, log_odds)
     for places, width in _batches(widths):
         batch = tables.at(places)
-        hits, logs = _log_weights(batch, log_odds[places], starts[places], width)
+        hits, logs = _log_weights(
+            batch,
+            log_odds[places],
+            starts[places],
+            width,
+        )
         weights = np.exp(logs - logs.max(1, keepdims=True))
         in_tail = hits >= batch.hits[:, None]
         tail_logs = np.where(in_tail, logs, -np.inf)
@@ -163,7 +206,10 @@ def _tails_and_slopes(tables: Tables, log_odds: Floats) -> tuple[Floats, Floats]
     return tails, slopes
 
 
-def _windows(tables: Tables, log_odds: Floats) -> tuple[Integers, Integers]:
+def _windows(
+    tables: Tables,
+    log_odds: Floats,
+) -> tuple[Integers, Integers]:
     """The first place of each table that is computed, and the number of places."""
     mode = _modes(tables, log_odds)
     cells = (
@@ -180,12 +226,17 @@ def _windows(tables: Tables, log_odds: Floats) -> tuple[Integers, Integers]:
     return first, last - first + 1
 
 
-def _modes(tables: Tables, log_odds: Floats) -> Integers:
+def _modes(
+    tables: Tables,
+    log_odds: Floats,
+) -> Integers:
     """The numbers of hits at which neighbors are equally probable, up to rounding: a root of a
     quadratic equation.
     """
     odds = np.exp(np.clip(log_odds, -200.0, 200.0))
-    inside = odds * (tables.rows + 1.0) * (tables.all_hits + 1.0)
+    rows_and_one = tables.rows + 1.0
+    hits_and_one = tables.all_hits + 1.0
+    inside = odds * rows_and_one * hits_and_one
     linear = (
         odds * (tables.rows + tables.all_hits + 2.0)
         + tables.all_rows
@@ -219,8 +270,11 @@ def _log_weights(
     rows = tables.rows[:, None]
     all_hits = tables.all_hits[:, None]
     outside = tables.all_rows[:, None] - rows - all_hits
-    upper = np.maximum(rows - before, 0) * np.maximum(all_hits - before, 0).astype(np.float64)
-    lower = (before + 1.0) * np.maximum(outside + before + 1.0, 1.0)
+    misses = np.maximum(rows - before, 0)
+    other_hits = np.maximum(all_hits - before, 0)
+    other_misses = np.maximum(outside + before + 1.0, 1.0)
+    upper = misses * other_hits.astype(np.float64)
+    lower = (before + 1.0) * other_misses
     with np.errstate(divide="ignore"):
         steps = np.log(upper / lower) + log_odds[:, None]
     logs = np.zeros(hits.shape)

@@ -19,7 +19,7 @@ _MOST_GROUPS = 200_000
 _MOST_CODES = 2**62
 
 
-class Cells(NamedTuple):
+class CountedCells(NamedTuple):
     """Rows with the same codes in all columns, counted."""
 
     codes: Integers  # (cells, columns)
@@ -44,12 +44,19 @@ class CountedGroups(NamedTuple):
         """The number of conditions of each group."""
         return np.asarray((self.conditions != NONE).sum(1))
 
-    def at(self, places: Integers | Booleans) -> CountedGroups:
+    def at(
+        self,
+        places: Integers | Booleans,
+    ) -> CountedGroups:
         """Some of the groups; numbers of parents stay as they are."""
         return CountedGroups(*(part[places] for part in self))
 
 
-def count_cells(columns: Sequence[SearchedColumn], quantities: Floats, largest: Floats) -> Cells:
+def count_cells(
+    columns: Sequence[SearchedColumn],
+    quantities: Floats,
+    largest: Floats,
+) -> CountedCells:
     """Rows with the same codes, and their sums."""
     key = np.zeros(len(quantities), dtype=np.int64)
     distinct = 1
@@ -64,11 +71,11 @@ def count_cells(columns: Sequence[SearchedColumn], quantities: Floats, largest: 
     cell = cell.reshape(-1)
     sums = _sums(cell, quantities, len(first))
     codes = np.column_stack([column.codes[first] for column in columns])
-    return Cells(codes, sums, _maxima(cell, largest, len(first)))
+    return CountedCells(codes, sums, _maxima(cell, largest, len(first)))
 
 
 def count_groups(
-    columns: Sequence[SearchedColumn], cells: Cells, *, max_conditions: int, min_rows: int
+    columns: Sequence[SearchedColumn], cells: CountedCells, *, max_conditions: int, min_rows: int
 ) -> CountedGroups:
     """All groups of up to so many conditions that have enough rows, with as many other rows.
 
@@ -80,7 +87,11 @@ def count_groups(
     count = 0
     all_rows = cells.sums[:, 0].sum()
     for used in _sets_of_columns(len(columns), max_conditions):
-        sums, largest = _table(columns, cells, used)
+        sums, largest = _table(
+            columns,
+            cells,
+            used,
+        )
         rows = sums[..., 0]
         enough = (rows >= min_rows) & (all_rows - rows >= min_rows)
         places = np.nonzero(enough)
@@ -105,13 +116,16 @@ def count_groups(
     return CountedGroups(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _sets_of_columns(columns: int, most: int) -> Iterator[tuple[int, ...]]:
+def _sets_of_columns(
+    columns: int,
+    most: int,
+) -> Iterator[tuple[int, ...]]:
     for size in range(1, min(columns, most) + 1):
         yield from combinations(range(columns), size)
 
 
 def _table(
-    columns: Sequence[SearchedColumn], cells: Cells, used: tuple[int, ...]
+    columns: Sequence[SearchedColumn], cells: CountedCells, used: tuple[int, ...]
 ) -> tuple[Floats, Floats]:
     """The sums of all groups with one condition on each of these columns, and their largest
     weights.
@@ -125,22 +139,38 @@ def _table(
         members = columns[place].members
         levels = sums.take(range(members.shape[1]), axis=axis)
         sums = np.moveaxis(np.tensordot(members.astype(np.float64), levels, (1, axis)), 0, axis)
-        largest = _largest_of_members(largest, members, axis)
+        largest = _largest_of_members(
+            largest,
+            members,
+            axis,
+        )
     return sums, largest
 
 
-def _largest_of_members(largest: Floats, members: Booleans, axis: int) -> Floats:
+def _largest_of_members(
+    largest: Floats,
+    members: Booleans,
+    axis: int,
+) -> Floats:
     """The maxima over the levels of each condition."""
     parts = [largest.take(np.flatnonzero(row), axis=axis).max(axis) for row in members]
     return np.stack(parts, axis)
 
 
-def _sums(key: Integers, quantities: Floats, size: int) -> Floats:
+def _sums(
+    key: Integers,
+    quantities: Floats,
+    size: int,
+) -> Floats:
     parts = [np.bincount(key, column, minlength=size) for column in quantities.T]
     return np.column_stack(parts)
 
 
-def _maxima(key: Integers, values: Floats, size: int) -> Floats:
+def _maxima(
+    key: Integers,
+    values: Floats,
+    size: int,
+) -> Floats:
     result = np.zeros(size)
     np.maximum.at(result, key, values)
     return result

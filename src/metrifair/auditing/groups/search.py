@@ -26,7 +26,13 @@ from metrifair.auditing.groups.records import (
     WorseGroup,
 )
 from metrifair.errors import DataError, Remedy
-from metrifair.figures.gap_bounds import Sides, log_p_values, lower_gaps, range_level, upper_gaps
+from metrifair.figures.gap_bounds import (
+    ComparedSums,
+    log_p_values,
+    lower_gaps,
+    range_level,
+    upper_gaps,
+)
 from metrifair.figures.step_down import Spent, StepDown, level_shares, spent_by_tables, step_down
 from metrifair.support.arrays import Booleans, Floats, Integers
 
@@ -51,11 +57,11 @@ class GroupSums:
     largest: float  # weight of a row or a cluster, among all rows
     is_exact: bool
 
-    def against_others(self, places: Integers) -> Sides:
+    def against_others(self, places: Integers) -> ComparedSums:
         """Groups and all other rows."""
         sums = self.sums[places]
         others = self.whole - sums
-        return Sides(
+        return ComparedSums(
             sums[:, 0],
             sums[:, 1],
             self.groups.largest[places],
@@ -64,11 +70,11 @@ class GroupSums:
             np.full(len(sums), self.largest),
         )
 
-    def against_parents(self, places: Integers, parents: Integers) -> Sides:
+    def against_parents(self, places: Integers, parents: Integers) -> ComparedSums:
         """Groups and the other rows of one parent of each."""
         sums = self.sums[places]
         others = self.sums[parents] - sums
-        return Sides(
+        return ComparedSums(
             sums[:, 0],
             sums[:, 1],
             self.groups.largest[places],
