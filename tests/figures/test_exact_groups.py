@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from metrifair.figures.bounded_means import log_tail_of_difference, lower_mean, upper_mean
 from metrifair.figures.gap_bounds import ComparedSums, lower_gaps, upper_gaps
 from metrifair.figures.step_down import level_shares, spent_by_tables, step_down
-from metrifair.figures.two_by_two import Tables, attainable_tails, log_tails, lower_log_odds
+from metrifair.figures.two_by_two import TwoByTwoTables, attainable_tails, log_tails, lower_log_odds
 
 
 def drawn_tables(seed: int, count: int) -> tuple[Any, Any, Any, Any]:
@@ -26,14 +26,14 @@ def drawn_tables(seed: int, count: int) -> tuple[Any, Any, Any, Any]:
 
 def test_tails_are_those_of_the_hypergeometric_distribution() -> None:
     hits, rows, all_hits, all_rows = drawn_tables(0, 200)
-    tails = log_tails(Tables.of(hits, rows, all_hits, all_rows))
+    tails = log_tails(TwoByTwoTables.of(hits, rows, all_hits, all_rows))
     np.testing.assert_allclose(
         tails, stats.hypergeom.logsf(hits - 1, all_rows, all_hits, rows), atol=1e-8
     )
 
 
 def test_far_tails_keep_their_digits() -> None:
-    tails = log_tails(Tables.of([300], [400], 3_000, 10_000))
+    tails = log_tails(TwoByTwoTables.of([300], [400], 3_000, 10_000))
     assert tails[0] == pytest.approx(stats.hypergeom.logsf(299, 10_000, 3_000, 400), rel=1e-9)
     assert tails[0] < -150
 
@@ -41,7 +41,7 @@ def test_far_tails_keep_their_digits() -> None:
 def test_bounds_of_odds_ratios_are_scipys() -> None:
     for cells in ([[8, 2], [2, 28]], [[20, 80], [100, 900]], [[3, 27], [5, 400]]):
         (hits, misses), (other_hits, other_misses) = cells
-        table = Tables.of(
+        table = TwoByTwoTables.of(
             [hits], [hits + misses], hits + other_hits, hits + misses + other_hits + other_misses
         )
         bound = np.exp(lower_log_odds(table, np.array([1e-3])))[0]
@@ -52,7 +52,7 @@ def test_bounds_of_odds_ratios_are_scipys() -> None:
 
 
 def test_a_group_without_more_hits_than_possible_has_no_lower_bound() -> None:
-    assert lower_log_odds(Tables.of([0], [30], 10, 100), np.array([0.05]))[0] == -np.inf
+    assert lower_log_odds(TwoByTwoTables.of([0], [30], 10, 100), np.array([0.05]))[0] == -np.inf
 
 
 def test_attainable_tails_are_all_tails_of_a_size() -> None:

@@ -15,7 +15,7 @@ from metrifair.api.audit_tables import FrameColumns, field_columns
 from metrifair.api.pages import PrintedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
 from metrifair.auditing.groups.records import (
-    LargestGap,
+    GapLimit,
     Outcome,
     SearchRecord,
     SearchSettings,
@@ -95,7 +95,7 @@ class GroupSearch(PrintedPage):
         return self.record.listed
 
     @property
-    def largest_gaps(self) -> Sequence[LargestGap]:
+    def largest_gaps(self) -> Sequence[GapLimit]:
         """Upper bounds of the gaps of all groups of the search, by their rows."""
         return self.record.largest_gaps
 

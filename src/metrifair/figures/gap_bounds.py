@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metrifair.figures.bounded_means import log_tail_of_difference, lower_mean, upper_mean
-from metrifair.figures.two_by_two import Tables, log_tails, lower_log_odds
+from metrifair.figures.two_by_two import TwoByTwoTables, log_tails, lower_log_odds
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 _RANGE_SHARE = 0.02  # of each level, for the ranges of rates
@@ -68,9 +68,9 @@ class ComparedSums:
             self.other_largest,
         )
 
-    def tables(self) -> Tables:
+    def tables(self) -> TwoByTwoTables:
         """The counts, if every value is 0 or 1 and every weight 1."""
-        return Tables.of(
+        return TwoByTwoTables.of(
             np.rint(self.bad),
             np.rint(self.total),
             np.rint(self.bad + self.other_bad),

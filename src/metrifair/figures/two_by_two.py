@@ -23,7 +23,7 @@ _CLOSE = 1e-6  # logarithms of tails
 
 
 @dataclass(frozen=True)
-class Tables:
+class TwoByTwoTables:
     """Two-by-two tables, one for each entry: a group among all rows, and hits among both."""
 
     hits: Integers
@@ -38,10 +38,10 @@ class Tables:
         rows: object,
         all_hits: object,
         all_rows: object,
-    ) -> Tables:
+    ) -> TwoByTwoTables:
         """The tables of these counts, which are broadcast.
 
-        >>> Tables.of([3, 4], [5, 6], 9, 20).all_hits
+        >>> TwoByTwoTables.of([3, 4], [5, 6], 9, 20).all_hits
         array([9, 9])
         """
         counts = np.broadcast_arrays(
@@ -68,29 +68,29 @@ class Tables:
     def at(
         self,
         places: Integers | Booleans,
-    ) -> Tables:
+    ) -> TwoByTwoTables:
         """Some of the tables."""
-        return Tables(
+        return TwoByTwoTables(
             self.hits[places],
             self.rows[places],
             self.all_hits[places],
             self.all_rows[places],
         )
 
-    def misses(self) -> Tables:
+    def misses(self) -> TwoByTwoTables:
         """The same groups with hits and misses exchanged."""
         all_misses = self.all_rows - self.all_hits
-        return Tables(self.rows - self.hits, self.rows, all_misses, self.all_rows)
+        return TwoByTwoTables(self.rows - self.hits, self.rows, all_misses, self.all_rows)
 
 
 def log_tails(
-    tables: Tables,
+    tables: TwoByTwoTables,
     log_odds: Floats | float = 0.0,
 ) -> Floats:
     """The logarithm of the probability of at least so many hits, at this logarithm of the odds
     ratio.
 
-    >>> np.exp(log_tails(Tables.of([3, 2], [3, 3], 4, 8))).round(4)
+    >>> np.exp(log_tails(TwoByTwoTables.of([3, 2], [3, 3], 4, 8))).round(4)
     array([0.0714, 0.5   ])
     """
     ratios = np.broadcast_to(np.asarray(log_odds, np.float64), (len(tables),))
@@ -98,7 +98,7 @@ def log_tails(
 
 
 def lower_log_odds(
-    tables: Tables,
+    tables: TwoByTwoTables,
     levels: Floats,
 ) -> Floats:
     """Lower bounds of the logarithms of odds ratios, each at its own level.
@@ -107,7 +107,7 @@ def lower_log_odds(
     tail is a concave and increasing function of that of the ratio; therefore, Newton's method
     converges from below, and each of its values is a bound.
 
-    >>> lower_log_odds(Tables.of([8], [10], 10, 40), np.array([0.05])).round(3)
+    >>> lower_log_odds(TwoByTwoTables.of([8], [10], 10, 40), np.array([0.05])).round(3)
     array([1.895])
     """
     bounds = np.full(len(tables), -np.inf)
@@ -142,7 +142,7 @@ def attainable_tails(
     array([1.    , 0.9286, 0.5   , 0.0714])
     """
     zeros = np.zeros(len(rows))
-    without_hits = Tables.of(
+    without_hits = TwoByTwoTables.of(
         0,
         rows,
         all_hits,
@@ -156,7 +156,7 @@ def attainable_tails(
 
 
 def _starts(
-    tables: Tables,
+    tables: TwoByTwoTables,
     log_levels: Floats,
 ) -> Floats:
     """Approximate bounds: of a normal distribution of the logarithm, with half a row more in each
@@ -176,7 +176,7 @@ def _starts(
 
 
 def _tails_and_slopes(
-    tables: Tables,
+    tables: TwoByTwoTables,
     log_odds: Floats,
 ) -> tuple[Floats, Floats]:
     """The logarithms of the tails, and their derivatives by the logarithm of the odds ratio."""
@@ -207,7 +207,7 @@ def _tails_and_slopes(
 
 
 def _windows(
-    tables: Tables,
+    tables: TwoByTwoTables,
     log_odds: Floats,
 ) -> tuple[Integers, Integers]:
     """The first place of each table that is computed, and the number of places."""
@@ -227,7 +227,7 @@ def _windows(
 
 
 def _modes(
-    tables: Tables,
+    tables: TwoByTwoTables,
     log_odds: Floats,
 ) -> Integers:
     """The numbers of hits at which neighbors are equally probable, up to rounding: a root of a
@@ -249,7 +249,7 @@ def _modes(
 
 
 def _batches(widths: Integers) -> Iterator[tuple[Integers, int]]:
-    """Tables of similar widths, few enough to be computed at once."""
+    """TwoByTwoTables of similar widths, few enough to be computed at once."""
     order = np.argsort(widths, kind="stable")
     start = 0
     while start < len(order):
@@ -262,7 +262,7 @@ def _batches(widths: Integers) -> Iterator[tuple[Integers, int]]:
 
 
 def _log_weights(
-    tables: Tables, log_odds: Floats, starts: Integers, width: int
+    tables: TwoByTwoTables, log_odds: Floats, starts: Integers, width: int
 ) -> tuple[Integers, Floats]:
     """Numbers of hits, and the logarithms of their probabilities up to a constant of each table."""
     hits = starts[:, None] + np.arange(width)

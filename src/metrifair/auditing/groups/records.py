@@ -71,7 +71,7 @@ class WorseGroup:
 
 
 @dataclass(frozen=True)
-class LargestGap:
+class GapLimit:
     """No group of the search with so many rows is worse by more than ``gap``; None if no group
     has them.
     """
@@ -111,7 +111,7 @@ class SearchRecord:
         The number of groups that were compared with the other rows.
     worse : sequence of WorseGroup
         All groups that are worse, the largest lower bound first.
-    largest_gaps : sequence of LargestGap
+    largest_gaps : sequence of GapLimit
         Upper bounds of all gaps, by the number of rows of a group: jointly valid for all groups.
     columns : sequence of str
         The columns of the conditions.
@@ -138,7 +138,7 @@ class SearchRecord:
     rows: int
     searched: int
     worse: Sequence[WorseGroup]
-    largest_gaps: Sequence[LargestGap]
+    largest_gaps: Sequence[GapLimit]
     columns: Sequence[str]
     protected: Sequence[str]
     settings: SearchSettings

@@ -19,7 +19,7 @@ from metrifair.auditing.groups.counting import (
 from metrifair.auditing.groups.outcomes import OutcomeRows
 from metrifair.auditing.groups.records import (
     Condition,
-    LargestGap,
+    GapLimit,
     ParentGroup,
     SearchRecord,
     SearchSettings,
@@ -235,7 +235,7 @@ class GroupFinder:
         at_least[worse] = np.maximum(bounds, 0.0)
         return Claims(places, shown, at_least)
 
-    def _largest_gaps(self, tested: GroupSums, searched: Integers) -> list[LargestGap]:
+    def _largest_gaps(self, tested: GroupSums, searched: Integers) -> list[GapLimit]:
         """Upper bounds of all gaps, by sizes of groups."""
         level = (1 - self.settings.confidence) / len(searched)
         ranges = range_level(level) if self._is_exact else 0.0
@@ -248,7 +248,7 @@ class GroupFinder:
         rows = tested.groups.sums[searched, _ROWS]
         least = self.settings.min_rows
         return [
-            LargestGap(size, float(upper[rows >= size].max()), int((rows >= size).sum()))
+            GapLimit(size, float(upper[rows >= size].max()), int((rows >= size).sum()))
             for size in (least, *(size for size in _SIZES if size > least))
             if (rows >= size).any()
         ]
