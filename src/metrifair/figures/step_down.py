@@ -78,7 +78,7 @@ def _common_levels(
     """The largest levels in proportion to the shares, of which no more than ``level`` is spent."""
 
     def levels_at(log_factor: float) -> Floats:
-        return np.minimum(shares * level * np.exp(log_factor), level)
+        return np.asarray(np.minimum(shares * level * np.exp(log_factor), level))
 
     low = 0.0
     high = -float(np.log(shares.min()))

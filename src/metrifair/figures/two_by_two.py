@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrifair.support.arrays import Booleans, Floats, Integers
 
@@ -34,10 +35,10 @@ class TwoByTwoTables:
     @classmethod
     def of(
         cls,
-        hits: object,
-        rows: object,
-        all_hits: object,
-        all_rows: object,
+        hits: ArrayLike,
+        rows: ArrayLike,
+        all_hits: ArrayLike,
+        all_rows: ArrayLike,
     ) -> TwoByTwoTables:
         """The tables of these counts, which are broadcast.
 
@@ -58,7 +59,7 @@ class TwoByTwoTables:
     @property
     def fewest(self) -> Integers:
         """The smallest number of hits that a group with these margins can have."""
-        return np.maximum(0, self.rows + self.all_hits - self.all_rows)
+        return np.asarray(np.maximum(0, self.rows + self.all_hits - self.all_rows))
 
     @property
     def most(self) -> Integers:
@@ -152,7 +153,8 @@ def attainable_tails(
     starts, widths = _windows(tables, zeros)
     logs = _log_weights(tables, zeros, starts, int(widths.max(initial=1)))[1]
     from_right = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, ::-1]
-    return np.minimum(0.0, from_right - from_right[:, :1])
+    tails: Floats = np.minimum(0.0, from_right - from_right[:, :1])
+    return tails
 
 
 def _starts(
@@ -172,7 +174,8 @@ def _starts(
     deviation = np.sqrt(sum(1 / (cell + 0.5) for cell in cells))
     squares = -2 * log_levels
     quantiles = np.sqrt(np.maximum(squares - np.log1p(squares) - 1, 0.0))
-    return like - unlike - quantiles * deviation
+    starts: Floats = like - unlike - quantiles * deviation
+    return starts
 
 
 def _tails_and_slopes(
@@ -245,7 +248,7 @@ def _modes(
     )
     root = np.sqrt(np.maximum(linear**2 - 4 * (odds - 1) * inside, 0.0))
     modes = 2 * inside / (linear + root)
-    return np.clip(modes.astype(np.int64), tables.fewest, tables.most)
+    return np.asarray(np.clip(modes.astype(np.int64), tables.fewest, tables.most))
 
 
 def _batches(widths: Integers) -> Iterator[tuple[Integers, int]]:
