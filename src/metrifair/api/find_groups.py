@@ -331,7 +331,7 @@ def find_groups(
         cuts=cuts,
         search_rows=_search_rows(search_rows, rows, seed),
         settings=SearchSettings(
-            max_conditions, min_rows, confidence, rows.threshold, rows.positive, seed
+            max_conditions, min_rows, confidence, rows.threshold, rows.positive
         ),
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())

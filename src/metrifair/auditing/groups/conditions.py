@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class SearchedColumn(NamedTuple):
 
 
 def searched_columns(
-    tables: Mapping[str, object],
+    tables: Mapping[str, Any],
     rows: Integers | Booleans,
     *,
     protected: set[str],

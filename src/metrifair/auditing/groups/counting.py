@@ -39,18 +39,6 @@ class CountedGroups(NamedTuple):
     def __len__(self) -> int:
         return len(self.sums)
 
-    @property
-    def size(self) -> Integers:
-        """The number of conditions of each group."""
-        return np.asarray((self.conditions != NONE).sum(1))
-
-    def at(
-        self,
-        places: Integers | Booleans,
-    ) -> CountedGroups:
-        """Some of the groups; numbers of parents stay as they are."""
-        return CountedGroups(*(part[places] for part in self))
-
 
 def count_cells(
     columns: Sequence[SearchedColumn],

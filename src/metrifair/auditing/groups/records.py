@@ -90,7 +90,6 @@ class SearchSettings:
     confidence: float
     threshold: float | None = None
     positive: str = ""
-    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -354,7 +354,7 @@ def _repeats(groups: CountedGroups) -> Booleans:
 
 def find(
     rows: OutcomeRows,
-    tables: Mapping[str, object],
+    tables: Mapping[str, Any],
     *,
     protected: set[str],
     cuts: object,
