@@ -21,6 +21,7 @@ NAMES = (
     "distributed",
     "cells",
     "numbers",
+    "groups",
 )
 
 if __name__ == "__main__":  # processes that a benchmark starts import this file too
@@ -29,7 +30,7 @@ if __name__ == "__main__":  # processes that a benchmark starts import this file
         description="Ratios against peers, measured in one run.",
         epilog="How often intervals hold is simulated apart, in an hour and more, with options of "
         "their own: "
-        "python -m benchmarks.differences, .intervals, .monitoring, .number_audits.",
+        "python -m benchmarks.differences, .groups, .intervals, .monitoring, .number_audits.",
     )
     parser.add_argument(
         "names",

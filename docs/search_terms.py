@@ -38,6 +38,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "other-tools": ("mlflow", "lightning", "optuna", "skorch"),
     "sklearn": ("pipeline", "scikit-learn", "grid search", "cross-validation", "text columns"),
+    "finding-groups": ("subgroups", "slices", "worst group", "find groups", "conjunction"),
     "comparing": ("drift", "monitoring", "compare models"),
     "choosing": ("threshold", "utility", "constant predictor", "model selection"),
     "defaults": ("default", "defaults", "learning rate", "hyperparameters"),

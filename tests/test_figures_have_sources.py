@@ -34,6 +34,7 @@ RECORDED = {
     "docs/choosing.md": [f"{RESULTS}README.md"],
     "docs/comparing.md": [f"{RESULTS}differences.md"],
     "docs/defaults.md": [f"{RESULTS}defaults.md"],
+    "docs/finding-groups.md": [f"{RESULTS}groups.md"],
     "docs/start.md": ["README.md"],
     "docs/good-values.md": [f"{RESULTS}boosting/boosting.md"],
     "docs/group-probabilities.md": [f"{RESULTS}hidden-groups/hidden-groups.md"],
@@ -179,6 +180,7 @@ NOTES = {
     "boosting-notes.md": "python -m experiments boosting",
     "defaults.md": "python -m benchmarks defaults",
     "differences.md": "python -m benchmarks.differences",
+    "groups.md": "python -m benchmarks.groups",
     "group-probabilities.md": "python -m benchmarks.proxies",
 }
 """Records of single runs, which are their own source: each names the command or the files

@@ -6,6 +6,7 @@ from .api.audit_columns import audit_file, audit_table
 from .api.audit_result import Audit
 from .api.compare import AuditDifference, compare
 from .api.cross_validated import FairClassifierCV, FairRegressorCV
+from .api.find_groups import find_groups
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
@@ -55,6 +56,7 @@ __all__ = [
     "baselines",
     "compare",
     "datasets",
+    "find_groups",
     "frontier",
     "load",
     "monitor",

@@ -18,6 +18,7 @@ from metrifair.support.lazy import missing_extra
 _COMMANDS = {  # and the module of each
     "columns": "columns",
     "audit": "audit",
+    "find-groups": "find_groups",
     "compare": "compare",
     "count": "counts",
     "merge": "counts",
@@ -56,7 +57,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"metrifair.cli.{_COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

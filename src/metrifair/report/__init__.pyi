@@ -4,6 +4,7 @@ from .audit.page import audit_html
 from .audit.plots import AuditChartKind, audit_chart, difference_chart, series_chart
 from .audit.rates import rates_html
 from .display import ChartDisplay
+from .groups import group_search_chart, group_search_html
 from .html import framed, write_html
 from .pdf import print_pdf
 
@@ -16,6 +17,8 @@ __all__ = [
     "difference_html",
     "framed",
     "group_metrics_section",
+    "group_search_chart",
+    "group_search_html",
     "print_pdf",
     "rates_html",
     "series_chart",

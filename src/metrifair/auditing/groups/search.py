@@ -1,0 +1,368 @@
+"""The search: groups, their claims, and the few that explain the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrifair.auditing.groups.conditions import SearchedColumn, searched_columns
+from metrifair.auditing.groups.counting import (
+    NONE,
+    CountedGroups,
+    count_cells,
+    count_groups,
+)
+from metrifair.auditing.groups.outcomes import OutcomeRows
+from metrifair.auditing.groups.records import (
+    Condition,
+    GapLimit,
+    ParentGroup,
+    SearchRecord,
+    SearchSettings,
+    WorseGroup,
+)
+from metrifair.errors import DataError, Remedy
+from metrifair.figures.gap_bounds import (
+    ComparedSums,
+    log_p_values,
+    lower_gaps,
+    range_level,
+    upper_gaps,
+)
+from metrifair.figures.step_down import Spent, StepDown, level_shares, spent_by_tables, step_down
+from metrifair.support.arrays import Booleans, Floats, Integers
+
+MOST_LISTED = 12
+_NEARLY_ALL = 0.95  # of a parent's rows: the condition hardly restricts it
+_CANDIDATE_LEVEL = 0.05  # of search rows, for each group alone
+_MOST_CANDIDATES = 100
+_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+# The quantities that are summed: rows, weight and badness, of tested and of search rows.
+_ROWS = 0
+_TESTED = slice(1, 3)
+_SEARCH = slice(3, 5)
+
+
+@dataclass(frozen=True)
+class GroupSums:
+    """All groups of a search with the sums of one set of rows: those to test, or search rows."""
+
+    groups: CountedGroups
+    sums: Floats  # (groups, 2): weight and badness
+    whole: Floats  # (2,): the same of all rows
+    largest: float  # weight of a row or a cluster, among all rows
+    is_exact: bool
+
+    def against_others(self, places: Integers) -> ComparedSums:
+        """Groups and all other rows."""
+        sums = self.sums[places]
+        others = self.whole - sums
+        return ComparedSums(
+            sums[:, 0],
+            sums[:, 1],
+            self.groups.largest[places],
+            others[:, 0],
+            others[:, 1],
+            np.full(len(sums), self.largest),
+        )
+
+    def against_parents(self, places: Integers, parents: Integers) -> ComparedSums:
+        """Groups and the other rows of one parent of each."""
+        sums = self.sums[places]
+        others = self.sums[parents] - sums
+        return ComparedSums(
+            sums[:, 0],
+            sums[:, 1],
+            self.groups.largest[places],
+            others[:, 0],
+            others[:, 1],
+            self.groups.largest[parents],
+        )
+
+    def log_p(self, places: Integers) -> Floats:
+        """Of the hypotheses that groups are not worse than other rows."""
+        return log_p_values(self.against_others(places), exact=self.is_exact)
+
+    def parent_log_p(self, places: Integers) -> Floats:
+        """Of the hypotheses that groups are not worse than one of their parents: the largest."""
+        largest = np.full(len(places), -np.inf)
+        for parents in self.groups.parents[places].T:
+            with_parent = np.flatnonzero(parents != NONE)
+            sides = self.against_parents(places[with_parent], parents[with_parent])
+            log_p = log_p_values(sides, exact=self.is_exact)
+            largest[with_parent] = np.maximum(largest[with_parent], log_p)
+        return largest
+
+    def spent(self, places: Integers) -> Spent:
+        """What the tests of these groups spend of their levels."""
+        if not self.is_exact:
+            return lambda levels: levels
+        rows, hits = np.rint(self.whole).astype(np.int64).tolist()
+        return spent_by_tables(np.rint(self.sums[places, 0]).astype(np.int64), hits, rows)
+
+
+class Claims(NamedTuple):
+    """Groups that were tested, and what is shown of each."""
+
+    places: Integers
+    shown: StepDown
+    at_least: Floats  # lower bounds of the gaps of those that are worse, else 0
+
+
+@dataclass(frozen=True)
+class GroupFinder:
+    """The columns, rows and options of one search."""
+
+    rows: OutcomeRows
+    columns: Sequence[SearchedColumn]
+    search_rows: Booleans | None
+    settings: SearchSettings
+
+    @cached_property
+    def _is_exact(self) -> bool:
+        rows = self.rows
+        return rows.weight is None and rows.clusters is None and rows.is_binary
+
+    @cached_property
+    def _unit_weight(self) -> Floats:
+        """The weight of each row, or of its cluster."""
+        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
+        if self.rows.clusters is None:
+            return weight
+        codes = np.unique(self.rows.clusters, return_inverse=True)[1].reshape(-1)
+        return np.bincount(codes, weight)[codes]
+
+    @cached_property
+    def _counted(self) -> CountedGroups:
+        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
+        tested = np.ones(len(weight), dtype=bool)
+        if self.search_rows is not None:
+            tested = ~self.search_rows
+        parts = [tested]
+        for used in (tested, ~tested):
+            parts += [weight * used, weight * self.rows.bad * used]
+        cells = count_cells(
+            self.columns, np.column_stack(parts).astype(np.float64), self._unit_weight
+        )
+        return count_groups(
+            self.columns,
+            cells,
+            max_conditions=self.settings.max_conditions,
+            min_rows=self.settings.min_rows,
+        )
+
+    def _sums(self, columns: slice) -> GroupSums:
+        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
+        used = np.ones(len(weight), dtype=bool)
+        if self.search_rows is not None:
+            used = self.search_rows if columns == _SEARCH else ~self.search_rows
+        whole = np.array([weight[used].sum(), (weight * self.rows.bad)[used].sum()])
+        largest = float(self._unit_weight.max())
+        return GroupSums(
+            self._counted, self._counted.sums[:, columns], whole, largest, self._is_exact
+        )
+
+    def record(self) -> SearchRecord:
+        """Search, and describe what is shown."""
+        groups = self._counted
+        if not len(groups):
+            raise DataError(
+                f"no group has {self.settings.min_rows:,} rows, and as many other rows",
+                remedy=Remedy("min_rows", detail=", a smaller number, or pass other columns"),
+            )
+        tested = self._sums(_TESTED)
+        searched = np.flatnonzero(~_repeats(groups))
+        claims = self._claims(tested, self._candidates(searched))
+        worse = self._worse_groups(tested, claims)
+        names = [column.name for column in self.columns]
+        protected = [column.name for column in self.columns if column.conditions[0].is_protected]
+        clusters = self.rows.clusters
+        return SearchRecord(
+            self.rows.outcome,
+            self.rows.higher_is_worse,
+            self._figure(tested.whole[1] / tested.whole[0]),
+            int(len(self.rows.bad) if self.search_rows is None else (~self.search_rows).sum()),
+            len(searched),
+            worse,
+            self._largest_gaps(tested, searched),
+            names,
+            protected,
+            self.settings,
+            self._is_exact,
+            self.rows.weight is not None,
+            None if clusters is None else len(np.unique(clusters)),
+            None if self.search_rows is None else int(self.search_rows.sum()),
+            len(groups) - len(searched),
+        )
+
+    def _candidates(self, searched: Integers) -> Integers:
+        """The groups to test: all, or the most striking ones of the search rows."""
+        if self.search_rows is None:
+            return searched
+        sums = self._sums(_SEARCH)
+        present = searched[sums.sums[searched, 0] > 0]
+        log_p = sums.log_p(present)
+        order = np.argsort(log_p, kind="stable")[:_MOST_CANDIDATES]
+        return np.sort(present[order[log_p[order] <= np.log(_CANDIDATE_LEVEL)]])
+
+    def _claims(self, tested: GroupSums, places: Integers) -> Claims:
+        if not len(places):
+            none = np.zeros(0, dtype=bool)
+            return Claims(places, StepDown(none, none, np.zeros(0)), np.zeros(0))
+        whole_level = 1 - self.settings.confidence
+        ranges = range_level(whole_level) if self._is_exact else 0.0
+        level = whole_level - ranges
+        sides = tested.against_others(places)
+        log_p = tested.log_p(places)
+        total = tested.whole[0] / tested.largest
+        shares = level_shares(np.maximum(sides.sizes, 1.0), max(total, 2.0), level)
+        parent_log_p = np.zeros(len(places))
+        promising = np.flatnonzero(log_p <= np.log(level))
+        parent_log_p[promising] = tested.parent_log_p(places[promising])
+        shown = step_down(log_p, parent_log_p, shares, level, tested.spent(places))
+        at_least = np.zeros(len(places))
+        worse = np.flatnonzero(shown.is_worse)
+        bounds = lower_gaps(
+            sides.at(worse),
+            shown.bound_levels[worse],
+            range_levels=ranges / len(places),
+            exact=self._is_exact,
+        )
+        at_least[worse] = np.maximum(bounds, 0.0)
+        return Claims(places, shown, at_least)
+
+    def _largest_gaps(self, tested: GroupSums, searched: Integers) -> list[GapLimit]:
+        """Upper bounds of all gaps, by sizes of groups."""
+        level = (1 - self.settings.confidence) / len(searched)
+        ranges = range_level(level) if self._is_exact else 0.0
+        upper = upper_gaps(
+            tested.against_others(searched),
+            np.full(len(searched), level - ranges),
+            range_levels=ranges,
+            exact=self._is_exact,
+        )
+        rows = tested.groups.sums[searched, _ROWS]
+        least = self.settings.min_rows
+        return [
+            GapLimit(size, float(upper[rows >= size].max()), int((rows >= size).sum()))
+            for size in (least, *(size for size in _SIZES if size > least))
+            if (rows >= size).any()
+        ]
+
+    def _figure(self, bad: float) -> float:
+        """A mean badness as people read it: of selected rows, not of rejected ones."""
+        return float(bad if self.rows.higher_is_worse else 1 - bad)
+
+    @cached_property
+    def _conditions(self) -> list[Condition]:
+        return [condition for column in self.columns for condition in column.conditions]
+
+    def _worse_groups(self, tested: GroupSums, claims: Claims) -> list[WorseGroup]:
+        """All groups that are worse, the largest lower bound first."""
+        worse = np.flatnonzero(claims.shown.is_worse)
+        sides = tested.against_others(claims.places)
+        gaps = sides.means - sides.other_means
+        order = worse[np.lexsort((-gaps[worse], -claims.at_least[worse]))]
+        listed = self._listed(claims, order)
+        groups = []
+        for place in order.tolist():
+            group = int(claims.places[place])
+            groups.append(
+                WorseGroup(
+                    self._names(group),
+                    int(tested.groups.sums[group, _ROWS]),
+                    self._figure(sides.means[place]),
+                    self._figure(sides.other_means[place]),
+                    float(gaps[place]),
+                    float(claims.at_least[place]),
+                    self._parents(tested, group),
+                    bool(claims.shown.is_worse_than_parents[place]),
+                    place in listed,
+                )
+            )
+        return groups
+
+    def _names(self, group: int) -> list[Condition]:
+        numbers = self._counted.conditions[group]
+        return [self._conditions[number] for number in numbers[numbers != NONE].tolist()]
+
+    def _parents(self, tested: GroupSums, group: int) -> list[ParentGroup]:
+        parents = self._counted.parents[group]
+        result = []
+        for parent in parents[parents != NONE].tolist():
+            weight, bad = tested.sums[parent].tolist()
+            rows = int(tested.groups.sums[parent, _ROWS])
+            result.append(ParentGroup(self._names(parent), rows, self._figure(bad / weight)))
+        return result
+
+    def _listed(self, claims: Claims, order: Integers) -> set[int]:
+        """The few groups that explain the others.
+
+        Those that are worse than each of their parents are listed, or all if there is none. A group
+        that contains a listed one, or is within one, is not listed.
+        """
+        explains = claims.shown.is_worse_than_parents[order]
+        ranked = (order[explains] if explains.any() else order).tolist()
+        listed: dict[int, Mapping[int, frozenset[int]]] = {}
+        for place in ranked:
+            if len(listed) == MOST_LISTED:
+                break
+            levels = self._levels(int(claims.places[place]))
+            nested = any(
+                _is_within(levels, other) or _is_within(other, levels) for other in listed.values()
+            )
+            if not nested:
+                listed[place] = levels
+        return set(listed)
+
+    @cached_property
+    def _level_sets(self) -> list[tuple[int, frozenset[int]]]:
+        """The column of each condition, and the levels that meet it."""
+        return [
+            (place, frozenset(np.flatnonzero(members).tolist()))
+            for place, column in enumerate(self.columns)
+            for members in column.members
+        ]
+
+    def _levels(self, group: int) -> Mapping[int, frozenset[int]]:
+        numbers = self._counted.conditions[group]
+        return dict(self._level_sets[number] for number in numbers[numbers != NONE].tolist())
+
+
+def _is_within(group: Mapping[int, frozenset[int]], other: Mapping[int, frozenset[int]]) -> bool:
+    """Whether all rows of a group are rows of the other, by their conditions.
+
+    >>> _is_within({0: frozenset({1}), 2: frozenset({0})}, {0: frozenset({1, 2})})
+    True
+    """
+    return all(column in group and group[column] <= levels for column, levels in other.items())
+
+
+def _repeats(groups: CountedGroups) -> Booleans:
+    """Groups that have nearly all rows of a parent: testing both would test one claim twice."""
+    rows = groups.sums[:, _ROWS]
+    repeats = np.zeros(len(rows), dtype=bool)
+    for parents in groups.parents.T:
+        with_parent = parents != NONE
+        repeats[with_parent] |= rows[with_parent] > _NEARLY_ALL * rows[parents[with_parent]]
+    return repeats
+
+
+def find(
+    rows: OutcomeRows,
+    tables: Mapping[str, Any],
+    *,
+    protected: set[str],
+    cuts: object,
+    search_rows: Booleans | None,
+    settings: SearchSettings,
+) -> SearchRecord:
+    """Search these columns for groups with a worse outcome."""
+    columns = searched_columns(
+        tables, rows.places, protected=protected, cuts=cuts, min_rows=settings.min_rows
+    )
+    return GroupFinder(rows, columns, search_rows, settings).record()

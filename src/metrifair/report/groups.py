@@ -1,0 +1,134 @@
+"""The page and the chart of a search for groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metrifair.auditing.groups.records import SearchRecord, WorseGroup
+from metrifair.figures.intervals import Interval
+from metrifair.report.charts import interval_bar
+from metrifair.report.html import (
+    Markup,
+    Section,
+    card,
+    document,
+    element,
+    fact_list,
+    joined,
+    summary_head,
+    table_head,
+    table_region,
+    table_row,
+)
+from metrifair.support.checks import require
+from metrifair.support.provenance import Provenance
+from metrifair.wording.groups import (
+    FIGURES,
+    GAP_HEADINGS,
+    GLOSSARY,
+    HEADINGS,
+    gap_rows,
+    group_row,
+    group_text,
+    overview,
+    search_sentences,
+)
+
+_COLOR = "#d55e00"
+
+
+@dataclass(frozen=True)
+class GroupChart:
+    """The chart of a search, to restyle and to save.
+
+    Parameters
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes with the chart.
+    """
+
+    ax_: Any
+
+    @property
+    def figure_(self) -> Any:
+        """The figure of the axes."""
+        return self.ax_.figure
+
+
+def group_search_html(
+    record: SearchRecord, *, title: str, provenance: Provenance, about: Mapping[str, str]
+) -> str:
+    """One page: the sentences, the listed groups and the bounds of all gaps."""
+    facts = [*overview(record), *about.items()]
+    parts = [_gaps(record)]
+    if record.worse:
+        parts.insert(0, _groups(record))
+    return document(
+        title=title,
+        about="groups searched",
+        head=summary_head(search_sentences(record), fact_list(facts)),
+        unscripted="",
+        sections=[Section(joined(*parts), "data", None, ())],
+        words=list(GLOSSARY.items()),
+        provenance=provenance,
+    )
+
+
+def _groups(record: SearchRecord) -> Markup:
+    limit = max(group.gap for group in record.listed)
+    rows = [_row(record, group, limit) for group in record.listed]
+    head = table_head([HEADINGS[0], *HEADINGS[1:5], "", *HEADINGS[5:]])
+    table = element("table", head, element("tbody", *rows))
+    hint = "The line of each picture begins at the lower bound; the dot is the observed gap."
+    marked = [" * Has a condition on a protected attribute."] if record.protected else []
+    return card(
+        "groups",
+        "Groups that are worse",
+        element("p", hint, *marked, class_="hint"),
+        table_region(table, aria_label="Groups that are worse"),
+    )
+
+
+def _row(record: SearchRecord, group: WorseGroup, limit: float) -> Markup:
+    name, *cells = group_row(record, group)
+    bar = interval_bar(group.gap, Interval(group.at_least, group.gap), limit, "worse")
+    return table_row(name, [*cells[:4], bar, *cells[4:]])
+
+
+def _gaps(record: SearchRecord) -> Markup:
+    rows = [table_row(row[0], row[1:]) for row in gap_rows(record)]
+    table = element("table", table_head(GAP_HEADINGS), element("tbody", *rows))
+    hint = (
+        "All these bounds hold jointly. They are about groups of this search, compared with the "
+        "other rows."
+    )
+    return card(
+        "largest-gaps",
+        "How large a gap could be missed",
+        element("p", hint, class_="hint"),
+        table_region(table, aria_label="Upper bounds of all gaps"),
+    )
+
+
+def group_search_chart(record: SearchRecord, ax: Any) -> GroupChart:
+    """The gaps of the listed groups, with their lower bounds, by matplotlib."""
+    groups: Sequence[WorseGroup] = record.listed
+    if ax is None:
+        pyplot = require("matplotlib.pyplot", extra="report", purpose="plot")
+        height = 1.2 + 0.35 * max(1, len(groups))
+        ax = pyplot.subplots(figsize=(7, height), layout="constrained")[1]
+    scale = 1.0 if record.outcome in ("score", "metric") else 100.0
+    places = range(len(groups))
+    bounds = [scale * group.at_least for group in groups]
+    gaps = [scale * group.gap for group in groups]
+    ax.hlines(places, bounds, gaps, color=_COLOR, alpha=0.45, linewidth=4)
+    ax.plot(gaps, places, "o", color=_COLOR)
+    ax.axvline(0.0, color="0.4", linewidth=1)
+    names = [group_text(group.conditions).replace("$", r"\$") for group in groups]
+    ax.set_yticks(places, names)
+    ax.set_ylim(max(1, len(groups)) - 0.5, -0.5)
+    unit = "" if scale == 1.0 else " in points"
+    ax.set_xlabel(f"Gap of the {FIGURES[record.outcome]}{unit}, from its lower bound")
+    return GroupChart(ax)

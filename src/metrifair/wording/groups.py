@@ -1,0 +1,215 @@
+"""The sentences and tables of a search for groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metrifair.auditing.groups.records import Condition, SearchRecord, WorseGroup
+from metrifair.wording.numbers import (
+    MISSING,
+    confidence_text,
+    count_text,
+    figure_text,
+    percent_text,
+    points_text,
+    quoted,
+)
+
+FIGURES = {
+    "selected": "selection rate",
+    "missed positives": "miss rate",
+    "false positives": "false positive rate",
+    "score": "mean score",
+    "metric": "mean",
+}
+"""The figure of a group, by outcome."""
+
+GLOSSARY = {
+    "At least": "Lower bound of the gap in the population. All bounds of a search hold jointly at "
+    "its confidence level, however its groups overlap.",
+    "Other rows": "All rows outside the group that the outcome counts.",
+    "Worst parent": "A parent is the group without one of its conditions, or with a wider band of "
+    "numbers. The figure is that of the worst one. A group that is worse than each of its parents is "
+    "not explained by fewer or wider conditions.",
+    "Largest gap": "Upper bound of the gaps of all groups of the search with so many rows. It says "
+    "nothing about groups that were not searched.",
+}
+
+HEADINGS = ("Group", "Rows", "Figure", "Other rows", "Worse by", "At least", "Worst parent")
+GAP_HEADINGS = ("Rows of a group", "Groups", "Worse by at most")
+
+
+def group_text(conditions: Sequence[Condition]) -> str:
+    """A group by its conditions.
+
+    >>> group_text([Condition("job", "Sales"), Condition("age", "(25,40]"), Condition("pay", "≤9")])
+    'job=Sales and age in (25,40] and pay ≤9'
+    """
+    return " and ".join(map(_condition_text, conditions))
+
+
+def _condition_text(condition: Condition) -> str:
+    if condition.value.startswith(("≤", ">")):
+        return f"{condition.column} {condition.value}"
+    if condition.value.startswith("("):
+        return f"{condition.column} in {condition.value}"
+    return f"{condition.column}={condition.value}"
+
+
+def search_sentences(record: SearchRecord) -> list[str]:
+    """The result in sentences, the most important first."""
+    figure = FIGURES[record.outcome]
+    direction = "higher" if record.higher_is_worse else "lower"
+    confidence = confidence_text(record.settings.confidence)
+    searched = count_text(record.searched, "group")
+    if not record.worse:
+        first = (
+            f"None of the {searched} of this search has a significantly {direction} {figure} than "
+            f"the other rows, jointly at {confidence} confidence."
+        )
+        return [first, *_certificates(record), *_caveats(record)]
+    verb = "has" if len(record.worse) == 1 else "have"
+    first = (
+        f"Of {searched}, {len(record.worse):,} {verb} a {direction} {figure} than the other rows, "
+        f"jointly at {confidence} confidence."
+    )
+    sentences = [
+        first,
+        _worst_sentence(record),
+        *_listed_sentence(record),
+        *_protected_sentence(record),
+    ]
+    return [*sentences, *_certificates(record), *_caveats(record)]
+
+
+def _worst_sentence(record: SearchRecord) -> str:
+    worst = record.worse[0]
+    figure = FIGURES[record.outcome]
+    return (
+        f"The largest bound is that of {quoted(group_text(worst.conditions))}: its {figure} is "
+        f"{value_text(record, worst.figure)} ({count_text(worst.rows, 'row')}), that of the other "
+        f"rows {value_text(record, worst.others)}, a gap of at least "
+        f"{gap_text(record, worst.at_least)}."
+    )
+
+
+def _listed_sentence(record: SearchRecord) -> list[str]:
+    hidden = len(record.worse) - len(record.listed)
+    if hidden == 0:
+        return []
+    listed = len(record.listed)
+    sentence = (
+        f"{count_text(listed, 'group')} {_are(listed)} listed: worse than each of their parents "
+        "if any is, and none within another."
+    )
+    return [sentence]
+
+
+def _protected_sentence(record: SearchRecord) -> list[str]:
+    if not record.protected:
+        return []
+    only = sum(_is_protected_only(group) for group in record.worse)
+    some = sum(group.is_protected for group in record.worse)
+    sentence = (
+        f"{only:,} of the {len(record.worse):,} {_are(only)} of protected attributes alone, and "
+        f"{some:,} {'has' if some == 1 else 'have'} at least one."
+    )
+    return [sentence]
+
+
+def _is_protected_only(group: WorseGroup) -> bool:
+    return all(condition.is_protected for condition in group.conditions)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _certificates(record: SearchRecord) -> list[str]:
+    """Upper bounds for all groups, and for large ones."""
+    confidence = confidence_text(record.settings.confidence)
+    gaps = record.largest_gaps
+    if not gaps:
+        return []
+    large = next((gap for gap in gaps if gap.rows >= 500), gaps[-1])
+    sentence = (
+        f"No group of this search with at least {count_text(large.rows, 'row')} is worse than the "
+        f"other rows by more than {gap_text(record, large.gap)}, at {confidence} confidence."
+    )
+    return [sentence]
+
+
+def _caveats(record: SearchRecord) -> list[str]:
+    sentences = []
+    if record.search_rows is not None:
+        sentences.append(
+            f"{count_text(record.search_rows, 'row')} selected the groups; all figures are those "
+            f"of the other {count_text(record.rows, 'row')}."
+        )
+    if record.clusters is not None:
+        sentences.append(
+            f"Bounds allow for {count_text(record.clusters, 'cluster')} of dependent rows."
+        )
+    if record.repeated:
+        sentences.append(
+            f"{count_text(record.repeated, 'further group')} with nearly all rows of a parent "
+            f"{'was' if record.repeated == 1 else 'were'} not searched."
+        )
+    return sentences
+
+
+def value_text(record: SearchRecord, value: float) -> str:
+    """A figure of a group: a share in percent, or a mean."""
+    if record.outcome in ("score", "metric"):
+        return figure_text(value)
+    return percent_text(value)
+
+
+def gap_text(record: SearchRecord, gap: float) -> str:
+    """A difference between figures: in points, or of means."""
+    if record.outcome in ("score", "metric"):
+        return figure_text(gap)
+    return points_text(gap)
+
+
+def group_row(record: SearchRecord, group: WorseGroup) -> list[str]:
+    """The cells of ``HEADINGS``."""
+    worst = max if record.higher_is_worse else min
+    figures = [parent.figure for parent in group.parents]
+    mark = " *" if group.is_protected else ""
+    return [
+        f"{group_text(group.conditions)}{mark}",
+        f"{group.rows:,}",
+        value_text(record, group.figure),
+        value_text(record, group.others),
+        gap_text(record, group.gap),
+        gap_text(record, group.at_least),
+        value_text(record, worst(figures)) if figures else MISSING,
+    ]
+
+
+def gap_rows(record: SearchRecord) -> list[list[str]]:
+    """The cells of ``GAP_HEADINGS``."""
+    return [
+        [f"at least {gap.rows:,}", f"{gap.groups:,}", gap_text(record, gap.gap)]
+        for gap in record.largest_gaps
+    ]
+
+
+def overview(record: SearchRecord) -> list[tuple[str, str]]:
+    """The facts of the head of a page."""
+    settings = record.settings
+    facts = [
+        ("Outcome", record.outcome),
+        ("Rows", f"{record.rows:,}"),
+        (FIGURES[record.outcome].capitalize(), value_text(record, record.figure)),
+        ("Groups searched", f"{record.searched:,}"),
+        ("Conditions", f"up to {settings.max_conditions} of {', '.join(record.columns)}"),
+        ("Minimum group size", count_text(settings.min_rows, "row")),
+        ("Confidence", confidence_text(settings.confidence)),
+    ]
+    if settings.threshold is not None:
+        facts.append(("Threshold", f"{settings.threshold:g}"))
+    if settings.positive:
+        facts.append(("Positive label", settings.positive))
+    return facts
