@@ -345,7 +345,7 @@ def _search_rows(
     """True for the rows that select groups, of those that the outcome counts; None: all do both."""
     if search_rows is None:
         return None
-    if is_number(search_rows):
+    if isinstance(search_rows, int | float) and is_number(search_rows):
         if not 0 < search_rows < 1:
             raise DataError(
                 "must be a share between 0 and 1, or a mask of the rows",

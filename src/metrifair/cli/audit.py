@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from metrifair.api.audit_result import Audit
     from metrifair.api.compare import AuditDifference
+    from metrifair.api.find_groups import GroupSearch
     from metrifair.api.monitor import AuditSeries
     from metrifair.auditing.sources.file_formats import ReadOptions
 
@@ -229,7 +230,7 @@ def with_origin(ctx: click.Context, record: Any, files: Sequence[str], about: op
 
 def write_results(
     out: Console,
-    result: Audit | AuditDifference | AuditSeries,
+    result: Audit | AuditDifference | AuditSeries | GroupSearch,
     written: Written,
     to_html: Callable[[Path], None],
     *,

@@ -8,7 +8,7 @@ import numpy as np
 
 from metrifair.auditing.groups.records import Outcome
 from metrifair.auditing.measure.selection import at_or_above, threshold_for
-from metrifair.auditing.request import Request
+from metrifair.auditing.request import Request, Threshold
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import check_not_swapped, numbers_or_none, read_predictions
 from metrifair.problem.problem import Inputs, Problem, make_problem
@@ -43,7 +43,7 @@ def outcome_rows(
     outcome: Any,
     *,
     X_audit: Table,
-    threshold: float | str,
+    threshold: Threshold,
     pos_label: object,
     sample_weight: Table | None,
     clusters: Table | None,
@@ -100,7 +100,7 @@ def _used_weight(weight: Floats | None, counted: Booleans) -> Floats | None:
     used = weight[counted]
     if len(used) == 0 or used.min() == used.max():
         return None
-    return used / used.max()
+    return np.asarray(used / used.max(), np.float64)
 
 
 def _scores(
@@ -122,7 +122,7 @@ def _scores(
 
 
 def _bad(
-    outcome: str, scores: Floats, precision: np.dtype[Any], threshold: float | str
+    outcome: str, scores: Floats, precision: np.dtype[Any], threshold: Threshold
 ) -> tuple[Floats, float | None]:
     """How bad each row is, and the threshold; None without decisions."""
     within = bool((scores >= 0).all() and (scores <= 1).all())

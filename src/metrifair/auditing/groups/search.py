@@ -134,7 +134,7 @@ class GroupFinder:
         if self.rows.clusters is None:
             return weight
         codes = np.unique(self.rows.clusters, return_inverse=True)[1].reshape(-1)
-        return np.bincount(codes, weight)[codes]
+        return np.asarray(np.bincount(codes, weight)[codes], np.float64)
 
     @cached_property
     def _counted(self) -> CountedGroups:
