@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair import report
-from metrifair.api.audit_tables import FrameColumns, field_columns
 from metrifair.api.pages import PrintedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
 from metrifair.auditing.groups.records import (
@@ -40,6 +39,7 @@ from metrifair.support.checks import check_integer, is_number, make_seed, share_
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.groups import group_text, search_sentences
+from metrifair.wording.tables import FrameColumns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +51,8 @@ NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 
 _COLUMNS: FrameColumns = {
     "group": ("String", lambda group: group_text(group.conditions)),
-    **field_columns("Int64", "rows"),
-    **field_columns("Float64", "figure", "others", "gap", "at_least"),
+    "rows": ("Int64", attrgetter("rows")),
+    **{name: ("Float64", attrgetter(name)) for name in ("figure", "others", "gap", "at_least")},
     "conditions": ("Int64", lambda group: len(group.conditions)),
     "is_worse_than_parents": ("Boolean", attrgetter("is_worse_than_parents")),
     "is_protected": ("Boolean", attrgetter("is_protected")),
