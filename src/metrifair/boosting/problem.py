@@ -276,6 +276,7 @@ class BoostingProblem:
         """
         problem = self.training.problem
         uses_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
+        cells = problem.scheme.cells
         dependent = any(
             isinstance(comparison, Dependence) for comparison in self.trainable.comparisons
         )
@@ -284,7 +285,7 @@ class BoostingProblem:
             or callable(self.booster.metric)
             or dependent
             or problem.probabilities is not None
-            or problem.scheme.cells.combinations is not None
+            or (cells is not None and cells.combinations is not None)
         ):
             return None
 

@@ -232,7 +232,7 @@ def _solution(problem: LinearProblem, start: Floats, direction: Floats | None) -
 
 def _newton_step(slope: Floats, curvature: Floats, direction: Floats | None) -> Floats:
     system = _with_ridge(curvature)
-    free = -np.linalg.solve(system, slope)
+    free = np.asarray(-np.linalg.solve(system, slope), dtype=np.float64)
     if direction is None:
         return free
     along = np.linalg.solve(system, direction)

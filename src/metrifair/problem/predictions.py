@@ -218,7 +218,7 @@ def _group_numbers(problem: Problem) -> NDArray[Any]:
     if len(problem.scheme.attributes) != 1:
         return np.zeros(0)
     if problem.numbers is not None:
-        return problem.numbers[problem.groups[:, 0] >= 0, 0]
+        return np.asarray(problem.numbers[problem.groups[:, 0] >= 0, 0])
     groups = problem.scheme.attributes[0].groups
     if len(groups) < _LEAST_SCORES or not all(isinstance(group, float) for group in groups):
         return np.zeros(0)

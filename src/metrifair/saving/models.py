@@ -68,7 +68,7 @@ def class_named(name: object) -> Any:
         return None
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
-    base = importlib.import_module("metrifair.postprocessing").ScorePostprocessor
+    base: type = importlib.import_module("metrifair.postprocessing").ScorePostprocessor
     own = {file_name(kind): kind for kind in _subclasses(base)}
     return own.get(name)
 
