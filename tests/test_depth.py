@@ -42,7 +42,7 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # the data, one shares fits, one reads names of unknown groups, and one ids that repeat. 5 came
     # with the choice by cross-validation: folds, configurations, resamples, gaps and the rule.
     "frontier": (
-        45,
+        46,
         lambda: frontier(
             FairClassifier(epochs=2),
             X,
