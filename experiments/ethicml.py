@@ -73,7 +73,9 @@ def _health(wheel: zipfile.ZipFile) -> tuple[Any, Any, Any]:
     label = table["Charlson>0"]
     group = table[_OLD].sum(axis=1)
     features = table.assign(YEAR_t=table["YEAR_t"].str[1:].astype(int))
-    others = [name for name in table if "Charlson" in name or name.startswith("age_")]
+    others = [
+        name for name in map(str, table.columns) if "Charlson" in name or name.startswith("age_")
+    ]
     return features.drop(columns=[*others, "MemberID_t", "trainset", "sexMISS"]), label, group
 
 
