@@ -1,5 +1,6 @@
 """The section of rates and ratios: what its tables show, in which words, and what it never says."""
 
+import html
 import re
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section, rates_table
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.rates import ratio_hint
+from metrifair.wording.rates import STANDARD_WORDS, ratio_hint
 from tests.flat_options import flat_audit
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
@@ -211,3 +212,12 @@ def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):
 def test_an_adjusted_interval_of_the_ratio_is_below_the_table():
     table = decisions(0.75, Interval(0.5, 0.79), Interval(0.6, 0.78))
     assert "adjusted for its choice, is 0.500 to 0.790." in ratio_hint(table, AuditSettings())
+
+
+@pytest.mark.parametrize("standard", ["ll144", "four-fifths", "credit"])
+def test_the_page_of_a_standard_names_its_document_and_what_was_not_read(standard):
+    source = STANDARD_WORDS[standard].source
+    found = record(standard, **CASES[standard])
+    section = " ".join(html.unescape(str(rates_section(found))).split())
+    assert [sentence for sentence in source.sentences if sentence not in section] == []
+    assert "read" in source.limits

@@ -68,7 +68,8 @@ def class_named(name: object) -> Any:
         return None
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
-    base: type = importlib.import_module("metrifair.postprocessing").ScorePostprocessor
+    postprocessing = importlib.import_module("metrifair.postprocessing")
+    base: type = postprocessing.ScorePostprocessor
     own = {file_name(kind): kind for kind in _subclasses(base)}
     return own.get(name)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from metrifair.errors import DataError, MissingExtra
 
-Rows = TypeVar("Rows")  # an array, a tensor, or None
+RowsOrNone = TypeVar("RowsOrNone")  # an array, a tensor, or None
 
 
 def check_known(
@@ -322,7 +322,7 @@ def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> d
     return {}
 
 
-def rows_or_none(array: Rows, rows: Any) -> Rows:
+def rows_or_none(array: RowsOrNone, rows: Any) -> RowsOrNone:
     """Some rows of an array or a tensor, by number, slice or mask; None where there is none.
 
     >>> import numpy as np
@@ -332,5 +332,5 @@ def rows_or_none(array: Rows, rows: Any) -> Rows:
     values: Any = array
     if values is not None:
         values = values[rows]
-    found: Rows = values
+    found: RowsOrNone = values
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from metrifair.support.checks import check_known
+from metrifair.wording.sources import Source
 
 _FOLDER = Path(__file__).with_name("crosswalks")
 
@@ -16,25 +17,14 @@ class Crosswalk(NamedTuple):
     """The items of a scheme, with the figure that answers each and its place in the evidence."""
 
     title: str
-    document: str  # the scheme itself: document and section
-    version: str
-    status: str  # whether it is in force, a draft, voluntary
-    source: str  # where its items were read
-    limits: str  # what of the document was not read, and which items are secondhand
-    date: str  # when the source was read
+    source: Source
     note: str
     items: Sequence[Mapping[str, str]]  # item, figure, place
 
     @property
     def sources(self) -> list[str]:
         """What the items rest on, as sentences."""
-        return [
-            f"Document: {self.document}.",
-            f"Version: {self.version}. Status: {self.status}.",
-            f"Read on {self.date}: {self.source}.",
-            self.limits,
-            self.note,
-        ]
+        return [*self.source.sentences, self.note]
 
 
 def crosswalk_names() -> list[str]:
@@ -49,4 +39,6 @@ def crosswalk_names() -> list[str]:
 def crosswalk_named(name: str) -> Crosswalk:
     """The crosswalk to a scheme; a DataError for an unknown one."""
     check_known("crosswalks", name, crosswalk_names())
-    return Crosswalk(**tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8")))
+    written = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    source = Source(**{field: written.pop(field) for field in Source._fields})
+    return Crosswalk(source=source, **written)

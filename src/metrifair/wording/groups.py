@@ -14,6 +14,7 @@ from metrifair.wording.numbers import (
     points_text,
     quoted,
 )
+from metrifair.wording.terms import term_name
 
 FIGURES = {
     "selected": "selection rate",
@@ -35,8 +36,16 @@ GLOSSARY = {
     "nothing about groups that were not searched.",
 }
 
-HEADINGS = ("Group", "Rows", "Figure", "Other rows", "Worse by", "At least", "Worst parent")
-GAP_HEADINGS = ("Rows of a group", "Groups", "Worse by at most")
+HEADINGS = (
+    term_name("group"),
+    term_name("rows"),
+    term_name("figure"),
+    "Other rows",
+    "Worse by",
+    "At least",
+    "Worst parent",
+)
+GAP_HEADINGS = ("Rows of a group", term_name("groups"), "Worse by at most")
 
 
 def group_text(conditions: Sequence[Condition]) -> str:
@@ -201,7 +210,7 @@ def overview(record: SearchRecord) -> list[tuple[str, str]]:
     settings = record.settings
     facts = [
         ("Outcome", record.outcome),
-        ("Rows", f"{record.rows:,}"),
+        (term_name("rows"), f"{record.rows:,}"),
         (FIGURES[record.outcome].capitalize(), value_text(record, record.figure)),
         ("Groups searched", f"{record.searched:,}"),
         ("Conditions", f"up to {settings.max_conditions} of {', '.join(record.columns)}"),

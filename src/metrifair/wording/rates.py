@@ -18,6 +18,7 @@ from metrifair.wording.numbers import (
     quoted,
     score_text,
 )
+from metrifair.wording.sources import Source
 
 NO_VERDICT = "These figures do not decide whether a law or a rule is met."
 
@@ -26,11 +27,14 @@ JUSTIFICATION = "justification"
 
 
 class StandardWords(NamedTuple):
-    """The title of a standard, its description, and the facts that only the user can give."""
+    """The title of a standard, its description, the facts that only the user can give, and the
+    document behind it.
+    """
 
     title: str
     about: str
     fields: tuple[str, ...] = ()
+    source: Source | None = None
 
 
 STANDARD_WORDS = {
@@ -55,6 +59,15 @@ STANDARD_WORDS = {
             ),
             JUSTIFICATION,
         ),
+        source=Source(
+            document="Rules of the City of New York, title 6, sections 5-300 to 5-304 (Local Law "
+            "144 of 2021)",
+            version="as adopted in April 2023",
+            status="in force, enforced since 5 July 2023",
+            source="excerpts and quotations that the crosswalk ll144 names",
+            date="2026-11-17",
+            limits="The official publication was not read.",
+        ),
     ),
     "four-fifths": StandardWords(
         "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
@@ -62,6 +75,16 @@ STANDARD_WORDS = {
         "are marked. "
         "Fisher’s exact p-value and the shortfall show whether the sample or the difference is "
         "small.",
+        source=Source(
+            document="Uniform Guidelines on Employee Selection Procedures, 29 CFR 1607.4 D",
+            version="of 1978",
+            status="its rescission is at the stage of a final rule (RIN 3046-AB43), by secondary "
+            "sources",
+            source="summaries of the section and notices about its rescission",
+            date="2026-11-19",
+            limits="Secondary sources: neither the Code of Federal Regulations nor the Federal "
+            "Register was read.",
+        ),
     ),
     "credit": StandardWords(
         "Adverse impact ratios and mean scores relative to a reference group (credit)",
@@ -70,6 +93,16 @@ STANDARD_WORDS = {
         "difference: the mean score minus that of the reference group, in standard deviations of "
         "all scores. A second "
         "table shows the ratio at every decile of the score.",
+        source=Source(
+            document="practice of US lenders under the Equal Credit Opportunity Act, Regulation B "
+            "(12 CFR 1002)",
+            version="as amended on 22 April 2026",
+            status="the effects test left Regulation B on 21 July 2026; other federal and state "
+            "law may still use such figures",
+            source="notes of the law firms Cooley and Venable on the final rule, May 2026",
+            date="2026-11-19",
+            limits="Secondary sources: the Federal Register was not read.",
+        ),
     ),
 }
 """The words for each standard in ``figures.selection_rates``."""

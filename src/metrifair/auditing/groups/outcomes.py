@@ -64,23 +64,30 @@ def outcome_rows(
         clusters=clusters,
     )
     problem = make_problem(inputs, compared=False, pos_label=pos_label, target="labels")
+    name: Outcome = "metric"
+    higher_is_worse = True
+    limit = None
     if is_metric:
-        bad, higher_is_worse, limit = _metric(outcome, problem), True, None
+        bad = _metric(outcome, problem)
     else:
+        name = outcome
         scores, precision = _scores(y_pred, y_true, problem, pos_label)
         bad, limit = _bad(outcome, scores, precision, threshold)
         higher_is_worse = outcome not in ("selected", "score")
     counted, positive = _counted_rows(outcome, problem)
     places = np.arange(_row_count(problem, bad))
-    kept = problem.kept_rows(places) if problem.kept is not None else places
+    kept = problem.kept_rows(places)
     weight = _used_weight(problem.weight, counted)
+    clusters_of_rows = None
+    if problem.clusters is not None:
+        clusters_of_rows = problem.clusters[counted]
     return OutcomeRows(
-        "metric" if is_metric else outcome,
+        name,
         kept[counted],
         bad[counted],
         higher_is_worse,
         weight,
-        None if problem.clusters is None else problem.clusters[counted],
+        clusters_of_rows,
         limit,
         positive,
     )

@@ -180,12 +180,19 @@ class GroupFinder:
         worse = self._worse_groups(tested, claims)
         names = [column.name for column in self.columns]
         protected = [column.name for column in self.columns if column.conditions[0].is_protected]
-        clusters = self.rows.clusters
+        held_out = np.ones(len(self.rows.bad), dtype=bool)
+        selecting = None
+        if self.search_rows is not None:
+            held_out = ~self.search_rows
+            selecting = int(self.search_rows.sum())
+        clusters = None
+        if self.rows.clusters is not None:
+            clusters = len(np.unique(self.rows.clusters))
         return SearchRecord(
             self.rows.outcome,
             self.rows.higher_is_worse,
             self._figure(tested.whole[1] / tested.whole[0]),
-            int(len(self.rows.bad) if self.search_rows is None else (~self.search_rows).sum()),
+            int(held_out.sum()),
             len(searched),
             worse,
             self._largest_gaps(tested, searched),
@@ -194,8 +201,8 @@ class GroupFinder:
             self.settings,
             self._is_exact,
             self.rows.weight is not None,
-            None if clusters is None else len(np.unique(clusters)),
-            None if self.search_rows is None else int(self.search_rows.sum()),
+            clusters,
+            selecting,
             len(groups) - len(searched),
         )
 

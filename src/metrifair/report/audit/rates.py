@@ -231,10 +231,10 @@ def rates_section(
         )
     if standard.named and frontier is not None:
         parts.append(alternatives_table(frontier))
-    hint = element("p", f"{words.about}{small if has_intervals else ''}", class_="hint")
-    return card(
-        "ratios", words.title, *parts, hint, element("p", NO_VERDICT, class_="said verdict")
-    )
+    parts.append(element("p", f"{words.about}{small if has_intervals else ''}", class_="hint"))
+    if words.source is not None:
+        parts.append(element("p", " ".join(words.source.sentences), class_="hint"))
+    return card("ratios", words.title, *parts, element("p", NO_VERDICT, class_="said verdict"))
 
 
 def rates_head(record: AuditRecord) -> Markup:
