@@ -315,10 +315,10 @@ def test_the_chart_has_one_row_for_each_listed_group() -> None:
     display = search.plot()
     assert len(display.ax_.get_yticklabels()) == len(search.groups)
     assert display.figure_ is display.ax_.figure
-    gaps = display.ax_.lines[0].get_xdata()
+    gaps = display.ax_.lines[1].get_xdata()
     np.testing.assert_allclose(gaps, [100 * group.gap for group in search.groups])
     figure, axes = pyplot.subplots()
-    assert search.plot(axes).figure_ is figure
+    assert search.plot(ax=axes).figure_ is figure
     pyplot.close("all")
 
 

@@ -86,6 +86,7 @@ for arguments in {calls!r}:
 
 COMMANDS = (
     "audit",
+    "find-groups",
     "compare",
     "count",
     "merge",

@@ -44,7 +44,6 @@ from metrifair.wording.tables import FrameColumns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from metrifair.report.groups import GroupChart
 
 NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 """The cuts of numeric columns: at quartiles, or by column."""
@@ -163,7 +162,7 @@ class GroupSearch(PrintedPage):
         """
         report.write_html(path, self._page(title, about))
 
-    def plot(self, ax: Axes | None = None) -> GroupChart:
+    def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the gaps of the listed groups, from their lower bounds.
 
         Parameters
@@ -173,7 +172,7 @@ class GroupSearch(PrintedPage):
 
         Returns
         -------
-        GroupChart
+        ChartDisplay
             With the axes ``ax_`` and the figure ``figure_``, to restyle and to save.
 
         Raises

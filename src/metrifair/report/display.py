@@ -163,6 +163,6 @@ def draw_intervals(
     )
     axes.plot([row.value for row in rows], places, "o", color=GROUP_COLORS[0])
     axes.set_yticks(places, [name_label(row.name) for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     axes.set(title=title_text(title), xlabel=title_text(x_title))
     return ChartDisplay(axes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from metrifair.auditing.groups.records import SearchRecord, WorseGroup
 from metrifair.figures.intervals import Interval
 from metrifair.report.charts import interval_bar
+from metrifair.report.display import ChartDisplay, IntervalRow, draw_intervals
 from metrifair.report.html import (
     Markup,
     Section,
@@ -22,7 +22,6 @@ from metrifair.report.html import (
     table_region,
     table_row,
 )
-from metrifair.support.checks import require
 from metrifair.support.provenance import Provenance
 from metrifair.wording.groups import (
     FIGURES,
@@ -36,25 +35,8 @@ from metrifair.wording.groups import (
     search_sentences,
 )
 
-_COLOR = "#d55e00"
-
-
-@dataclass(frozen=True)
-class GroupChart:
-    """The chart of a search, to restyle and to save.
-
-    Parameters
-    ----------
-    ax_ : matplotlib.axes.Axes
-        The axes with the chart.
-    """
-
-    ax_: Any
-
-    @property
-    def figure_(self) -> Any:
-        """The figure of the axes."""
-        return self.ax_.figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def group_search_html(
@@ -112,23 +94,20 @@ def _gaps(record: SearchRecord) -> Markup:
     )
 
 
-def group_search_chart(record: SearchRecord, ax: Any) -> GroupChart:
+def group_search_chart(record: SearchRecord, ax: Axes | None) -> ChartDisplay:
     """The gaps of the listed groups, with their lower bounds, by matplotlib."""
-    groups: Sequence[WorseGroup] = record.listed
-    if ax is None:
-        pyplot = require("matplotlib.pyplot", extra="report", purpose="plot")
-        height = 1.2 + 0.35 * max(1, len(groups))
-        ax = pyplot.subplots(figsize=(7, height), layout="constrained")[1]
-    scale = 1.0 if record.outcome in ("score", "metric") else 100.0
-    places = range(len(groups))
-    bounds = [scale * group.at_least for group in groups]
-    gaps = [scale * group.gap for group in groups]
-    ax.hlines(places, bounds, gaps, color=_COLOR, alpha=0.45, linewidth=4)
-    ax.plot(gaps, places, "o", color=_COLOR)
-    ax.axvline(0.0, color="0.4", linewidth=1)
-    names = [group_text(group.conditions).replace("$", r"\$") for group in groups]
-    ax.set_yticks(places, names)
-    ax.set_ylim(max(1, len(groups)) - 0.5, -0.5)
-    unit = "" if scale == 1.0 else " in points"
-    ax.set_xlabel(f"Gap of the {FIGURES[record.outcome]}{unit}, from its lower bound")
-    return GroupChart(ax)
+    scale = 100.0
+    unit = " in points"
+    if record.outcome in ("score", "metric"):
+        scale = 1.0
+        unit = ""
+    rows = [
+        IntervalRow(
+            group_text(group.conditions),
+            scale * group.gap,
+            Interval(scale * group.at_least, scale * group.gap),
+        )
+        for group in record.listed
+    ]
+    x_title = f"Gap of the {FIGURES[record.outcome]}{unit}, from its lower bound"
+    return draw_intervals(rows, ax, title="", x_title=x_title)
