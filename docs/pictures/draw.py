@@ -55,7 +55,7 @@ def draw_densities(axes: Axes, curves: Curves, point: Point, title: str) -> None
 
 def before_after(front: Frontier) -> Figure:
     """Both models side by side."""
-    change, chosen = front.change, front.chosen
+    change, chosen = front.record.change, front.chosen
     curves = front.view().curves
     figure = Figure(figsize=(10, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)

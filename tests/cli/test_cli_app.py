@@ -176,8 +176,8 @@ def test_the_version_is_the_packages() -> None:
 ROOT = Path(__file__).parents[2]
 # With the penalty, and its change from no penalty: AUC and unfairness, each with its interval.
 STORY = [
-    (0.856, 0.818, 0.895, 0.185, 0.077, 0.235),
-    (0.016, 0.003, 0.029, 0.128, 0.080, 0.184),
+    (0.856, 0.824, 0.886, 0.185, 0.089, 0.237),
+    (0.016, 0.004, 0.029, 0.129, 0.083, 0.185),
 ]
 
 
