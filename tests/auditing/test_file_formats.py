@@ -335,7 +335,7 @@ def test_names_that_look_like_mistakes_are_pointed_out() -> None:
     )
     told = " ".join(found.note_texts())
     assert "sex: 1 of 5 rows is named 'NA', which says that the group is not known." in told
-    assert "If it marks missing values, leave these cells empty" in told
+    assert "If it marks missing values, pass None instead." in told
     assert "sex: 1 of 5 rows is named 'n / a'" in told
     assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
     clean = audit(

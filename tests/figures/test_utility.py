@@ -106,7 +106,7 @@ def test_the_standard_error_is_the_spread_over_repeated_samples(name: str, weigh
         measured = UTILITIES[name].of(found, problem)
         assert measured is not None
         values.append(measured.value)
-        errors.append(measured.error(problem.weight))
+        errors.append(measured.error(problem))
     assert np.mean(errors) == pytest.approx(np.std(values), rel=1 / 6)
 
 

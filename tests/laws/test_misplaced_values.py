@@ -33,6 +33,8 @@ from metrifair import (
     audit,
     audit_file,
     audit_table,
+    compare,
+    frontier,
     unfairness,
 )
 from metrifair.baselines import ZafarClassifier
@@ -93,12 +95,50 @@ def by_model(given: dict[str, Any]) -> list[float]:
     return [float(value) for value in model.coef_.ravel()]
 
 
+def by_compare(given: dict[str, Any]) -> list[float]:
+    """The change from scores that are never misplaced, with these labels, groups and strata."""
+    before, after = (
+        audit(given["label"], score, **named(given), **flat(metrics="kolmogorov", **QUICK))
+        for score in (1 - COLUMNS["score"], given["score"])
+    )
+    return sorted(one.difference for one in compare(before, after).differences)
+
+
+def by_two_models(given: dict[str, Any]) -> list[float]:
+    """The difference of two models on the same rows."""
+    result = audit(
+        given["label"],
+        {"old": 1 - COLUMNS["score"], "new": given["score"]},
+        **named(given),
+        **flat(metrics="kolmogorov", **QUICK),
+    )
+    return sorted(one.difference for one in result.differences)
+
+
+def by_frontier(given: dict[str, Any]) -> list[float]:
+    front = frontier(
+        FairClassifier(model="linear", random_state=0),
+        np.column_stack([COLUMNS["score"], WEIGHT]),
+        given["label"],
+        **named(given),
+        strengths=[0.0, 0.002],
+        folds=2,
+        random_state=0,
+    )
+    return [figure for point in front.points for figure in (point.unfairness, point.accuracy)]
+
+
 ENTRIES: dict[str, Callable[[dict[str, Any]], list[float]]] = {
     "audit": by_audit,
     "state": by_state,
     "unfairness": by_unfairness,
     "model": by_model,
+    "compare": by_compare,
+    "two models": by_two_models,
+    "frontier": by_frontier,
 }
+FITS = ("model", "frontier")
+"""Entry points that compute their scores themselves."""
 
 
 def with_none(values: np.ndarray) -> np.ndarray:
@@ -120,7 +160,7 @@ def test_masked_groups_and_strata_are_missing(role: str, entry: str) -> None:
 def test_masked_labels_scores_and_weights_are_refused_as_missing_ones(
     role: str, entry: str
 ) -> None:
-    if (role, entry) == ("score", "model"):
+    if role == "score" and entry in FITS:
         pytest.skip("a model computes its scores")
     masked, missing = (
         COLUMNS | {role: values}
@@ -130,7 +170,7 @@ def test_masked_labels_scores_and_weights_are_refused_as_missing_ones(
         ENTRIES[entry](missing)
     with pytest.raises(DataError, match=r"finite|missing|no value|NaN") as other:
         ENTRIES[entry](masked)
-    if (role, entry) != ("label", "model"):  # scikit-learn refuses missing floats in its own words
+    if role != "label" or entry not in FITS:  # scikit-learn refuses missing floats in its own words
         assert str(other.value) == str(refusal.value)
 
 
@@ -238,7 +278,7 @@ REFUSED: dict[str, Any] = {
 @pytest.mark.parametrize("role", COLUMNS)
 @pytest.mark.parametrize("values", REFUSED)
 def test_durations_and_bytes_are_refused(values: str, role: str, entry: str) -> None:
-    if (role, entry) == ("score", "model"):
+    if role == "score" and entry in FITS:
         pytest.skip("a model computes its scores")
     with pytest.raises(DataError, match=r"got (durations|bytes) such as"):
         ENTRIES[entry](COLUMNS | {role: REFUSED[values]})

@@ -27,6 +27,7 @@ from metrifair import (
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
+from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import pareto
 from tests.one_split import frontier
 
@@ -255,3 +256,50 @@ def test_tolerances_are_those_of_the_only_family_too() -> None:
 def test_one_parameter_is_named_by_text() -> None:
     with pytest.raises(DataError, match="parameter must be the name of one parameter"):
         made(parameter={"linear": "strength"})
+
+
+OF_NO_FAMILY: dict[str, Any] = {"linear": LINEAR, "cut": FAMILIES["cut"]}
+UNFAIR_WITH_GROUPS: dict[str, Any] = {"linear": LINEAR, "moved": FAMILIES["moved"]}
+GROUP_GOALS: dict[str, tuple[dict[str, Any], str]] = {
+    "no such model": (OF_NO_FAMILY, "No model of this frontier needs the group."),
+    "only unfair ones": (
+        UNFAIR_WITH_GROUPS,
+        "No model that needs the group has an unfairness of at most 0.4 with a confidence of 0.8.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUP_GOALS)
+def test_a_failing_choice_keeps_what_was_asked_and_the_earlier_choice(
+    case: str, tmp_path: Path
+) -> None:
+    """A model without the group is within the limit: no sentence may say that none is."""
+    families, said = GROUP_GOALS[case]
+    front = made(families, tolerances=[1.0], strengths=[0.0, 10.0])
+    assert min(point.unfairness for point in front.points) < 0.3
+    asked: dict[str, Any] = {"max_unfairness": 0.4, "confidence": 0.8, "needs_group": True}
+    goal = Goal(**asked)
+
+    def texts() -> list[str]:
+        page = tmp_path / "page.html"
+        front.to_html(page)
+        return [" ".join(text.split()) for text in (front.summary(), page.read_text())]
+
+    with pytest.raises(DataError, match=r"no model .*needs the group"):
+        front.select(**asked)
+    assert (front.record.unmet, front.chosen) == (goal, None)
+    assert all(said in text for text in texts())
+    model = front.select(max_unfairness=0.9)
+    earlier = front.chosen
+    assert front.record.unmet is None
+    assert not any(said in text for text in texts())
+    with pytest.raises(DataError, match=r"no model .*needs the group"):
+        front.select(**asked)
+    assert (front.record.unmet, front.chosen) == (goal, earlier)
+    assert front.record.goal == Goal(max_unfairness=0.9)
+    for text in texts():
+        assert f"{said} The earlier choice remains." in text
+        assert "No model has an unfairness of at most" not in text
+    kept = front.held_out("pandas")
+    assert front.select(max_unfairness=0.9) is model
+    assert front.held_out("pandas").equals(kept)

@@ -191,8 +191,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
             "group, but never the "
             "reference group or the headline. If it is a real group, pass "
             "options=AuditOptions(known_names='NA'). If it "
-            "marks missing values, leave these cells empty, or read the file with "
-            "reading=ReadOptions(missing='NA')."
+            "marks missing values, pass None instead. In a file, leave these cells empty, or read "
+            "it with reading=ReadOptions(missing='NA')."
         ),
     ),
     "names_alike": (

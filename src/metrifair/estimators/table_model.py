@@ -315,10 +315,7 @@ def _within_noise(estimate: UtilityEstimate, best: UtilityEstimate, problem: Pro
     difference = abs(estimate.value - best.value)
     if estimate.influence is None or best.influence is None:
         return difference <= 1e-12
-    error = (
-        UtilityEstimate(difference, estimate.influence - best.influence).error(problem.weight)
-        or 0.0
-    )
+    error = UtilityEstimate(difference, estimate.influence - best.influence).error(problem) or 0.0
     return difference <= _NOISE * error + 1e-12
 
 

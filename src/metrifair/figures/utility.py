@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.figures.clusters import by_cluster, share_size
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
@@ -56,11 +57,11 @@ class UtilityEstimate(NamedTuple):
     # standard error for a model without information, where the influences do not give it
     chance: float = 0.0
 
-    def error(self, weight: Floats | None = None) -> float | None:
-        """Standard error of the value; None if it is not known."""
+    def error(self, problem: Problem) -> float | None:
+        """Standard error of the value on these rows; None if it is not known."""
         if self.influence is None:
             return None
-        return _standard_error(self.influence, weight)
+        return _standard_error(self.influence, problem)
 
 
 UtilityMeasure: TypeAlias = Callable[[Predictions, Problem, Any], UtilityEstimate | None]
@@ -137,9 +138,12 @@ class Utility:
         """The 95 % confidence interval: Wilson's for accuracy, a normal approximation for
         others.
         """
-        if self.name == "accuracy" and problem.weight is None:
-            return wilson_interval(estimate.value, len(problem), CONFIDENCE)
-        error = estimate.error(problem.weight)
+        if self.name == "accuracy" and problem.weight is None and estimate.influence is not None:
+            size: float = len(problem)
+            if problem.clusters is not None:
+                size = share_size(estimate.influence > 0, np.ones(len(problem)), problem.clusters)
+            return wilson_interval(estimate.value, size, CONFIDENCE)
+        error = estimate.error(problem)
         if error is None:
             return None
         margin = _WIDTH * error
@@ -161,15 +165,17 @@ class Utility:
         new = self.of(after, problem, X)
         if old is None or new is None or old.influence is None or new.influence is None:
             return None
-        margin = _WIDTH * _standard_error(new.influence - old.influence, problem.weight)
+        margin = _WIDTH * _standard_error(new.influence - old.influence, problem)
         return Interval(new.value - old.value - margin, new.value - old.value + margin)
 
 
-def _standard_error(influence: Floats, weight: Floats | None) -> float:
-    """Standard error of a mean of such influences."""
-    if weight is None:
-        return float(np.sqrt((influence**2).sum()) / len(influence))
-    return float(np.sqrt(((weight * influence) ** 2).sum()) / weight.sum())
+def _standard_error(influence: Floats, problem: Problem) -> float:
+    """Standard error of a mean of such influences; clusters of rows are independent."""
+    weight = _weights(problem)
+    errors = weight * influence
+    if problem.clusters is not None:
+        errors = by_cluster(errors, problem.clusters)
+    return float(np.sqrt((errors**2).sum()) / weight.sum())
 
 
 def _mean(each: Floats, problem: Problem) -> UtilityEstimate:
@@ -601,7 +607,7 @@ def constant_mark(
     gain = utility.quality(estimate.value) - utility.quality(baseline.value)
     margin = 0.0
     if estimate.influence is not None and baseline.influence is not None:
-        error = _standard_error(estimate.influence - baseline.influence, problem.weight)
+        error = _standard_error(estimate.influence - baseline.influence, problem)
         margin = _WIDTH * max(error, estimate.chance)
     if gain > margin:
         return ""

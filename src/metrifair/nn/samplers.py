@@ -34,7 +34,14 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     read_weights,
 )
-from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length, unmasked
+from metrifair.problem.tables import (
+    MOST_CLASSES,
+    UNKNOWN,
+    codes,
+    same_length,
+    unmasked,
+    without_boolean_objects,
+)
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import (
     check_integer,
@@ -443,7 +450,7 @@ def as_tensor(name: str, values: Tensor | ArrayLike) -> Tensor:
             "columns of its values with "
             "torch.stack([...], 1)"
         )
-    array = np.array(unmasked(values, as_numbers=True))
+    array = without_boolean_objects(np.array(unmasked(values, as_numbers=True)))
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"{name} must be numbers, got {array.ravel()[:1].tolist()} and the like; "

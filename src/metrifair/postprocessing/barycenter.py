@@ -240,11 +240,13 @@ class BarycenterPostprocessor(ScorePostprocessor):
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
         """The fair scores, with tolerance 0."""
-        moved = np.empty(len(plain))
+        below = np.empty(len(plain))
+        upto = np.empty(len(plain))
         for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
             in_group = group == code
-            below, upto = self.distributions_[code].ranks(plain[in_group])
+            first, last = self.distributions_[code].ranks(plain[in_group])
             if self.randomized:
-                below = upto = below + self.generator_.uniform(size=len(upto)) * (upto - below)
-            moved[in_group] = barycenter(below, upto, self.distributions_[:-1], self.shares_)
-        return moved
+                first = last = first + self.generator_.uniform(size=len(last)) * (last - first)
+            below[in_group] = first
+            upto[in_group] = last
+        return barycenter(below, upto, self.distributions_[:-1], self.shares_)

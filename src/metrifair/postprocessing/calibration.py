@@ -36,7 +36,7 @@ from metrifair.problem.problem import (
     problem_with_scheme,
     warn_of_labels,
 )
-from metrifair.problem.tables import UNKNOWN, Table, as_labels, take_rows, unmasked
+from metrifair.problem.tables import UNKNOWN, Table, take_rows, unmasked
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
@@ -693,7 +693,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         numeric = is_regressor(self)
         target = None
         if y is not None:
-            target = self._target_column(X, as_labels(y))
+            target = self._target_column(X, y)
             assert_all_finite(target, input_name="y")
             if not numeric:
                 check_classification_targets(target)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
-from metrifair.problem.tables import Table, take_rows, unmasked
+from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import (
     argument_if_accepted,
@@ -146,7 +146,7 @@ class Postprocessor(BaseEstimator):
     @staticmethod
     def _target_column(X: Table, y: Table | None) -> NDArray[Any]:
         """Labels or targets as one column; an error unless there is one for each row of X."""
-        target: NDArray[Any] = column_or_1d(y, warn=True)
+        target: NDArray[Any] = column_or_1d(as_labels(y), warn=True)
         check_consistent_length(X, target)
         return target
 

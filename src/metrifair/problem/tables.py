@@ -191,12 +191,20 @@ def as_labels(values: Any) -> Any:
     values = unmasked(values)
     array = np.asarray(values)
     check_kinds("y", _kinds_in(array), array.flat)
+    found = without_boolean_objects(array)
+    return values if found is array else found
+
+
+def without_boolean_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of booleans, if all values of a column are booleans that are stored as objects.
+
+    >>> without_boolean_objects(np.array([True, False], dtype=object))
+    array([ True, False])
+    """
     if array.dtype.kind != "O" or array.ndim != 1 or not len(array):
-        return values
+        return array
     are_booleans = all(isinstance(value, bool | np.bool_) for value in array.tolist())
-    if are_booleans:
-        return array.astype(np.bool_)
-    return values
+    return array.astype(np.bool_) if are_booleans else array
 
 
 def as_features(X: Any) -> Any:

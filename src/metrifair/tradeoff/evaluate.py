@@ -89,7 +89,7 @@ def utility_figures(
         if estimate is None:
             continue
         figures.values[utility.key] = estimate.value
-        if (error := estimate.error(problem.weight)) is not None:
+        if (error := estimate.error(problem)) is not None:
             figures.errors[utility.key] = error
         # Neither Wilson's interval nor certificates are valid for weighted samples.
         if problem.weight is None and (interval := utility.interval(estimate, problem)) is not None:

@@ -100,9 +100,13 @@ def _remedy(template: Template, value: object, names: ArgumentNames) -> str:
     argument = names.value(template.remedy, value)
     if template.remedy == "known_names":
         missing = names.value("missing", value)
-        read = f"read the file with {missing}" if names is PYTHON else f"{names.verb} {missing}"
+        absent = f"leave these cells empty, or {names.verb} {missing}"
+        if names is PYTHON:
+            absent = (
+                f"pass None instead. In a file, leave these cells empty, or read it with {missing}"
+            )
         real = f"If it is a real group, {names.verb} {argument}."
-        return f"{real} If it marks missing values, leave these cells empty, or {read}."
+        return f"{real} If it marks missing values, {absent}."
     return f"{names.verb.capitalize()} {argument} {template.purpose}."
 
 
