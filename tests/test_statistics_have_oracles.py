@@ -213,7 +213,7 @@ ORACLES = {
     "Point.errors": "figures/test_utility.py::test_the_standard_error_is_the_spread_over_repeated_samples",
     "Point.marks": "figures/test_utility.py::test_a_model_that_knows_nothing_is_marked_nearly_always",
     "Point.is_noise": "tradeoff/test_choice.py::test_a_gap_that_chance_explains_is_reported_as_below_its_upper_end",
-    "Point.overfit": "tradeoff/test_evaluate.py::test_a_model_that_is_fair_on_its_training_rows_only_is_found_out",
+    "Point.overfit": "tradeoff/test_overfitted_gaps.py::test_a_model_that_is_fair_to_its_training_rows_only_is_marked",
 }
 """Statistic to test: by hand, by another library, by a closed form, by enumeration, or by a
 seeded simulation.

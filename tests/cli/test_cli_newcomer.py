@@ -399,10 +399,10 @@ def test_groups_that_differ_by_a_blank_at_an_end_look_different(tmp_path: Path, 
         "audit", tmp_path / "x.csv", "--score", "p", "--group", "sex", "--label", "y", *files
     )
     assert done.exit_code == 0, done.output
-    assert "sex: Male, “Male ”" in done.stdout  # distances
+    assert "Male vs “Male ”" in done.stdout  # distances
     # rates, and figures by group
-    assert len(re.findall(r"^  sex: “Male ”   ", done.stdout, re.MULTILINE)) == 2
-    assert len(re.findall(r"^  sex: Male     ", done.stdout, re.MULTILINE)) == 2
+    assert len(re.findall(r"^  sex +“Male ”   ", done.stdout, re.MULTILINE)) == 2
+    assert len(re.findall(r"^  sex +Male     ", done.stdout, re.MULTILINE)) == 2
     lines = "\n".join(audit_markdown(read_audit(tmp_path / "x.json").record)).splitlines()
     assert len([line for line in lines if line.startswith("| “Male ” |")]) >= 2
     assert any("sex: Male / “Male ” |" in line for line in lines)

@@ -130,6 +130,9 @@ REFUSES: dict[str, Callable[..., Any]] = {
     "audit, cuts": lambda: audit(
         None, SCORE, sensitive_features=RACE, options=AuditOptions(cuts=[0.5])
     ),
+    "find_groups": lambda: metrifair.find_groups(
+        Y, SCORE, {"job": np.asarray(Y).astype(str)}, sensitive_features=RACE
+    ),
     "BarycenterPostprocessor": fitted(BarycenterPostprocessor(LogisticRegression())),
     "ThresholdPostprocessor": fitted(ThresholdPostprocessor(LogisticRegression())),
     "UnfairnessPenalty": lambda: UnfairnessPenalty()(torch.zeros(200), RACE),  # type: ignore[arg-type]

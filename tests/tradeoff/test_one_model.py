@@ -152,11 +152,11 @@ def test_test_rows_are_seen_by_nothing_and_evaluated_by_the_delivered_model() ->
     assert found.chosen.accuracy == pytest.approx(np.mean(model.predict(X[test]) == Y[test]))
     columns = found.held_out("pandas")
     assert columns["row"].tolist() == test.tolist()
-    assert found.change is not None
+    assert found.record.change is not None
     unpenalized = clone(LINEAR).set_params(strength=0.0, random_state=0)
     unpenalized.fit(X[rest], Y[rest], sensitive_features=A[rest])
     before = roc_auc_score(Y[test], unpenalized.predict_proba(X[test])[:, 1])
-    assert found.change.utility == pytest.approx(found.chosen.more["auc"] - before)
+    assert found.record.change.utility == pytest.approx(found.chosen.more["auc"] - before)
     changed = Y.copy()
     changed[test] = 1 - changed[test]
     other = frontier(

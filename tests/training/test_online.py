@@ -228,7 +228,11 @@ LENGTH = 70
 ESTIMATORS = {
     "classifier": (FairClassifier, {"hidden": (4,)}, 2),
     "three classes": (FairClassifier, {"model": "linear", "criterion": "equalized_odds"}, 3),
-    "regressor": (FairRegressor, {"model": "linear", "estimate": "batch"}, 2),
+    "regressor": (
+        FairRegressor,
+        {"model": "linear", "penalty": PenaltyOptions(estimate="batch")},
+        2,
+    ),
 }
 
 

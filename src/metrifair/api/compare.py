@@ -107,7 +107,7 @@ class AuditDifference(ComparedAudits):
         >>> old, new = (audit(None, scores, sensitive_features=list("aabb") * 30, random_state=0)
         ...             for scores in ([0.1, 0.2, 0.8, 0.9] * 30, [0.1, 0.8, 0.2, 0.9] * 30))
         >>> compare(old, new).plot().ax_.get_xlabel()
-        'Difference: Kolmogorov'
+        'Difference: Kolmogorov distance'
         """
         return report.difference_chart(self.record, ax)
 

@@ -339,7 +339,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         """
         raise DataError(
             f"{type(self).__name__} cannot be saved, since it defines no state and restore",
-            remedy="define both, or pickle the model",
+            remedy="define both",
         )
 
     def restore(self, arrays: Arrays) -> None:

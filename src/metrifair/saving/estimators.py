@@ -52,8 +52,9 @@ def make_content(estimator: BaseEstimator) -> Content:
     """The content of a fitted estimator's file; many estimators can share a file, their arrays
     ``prefixed``.
 
-    >>> from metrifair.estimators import FairRegressor
-    >>> model = FairRegressor(0.0, model="linear", standardize=False).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> from metrifair import FairRegressor, PenaltyOptions
+    >>> options = PenaltyOptions(standardize=False)
+    >>> model = FairRegressor(0.0, model="linear", penalty=options).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> sorted(make_content(model).arrays)
     ['parameters/bias0', 'parameters/weight0', 'scaling/mean', 'scaling/scale']
     """
