@@ -405,7 +405,7 @@ def test_groups_that_differ_by_a_blank_at_an_end_look_different(tmp_path: Path, 
     assert len(re.findall(r"^  sex +Male     ", done.stdout, re.MULTILINE)) == 2
     lines = "\n".join(audit_markdown(read_audit(tmp_path / "x.json").record)).splitlines()
     assert len([line for line in lines if line.startswith("| “Male ” |")]) >= 2
-    assert any("sex: Male / “Male ” |" in line for line in lines)
+    assert any("Male vs “Male ” (sex) |" in line for line in lines)
     page = (tmp_path / "x.html").read_text()
     assert '<th scope="row">“Male ”</th>' in page
     assert not re.search(r">Male <|\bMale  vs|vs Male <", page)
