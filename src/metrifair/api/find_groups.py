@@ -214,7 +214,7 @@ def find_groups(
     confidence: float = 0.95,
     cuts: NumberCuts = "quantiles",
     search_rows: float | Sequence[bool] | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
 ) -> GroupSearch:
     """Search for groups that a model treats worse than the other rows, without naming them first.
 
@@ -263,8 +263,8 @@ def find_groups(
     search_rows : float or array-like of bool, default=None
         Rows that select the groups to be tested on the other rows: a share of all rows or clusters,
         or a mask. Figures are then not those of the luckiest groups. None uses all rows for both.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the share of search rows.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the share of search rows. None draws a new seed.
 
     Returns
     -------

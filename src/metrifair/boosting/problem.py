@@ -159,7 +159,7 @@ def _group_probabilities(
 
 def _thinned(order: Integers, kind: Integers) -> tuple[Integers, Floats]:
     """At most about ``MOST_ROWS`` of these rows, which are in order of their kinds, and how many
-    rows each stands for. Rare kinds keep more of their rows.
+    rows each represents. Rare kinds keep more of their rows.
     """
     counts = np.bincount(kind[order])
     step = np.ceil(len(order) / MOST_ROWS)

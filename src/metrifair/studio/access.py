@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _BYTES = 32  # of a key, a token or a ticket
-_MOST_TICKETS = 10_000  # a tab that is open for days asks for more
+_MOST_TICKETS = 10_000  # a tab that is open for days needs more
 
 
 class Ticket(NamedTuple):

@@ -258,7 +258,7 @@ class FrontierView(FrontierRecord):
             point for point in self.shown if point.strength == strength and point.family == family
         )
         usable = tuple(point for point in points if self._drawable(point))
-        # of several seeds, the one that is chosen stands for its row
+        # of several seeds, the chosen one represents its row
         chosen = tuple(point for point in usable if point is self.choice)
         figures = {key: self._row_figure(key, chosen or usable) for key in self.keys}
         marks = [kind for point in usable if (kind := point.marks.get(self.key))]

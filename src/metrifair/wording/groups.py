@@ -106,12 +106,10 @@ def _listed_sentence(record: SearchRecord) -> list[str]:
     hidden = len(record.worse) - len(record.listed)
     if hidden == 0:
         return []
-    listed = len(record.listed)
-    sentence = (
-        f"{count_text(listed, 'group')} {_are(listed)} listed: worse than each of their parents "
-        "if any is, and none within another."
-    )
-    return [sentence]
+    listed = count_text(len(record.listed), "group")
+    if any(group.is_worse_than_parents for group in record.listed):
+        return [f"Listed: {listed}, worse than each parent and within no other listed group."]
+    return [f"Listed: {listed}, within no other listed group. None is worse than each parent."]
 
 
 def _protected_sentence(record: SearchRecord) -> list[str]:

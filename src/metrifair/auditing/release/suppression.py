@@ -87,7 +87,7 @@ class PublicGrid(NamedTuple):
         return np.asarray(number.astype(np.int64) - self.first)
 
     def point(self, leaf: Integers) -> Floats:
-        """The score that stands for an interval: its middle; for the first and the last one,
+        """The score that represents an interval: its middle; for the first and the last one,
         the end of the range.
         """
         number = leaf + self.first
