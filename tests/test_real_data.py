@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import PenaltyOptions, datasets, unfairness
+from metrifair import datasets, unfairness
 from metrifair.errors import MissingExtra
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics import energy_dependence
@@ -137,9 +137,7 @@ def test_large_strengths_do_not_pay_for_spread_where_the_rows_are_what_is_estima
     _, X, y, a = rows_of("student-math")
     found, plain = {}, {"epochs": 300, "learning_rate": 0.01, "learning_rate_decay": 1.0}
     for estimate, settings in (("rows", {}), ("population", plain)):
-        model = FairRegressor(
-            model="linear", penalty=PenaltyOptions(estimate=estimate), **with_penalty(**settings)
-        )
+        model = FairRegressor(model="linear", **with_penalty(estimate=estimate, **settings))
         fits = fit_stack(model, X, y, strengths=[100.0, 1_000.0], seeds=[0], sensitive_features=a)
         found[estimate] = [fit.score(X, y) for fit in fits]
     assert found["rows"][0] > 0.5

@@ -15,7 +15,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
 from experiments.stacks import fit_stack
-from metrifair import PenaltyOptions
 from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
@@ -128,7 +127,7 @@ def test_a_network_lowers_the_weighted_loss() -> None:
     model = ReweighingClassifier(FairClassifier(0.0, **with_penalty(**steps))).fit(
         x, y, sensitive_features=a
     )
-    direct = FairClassifier(0.0, **with_penalty(**steps), penalty=PenaltyOptions(standardize=False))
+    direct = FairClassifier(0.0, **with_penalty(**steps, standardize=False))
     scaled = (x - x.mean(0)) / x.std(0)
     direct.fit(scaled, y, sample_weight=independence_weights(y, a))
     np.testing.assert_allclose(

@@ -144,7 +144,7 @@ HINTS = {
     Hint("nn/penalty.py", "estimate", "'rows'"),
     # it says what each of them means
     *(Hint("nn/samplers.py", "continuous", value) for value in ("True", "False")),
-    Hint("postprocessing/calibration.py", "needs_group", "False"),
+    *(Hint("postprocessing/calibration.py", "needs_group", value) for value in ("True", "False")),
     *(
         Hint("problem/attributes.py", *rest)
         for rest in (
@@ -165,12 +165,20 @@ HINTS = {
         for rest in (("inputs.label", "placeholder"), ("name", "leave out"))
     ),
     # Probabilities of groups: how training compares groups, and what it estimates.
-    *(
-        Hint("problem/problem.py", *rest)
-        for rest in (("confusion", "leave out"), ("contrast", "'pairs'"))
-    ),
+    Hint("problem/problem.py", "confusion", "leave out"),
     Hint("estimators/settings.py", "estimate", "'rows'"),
-    Hint("report/audit/charts.py", "y_true", "placeholder"),
+    Hint("report/audit/plots.py", "y_true", "placeholder"),
+    *(
+        Hint(f"auditing/groups/{file}.py", name, "placeholder")
+        for file, name in (
+            ("conditions", "min_rows"),
+            ("counting", "max_conditions"),
+            ("counting", "min_rows"),
+            ("outcomes", "threshold"),
+            ("outcomes", "y_true"),
+            ("search", "min_rows"),
+        )
+    ),
     *(
         Hint("tradeoff/frontier.py", *rest)
         for rest in (("random_state", "0"), ("folds", "leave out"))
@@ -187,6 +195,10 @@ STATED_OTHERWISE |= {Hint("auditing/request.py", "reference", "leave out")}  # t
 # Sentences: what is done to the data or with other functions, without a value that decides what
 # they mean.
 SENTENCES = {
+    "auditing/groups/outcomes.py": ["pass the column of one class"],
+    "auditing/groups/conditions.py": ["merge values", "pass such as {'age': [25, 40, 60]}"],
+    "auditing/groups/counting.py": ["pass fewer columns"],
+    "metrics/penalty_options.py": ["pass penalty=PenaltyOptions(...)"],
     "api/audit.py": ["pass the predictions of a single model as an array or a table"],
     "api/audit_columns.py": [
         (
@@ -256,7 +268,6 @@ SENTENCES = {
         "leave it out: any other name is that of a group",
         "name another column",
     ],
-    "auditing/sources/problems.py": ["compare groups in pairs, or each with the rest"],
     "auditing/sources/state_parts.py": [
         "audit all rows at once, with audit or audit_file",
         "count the scores of the positive label as a single column",
@@ -311,7 +322,7 @@ SENTENCES = {
     "estimators/table_model.py": ["fit them together"],
     "nn/penalty.py": ["pass targets and criterion={needed!r} to the sampler"],
     "nn/samplers.py": ["number the values from 0 upwards"],
-    "postprocessing/calibration.py": ["; XianPostprocessor takes more"],
+    "postprocessing/calibration.py": ["; XianPostprocessor takes more", "define both"],
     "postprocessing/postprocessor.py": ["use smaller clusters, or leave clusters out"],
     "postprocessing/threshold.py": [
         "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
@@ -414,8 +425,6 @@ OPTIONS_WITH_VALUES = {
     ("cli/training_file.py", "--group"): "repeats what the user typed",
     ("cli/training_file.py", "--weight"): "repeats what the user typed",
     ("cli/training_file.py", "--model"): "repeats what the user typed",
-    ("cli/training.py", "--test"): "repeats what the user typed",
-    ("cli/training.py", "--validation"): "repeats what the user typed",
     ("cli/datasets.py", "--label"): "the column of a data set that we ship",
     ("studio/commands.py", "--max-unfairness"): "repeats what the user chose",
 }

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metrifair import Audit, audit, compare, monitor
 from metrifair.auditing.ranking import headline_finding, main_metric
 from metrifair.auditing.records import AuditRecord, Decisions, Finding
+from metrifair.errors import DataError
 from metrifair.wording.findings import significance_text
 from metrifair.wording.glossary import highlights
 from metrifair.wording.rates import rates_sentence, ratio_text
@@ -228,7 +229,11 @@ def test_a_difference_has_the_verdict_of_its_joint_interval(**case: Any) -> None
     first = audited(**case)
     second = audited(**{**case, "seed": case["seed"] + 1, "gap": 0.0})
     small = {name for name, size in zip("abcd", case["sizes"], strict=False) if size < 30}
-    differences = compare(first, second).differences
+    try:
+        differences = compare(first, second).differences
+    except DataError as error:  # few rows may be in different strata of both audits
+        assume("no finding in common" not in str(error))
+        raise
     tested = [one for one in differences if one.p_value is not None]
     for one in differences:
         if one.joint_interval is None:

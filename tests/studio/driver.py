@@ -31,8 +31,12 @@ class Studio:
         threads = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         places = {"XDG_CACHE_HOME": str(kept), "TMPDIR": str(cwd)}
         options = ["--no-browser"] if browser is None else []
+        # Signals as a terminal sends them, also where these tests run under nohup.
+        usual = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+        start = [sys.executable, "-c", f"{usual}os.execv(sys.executable, sys.argv[1:])"]
+        program = [sys.executable, "-m", "metrifair", "studio", *options, *arguments]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "metrifair", "studio", *options, *arguments],
+            program if sys.platform == "win32" else [*start, *program],
             cwd=cwd,
             env=os.environ | threads | places | {"BROWSER": browser or ""},
             stdout=subprocess.PIPE,

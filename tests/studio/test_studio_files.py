@@ -23,6 +23,7 @@ from metrifair.studio import folders
 from metrifair.studio.commands import Table
 from metrifair.studio.folders import private_folder, remove_dead_folders
 from metrifair.studio.messages import FIELDS, page_text
+from metrifair.studio.page_texts import PAGE_TEXTS
 from metrifair.studio.session import Refused, Session, stored_name
 from tests.studio.driver import PATIENCE, ROLES, Studio
 
@@ -276,8 +277,11 @@ def test_the_fields_of_messages_are_those_of_the_page() -> None:
     page = package.joinpath("page.html").read_text() + package.joinpath("studio.js").read_text()
     found: dict[str, set[str]] = {}
     in_page = re.findall(r">\s*([^<>]+?) <code>--([a-z-]+)</code>", page)
-    in_script = re.findall(r'"([^"]+?) ", make\("code", \{ textContent: "--([a-z-]+)" \}', page)
-    for title, option in [*in_page, *in_script]:
+    in_script = re.findall(
+        r'textOf\("(\w+)"\)\} `, make\("code", \{ textContent: "--([a-z-]+)" \}', page
+    )
+    named = [(PAGE_TEXTS[name], option) for name, option in in_script]
+    for title, option in [*in_page, *named]:
         found.setdefault(option, set()).add(title)
     assert found.keys() == FIELDS.keys()
     assert {option: title for option, title in FIELDS.items() if title not in found[option]} == {}

@@ -359,12 +359,15 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
     target = one_column("y", y)
     weights = read_weights("sample_weight", weight, len(target))
     row_weight = np.ones(len(target)) if weights is None else weights
-    tables = [{"y": target if labels else np.zeros(len(target))}]
+    outcome = {"y": target if labels else np.zeros(len(target))}
+    group_columns = {}
     if groups is not None:
-        tables.append(columns("sensitive_features", groups))
+        group_columns = columns("sensitive_features", groups)
+    stratum_columns = {}
     if strata is not None:
-        tables.append(columns("control_features", strata))
-    coded = [group_codes(table) for table in tables]
+        stratum_columns = columns("control_features", strata)
+    tables = [outcome, group_columns, stratum_columns]
+    coded = [group_codes(table) for table in tables if table]
     values = [attribute.groups for part in coded for attribute in part.attributes]
     combinations, inverse = np.unique(
         np.hstack([part.codes for part in coded]), axis=0, return_inverse=True
@@ -386,7 +389,7 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
         for row, total in zip(combinations, sums, strict=True)
         if total[1] > 0
     }
-    return _Tally((tuple(tables[1]), tuple(tables[2])), by_values)
+    return _Tally((tuple(group_columns), tuple(stratum_columns)), by_values)
 
 
 def _prepared(

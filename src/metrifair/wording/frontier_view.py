@@ -137,7 +137,12 @@ class FrontierView(FrontierRecord):
             return self.labels[key]
         if key == "strength" and self.parameters:
             return "Model"
-        return term_name(self.accuracy_name.lower() if key == "accuracy" else key)
+        if key == "accuracy":
+            return term_name(self.accuracy_name.lower())
+        name = term_name(key)
+        if name == key:  # a utility of the user's
+            return key.replace("_", " ").capitalize()
+        return name
 
     def parameter_of(self, row: FrontierRow) -> str:
         """The parameter that was varied in the family of a row, in the middle of a sentence."""
