@@ -37,7 +37,7 @@ def check_commands(folder: Path) -> None:
             "audit", folder / f"scores.{ending}", *COLUMNS, "--json", folder / f"{ending}.json"
         )
         call("count", folder / f"scores.{ending}", *COLUMNS, "--output", folder / f"{ending}.state")
-    assert "difference" in call("compare", folder / "csv.json", folder / "parquet.json")
+    assert "Difference" in call("compare", folder / "csv.json", folder / "parquet.json")
     call("merge", folder / "csv.state", folder / "parquet.state")
     call(
         "audit",

@@ -45,7 +45,7 @@ def main() -> None:
         assert "sex" in shown[0], shown
         call("count", *table, *COLUMNS, "--output", folder / "table.state")
         call("count", folder / "scores.parquet", *COLUMNS, "--output", folder / "file.state")
-        assert "difference" in call("compare", folder / "table.state", folder / "file.state")
+        assert "Difference" in call("compare", folder / "table.state", folder / "file.state")
     print("audits of a table in DuckDB work with metrifair[cli,sql]")
 
 
