@@ -104,5 +104,6 @@ def test_seeds_are_drawn_unless_one_is_given() -> None:
     }
     chosen = {name.split()[-1] for name, default in defaults.items() if default is not None}
     # audits of the same rows have the same intervals
-    assert chosen == {"audit", "audit_file", "audit_table", "monitor", "AuditState.audit"}
+    audits = {"audit", "audit_file", "audit_table", "monitor", "AuditState.audit"}
+    assert chosen == audits | {"find_groups"}
     assert all(default in (None, 0) for default in defaults.values())
