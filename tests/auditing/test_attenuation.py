@@ -73,6 +73,7 @@ class People:
 NAMES, PLACES = People("names"), People("places")
 
 
+@pytest.mark.oracle("Finding.divided")
 def test_the_weighted_figure_of_names_is_the_true_one_times_r2() -> None:
     found = audit(
         None, NAMES.score, sensitive_features=NAMES.race(), **QUICK, random_state=0
@@ -93,6 +94,7 @@ def test_the_weighted_figure_of_places_is_the_true_one() -> None:
     assert found.divided.value == pytest.approx(min(1.0, PLACES.true() / PLACES.r2), abs=0.05)
 
 
+@pytest.mark.oracle("Divided.value")
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_distance_of_names_is_divided_to_the_true_one(metric: str) -> None:
     people = People("names", apart=2.0, rows=40_000, seed=3)
@@ -115,6 +117,7 @@ def test_every_distance_of_names_is_divided_to_the_true_one(metric: str) -> None
         assert found.divided.value == pytest.approx(true.value, rel=0.15)
 
 
+@pytest.mark.oracle("Divided.interval", "Divided.joint_interval")
 def test_ends_of_intervals_are_divided_as_well() -> None:
     people = People("names", rows=4_000, seed=2)
     found = audit(None, people.score, sensitive_features=people.race(), random_state=0).findings
@@ -211,6 +214,7 @@ def test_the_unmixed_pair_is_that_of_the_solved_distribution_functions() -> None
                 assert one.divided.value == pytest.approx(expected[one.metric], rel=1e-9)
 
 
+@pytest.mark.oracle("ProxyRecord.r2")
 def test_a_group_against_the_rest_has_an_r2_of_its_own() -> None:
     options = AuditOptions(resamples=0, permutations=0, contrast="rest")
     found = audit(
@@ -226,6 +230,7 @@ def test_a_group_against_the_rest_has_an_r2_of_its_own() -> None:
         assert found.record.proxy.r2[f"g{code}"] == pytest.approx(r2, rel=1e-9)
 
 
+@pytest.mark.oracle("Divided.r2")
 def test_r2_is_that_within_the_labels_and_strata_that_are_compared() -> None:
     random = np.random.default_rng(5)
     label, stratum = random.integers(0, 2, SIZE), random.choice(["north", "south"], SIZE)
@@ -339,6 +344,7 @@ def test_known_groups_as_probabilities_have_one_end() -> None:
     assert "R2" not in " ".join(found.summary)
 
 
+@pytest.mark.oracle("Decisions.divided")
 @pytest.mark.parametrize("shares", [(0.7, 0.3), (0.5, 0.3, 0.2)])
 def test_rates_of_names_are_divided_to_the_true_ones(shares: Any) -> None:
     people = People("names", apart=1.3, shares=shares, rows=120_000, seed=8)
@@ -361,6 +367,14 @@ def test_rates_of_names_are_divided_to_the_true_ones(shares: Any) -> None:
         assert divided.rates[name].value == pytest.approx(rate, abs=0.04)
 
 
+@pytest.mark.oracle(
+    "DividedRates.r2",
+    "DividedRates.rates",
+    "DividedRates.ratios",
+    "DividedRates.selection_difference",
+    "DividedRates.selection_ratio",
+    "ProxyEstimate.divided",
+)
 def test_divided_rates_and_ratios_keep_the_mean_and_their_bounds() -> None:
     """By hand: two groups whose weighted rates are .35 and .55 of a mean .45, and R2 = 0.36."""
     share = np.array([0.2] * 100 + [0.8] * 100)
@@ -389,6 +403,7 @@ def test_divided_rates_and_ratios_keep_the_mean_and_their_bounds() -> None:
     assert (table.divided.selection_ratio, table.divided.selection_difference) == (0.0, 1.0)
 
 
+@pytest.mark.oracle("DividedRates.selection_ratio_interval")
 def test_intervals_of_rates_and_ratios_are_divided_at_their_ends() -> None:
     """The mean of all rows stays; a weighted ratio and this mean give both weighted rates."""
     people = People("names", apart=1.6, rows=3000, seed=9)

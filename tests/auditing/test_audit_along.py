@@ -21,6 +21,9 @@ def people(n: int = 900):
     return score, age, generator.integers(2, size=n)
 
 
+@pytest.mark.oracle(
+    "AlongNumber.at", "AlongNumber.sizes", "AlongNumber.quantiles", "AlongNumber.selection_rates"
+)
 def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
     score, age, _ = people()
     found = audit(None, score, sensitive_features={"age": age}, continuous=True, **flat(**FAST))

@@ -269,6 +269,7 @@ def test_copies_of_rows_in_clusters_say_no_more_than_the_rows(score: str) -> Non
             assert same.p_value is None
 
 
+@pytest.mark.oracle("Finding.clusters", "GroupFigures.clusters", "GroupRates.clusters")
 def test_the_minimum_group_size_counts_clusters() -> None:
     rows = Rows(persons=25)
     found = audit(

@@ -103,6 +103,7 @@ def test_every_number_is_fairlearns(weighted: bool, table: dict[str, np.ndarray]
     assert ours.accuracy_difference == pytest.approx(theirs.difference()["accuracy"], abs=1e-12)
 
 
+@pytest.mark.oracle("Decisions.selection_ratio")
 @settings(max_examples=40, deadline=None)
 @given(counts=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=5))
 def test_the_four_fifths_ratio_is_the_exact_fraction(counts: list[tuple[int, int]]) -> None:

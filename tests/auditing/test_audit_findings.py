@@ -44,6 +44,7 @@ SCIPY = {
 }
 
 
+@pytest.mark.oracle("Finding.value")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_comparison_has_scipys_numbers(weighted: bool) -> None:
     metrics = [name for name in SCIPY if not (weighted and name == "kolmogorov")]
@@ -255,6 +256,7 @@ def test_all_scores_equal_gives_zeros_everywhere() -> None:
         assert "have the same distribution" in finding_sentence(one)
 
 
+@pytest.mark.oracle("Finding.witness", "WitnessCurve.grid", "WitnessCurve.expected")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_witness_shows_the_gap(metric: str, weighted: bool) -> None:

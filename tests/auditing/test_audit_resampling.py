@@ -94,6 +94,7 @@ def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats
     return Rows.single(np.searchsorted(values, scores), weights * on_left, weights * ~on_left)
 
 
+@pytest.mark.oracle("Finding.interval")
 @pytest.mark.extended
 def test_intervals_cover_about_as_often_as_they_say() -> None:
     for share in coverage(POPULATIONS["shifted"], (300, 300), 150).values():
@@ -462,6 +463,7 @@ def test_p_values_find_a_difference_and_never_reach_zero() -> None:
     assert found == {"kolmogorov": 1 / 200, "mmd": 1 / 200}
 
 
+@pytest.mark.oracle("Finding.p_value")
 def test_p_values_of_a_tiny_sample_are_those_of_all_its_permutations() -> None:
     """Scores 0, 1, 2, 3 of two against two: 2 of the 6 ways to deal them are at least as far
     apart as {0, 1}.
@@ -510,6 +512,7 @@ def certified_misses(repeats: int) -> tuple[int, int]:
     return alone, jointly
 
 
+@pytest.mark.oracle("Finding.certified")
 def test_certified_bounds_hold_alone_and_all_at_once() -> None:
     assert max(certified_misses(40)) <= 0.2 * 40
 
@@ -519,6 +522,7 @@ def test_certified_bounds_hold_in_500_data_sets() -> None:
     assert max(certified_misses(500)) <= 0.2 * 500
 
 
+@pytest.mark.oracle("Finding.certified_jointly")
 def test_joint_bounds_are_wider_and_count_every_distribution_function_once() -> None:
     generator = np.random.default_rng(6)
     group, score = np.arange(90) % 3, generator.random(90)
@@ -612,6 +616,7 @@ def misses_after_the_pick(sets: int) -> tuple[int, int]:
     return headlines, alone
 
 
+@pytest.mark.oracle("Finding.joint_interval", "Finding.significant")
 @pytest.mark.extended
 def test_the_headline_of_many_comparisons_is_not_picked_by_chance() -> None:
     headlines, alone = misses_after_the_pick(30)

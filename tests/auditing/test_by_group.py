@@ -38,6 +38,16 @@ def table(group: np.ndarray, score: np.ndarray, label: np.ndarray, **options: An
     return found
 
 
+@pytest.mark.oracle(
+    "Measure.value",
+    "ReliabilityBin.score",
+    "ReliabilityBin.rate",
+    "ReliabilityBin.size",
+    "GroupFigures.size",
+    "GroupFigures.base_rate",
+    "GroupFigures.accuracy",
+    "GroupFigures.reliability",
+)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_figures_are_those_of_scikit_learn(ties: bool, weighted: bool) -> None:
@@ -78,6 +88,7 @@ def test_gaps_are_those_of_fairlearn() -> None:
     assert found.gaps["accuracy"].value == pytest.approx(right.difference())
 
 
+@pytest.mark.oracle("GroupFigures.roc")
 def test_a_thinned_roc_curve_stays_on_the_whole_one() -> None:
     group, score, label = rows(5_000)
     for one in table(group, score, label).groups:
@@ -94,6 +105,7 @@ def test_a_thinned_roc_curve_stays_on_the_whole_one() -> None:
         )
 
 
+@pytest.mark.oracle("Measure.bracket")
 @pytest.mark.parametrize("few", [True, False])
 def test_counted_rows_give_brackets_that_hold_the_exact_figures(few: bool) -> None:
     group, score, label = rows(6_000 if not few else 900)

@@ -70,6 +70,7 @@ def p_values_by_hand(
     return np.array(found)
 
 
+@pytest.mark.oracle("exact test of unchanged scores")
 @pytest.mark.parametrize(
     "sizes", [(80, 60, 80, 60), (150, 40, 60, 90)], ids=["equal sizes", "other sizes"]
 )

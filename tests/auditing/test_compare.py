@@ -596,6 +596,7 @@ def test_audits_at_other_thresholds_are_refused_unless_they_select_the_same_rows
     assert {one.metric for one in without.differences} == {"kolmogorov", "wasserstein", "energy"}
 
 
+@pytest.mark.oracle("Difference.joint_interval", "Difference.p_adjusted", "Difference.verdict")
 def test_verdicts_hold_for_all_differences_at_once() -> None:
     """By hand: the joint interval has the width of a level shared by all tested differences,
     and decides.

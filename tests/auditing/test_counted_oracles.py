@@ -60,6 +60,7 @@ def counted_by(
     return state
 
 
+@pytest.mark.oracle("decisions of a state")
 @pytest.mark.parametrize("way", ["rows", "file", "DuckDB"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("threshold", "single"), [("auto", False), (0.3, False), (0.7, True)])
@@ -81,6 +82,7 @@ def test_scores_at_the_threshold_are_positive_decisions(
     assert sum(round(10 * score) == at for score in data["p"]) > 20
 
 
+@pytest.mark.oracle("counts of an engine")
 @pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_sums_of_an_engine_are_those_of_its_rows(
     weighted: bool, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +112,7 @@ def test_sums_of_an_engine_are_those_of_its_rows(
     assert int(found.rows.sum()) == len(data)
 
 
+@pytest.mark.oracle("counts of a state")
 @pytest.mark.parametrize("way", ["rows", "file", "DuckDB"])
 @pytest.mark.parametrize("atoms", [2**12, 20])
 def test_weighted_sums_of_a_state_are_those_of_its_rows(
@@ -135,6 +138,7 @@ def test_weighted_sums_of_a_state_are_those_of_its_rows(
         assert counts.rows[entries].sum() == len(own)
 
 
+@pytest.mark.oracle("decisions of files and tables")
 @pytest.mark.parametrize("entry", ["file", "table"])
 @pytest.mark.parametrize("in_memory_rows", [0, 1000])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -36,6 +36,13 @@ def half_width(metric: str, below: float, above: float) -> float:
     return (below + above) / 2 - (0.24 * bias if metric in MAXIMA else 0.0)
 
 
+@pytest.mark.oracle(
+    "Difference.before",
+    "Difference.after",
+    "Difference.difference",
+    "Difference.interval",
+    "Difference.p_value",
+)
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     metric=st.sampled_from(["kolmogorov", "wasserstein"]),
@@ -143,6 +150,7 @@ def test_the_share_below_a_score_is_that_of_all_pairs(
     assert _share_below(np.array(scores, dtype=float), values, weights) == pytest.approx(expected)
 
 
+@pytest.mark.oracle("correlation of two audits")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_correlation_of_two_aucs_is_that_of_delong(weighted: bool) -> None:
     """Two models of the same rows, with many ties: placements of every row, by enumeration of

@@ -38,6 +38,14 @@ def audited(data: dict[str, Any], weighted: bool, **options: Any) -> Any:
     ).record
 
 
+@pytest.mark.oracle(
+    "Finding.sizes",
+    "Finding.enough",
+    "Finding.at",
+    "Finding.shares",
+    "Finding.means",
+    "Finding.span",
+)
 @pytest.mark.parametrize("contrast", ["pairs", "rest"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None:
@@ -70,6 +78,16 @@ def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None
         assert one.enough == (min(one.sizes) >= 50)
 
 
+@pytest.mark.oracle(
+    "Decisions.selection_difference",
+    "Decisions.true_positive_difference",
+    "Decisions.false_positive_difference",
+    "Decisions.accuracy_difference",
+    "GroupRates.selection_rate",
+    "GroupRates.accuracy",
+    "GroupRates.true_positive_rate",
+    "GroupRates.false_positive_rate",
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_decisions_differ_by_the_largest_less_the_smallest_rate(weighted: bool) -> None:
     """Scores of 0.5 are selected.

@@ -168,6 +168,7 @@ def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> N
     assert any("are not tested at “day 2”" in text for text in found.summary)
 
 
+@pytest.mark.oracle("Baseline.enough")
 def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() -> None:
     looks = {f"day {k}": groups({"f": 5, "m": 5}, k, shift=5.0 * (k > 0)) for k in range(4)}
     found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))

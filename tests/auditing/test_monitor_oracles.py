@@ -50,6 +50,7 @@ def watched(*looks: dict[str, int], values: tuple[float, ...] = ()) -> SeriesRec
 THREE = {"a": 100, "b": 100, "c": 100}
 
 
+@pytest.mark.oracle("Look.level")
 def test_levels_are_shared_by_looks_and_distances_and_add_up_to_less_than_alpha() -> None:
     found = watched(*[THREE] * 9, values=(0.2,) * 9)
     distances = 3 * len(METRICS)
@@ -62,6 +63,7 @@ def test_levels_are_shared_by_looks_and_distances_and_add_up_to_less_than_alpha(
     assert total == pytest.approx(ALPHA * (1 - 1 / 9))
 
 
+@pytest.mark.oracle("Look.value", "Look.interval")
 def test_intervals_hold_for_all_looks_and_distances_together() -> None:
     """An interval of 95 % is widened, on either side, to the quantile of its share of alpha."""
     found = watched(*[THREE] * 5, values=(0.2, 0.3, 0.1, 0.2, 0.25))
@@ -78,6 +80,7 @@ def test_intervals_hold_for_all_looks_and_distances_together() -> None:
     assert spent <= ALPHA
 
 
+@pytest.mark.oracle("Look.difference", "Look.p_value", "Look.alarm")
 def test_an_alarm_is_a_p_value_up_to_the_level_of_its_look() -> None:
     """The p-value is that of two normal estimates with the errors of both intervals, below and
     above.
@@ -95,6 +98,7 @@ def test_an_alarm_is_a_p_value_up_to_the_level_of_its_look() -> None:
         assert look.alarm == ("worse" if p_value <= look.level else "not_distinguishable")
 
 
+@pytest.mark.oracle("Baseline.untested")
 @pytest.mark.parametrize("small", [29, 30])
 def test_the_smaller_group_decides_whether_a_look_is_tested(small: int) -> None:
     """A look is tested from the minimum size on, whichever group is the smaller one."""
@@ -111,6 +115,7 @@ def test_the_smaller_group_decides_whether_a_look_is_tested(small: int) -> None:
         }
 
 
+@pytest.mark.oracle("Look.sizes", "Baseline.sizes")
 @pytest.mark.parametrize("small", [29, 30])
 def test_the_smaller_group_decides_how_many_looks_a_baseline_pools(small: int) -> None:
     looks = [{"a": 500, "b": small - 20}, {"a": 500, "b": 20}, {"a": 500, "b": 50}]

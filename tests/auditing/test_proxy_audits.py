@@ -126,6 +126,9 @@ def noise(scores: Floats, left: Floats, right: Floats) -> float:
     return total
 
 
+@pytest.mark.oracle(
+    "ProxyEstimate.weighted", "ProxyEstimate.corrected", "ProxyRecord.known", "ProxyRecord.cells"
+)
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])
 def test_every_estimate_is_that_of_its_definition(weight: Floats | None) -> None:
     race = SMALL.race(known_groups=KNOWN, cells=CELLS)
@@ -196,6 +199,7 @@ def test_misclassified_groups_are_corrected_by_solving_for_the_true_ones() -> No
     assert energies[0].value == pytest.approx(expected, abs=1e-12)  # type: ignore[union-attr]
 
 
+@pytest.mark.oracle("ProxyRecord.reliability")
 def test_reliability_is_the_share_of_known_groups() -> None:
     found = audit(
         None, SMALL.score, sensitive_features=SMALL.race(known_groups=KNOWN), options=QUICK

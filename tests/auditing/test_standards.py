@@ -185,6 +185,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     assert (both.reference, both.selection_ratio) == ("few", 0.4)
 
 
+@pytest.mark.oracle("GroupRates.mean_difference", "GroupRates.decile_ratios")
 def test_credit_by_hand() -> None:
     """Pooled and sorted: 1 1 1 2 2 2 3 3 3 4 4 4 5 5 5 6 7 8 9 10; the k-th decile is at 2k."""
     scores = np.array([*range(1, 11), 1, 1, 2, 2, 3, 3, 4, 4, 5, 5], dtype=float)

@@ -263,6 +263,7 @@ def test_an_unknown_group_is_no_named_reference() -> None:
     assert known.tables[0].reference == "Decline to state"
 
 
+@pytest.mark.oracle("Finding.unknown_name")
 def test_intersections_with_an_unknown_part_are_no_headline() -> None:
     decisions, sex = table()
     race = np.where(np.arange(len(sex)) % 3 == 0, "Black", "White").astype(object)
@@ -381,6 +382,7 @@ def test_evidence_is_verified(tmp_path: Path) -> None:
         assert verify(folder).agrees
 
 
+@pytest.mark.oracle("Baseline.unknown_name")
 def test_comparisons_and_series_do_not_test_them() -> None:
     first, second = audited(), audited()
     compared = compare(first, second, paired=False)

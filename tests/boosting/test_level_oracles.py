@@ -35,6 +35,7 @@ def skewed(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     return values, 1.0 + np.minimum(20, values // 5)
 
 
+@pytest.mark.oracle("booster levels")
 def test_weights_are_repetitions() -> None:
     values, weight = skewed()
     rows = np.repeat(np.arange(len(values)), weight.astype(int))

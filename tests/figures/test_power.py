@@ -182,6 +182,7 @@ def bridge_power(gap: float, rows: tuple[int, int], level: float) -> float:
     return 1 - float(quad(stays, -6, critical - drift)[0])
 
 
+@pytest.mark.oracle("Finding.detectable")
 @pytest.mark.extended
 def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
     rng = np.random.default_rng(5)

@@ -46,6 +46,7 @@ def smallest(counts: np.ndarray) -> Interval | None:
     return ratio_intervals(counts, (rates / rates.max()).tolist(), confidence=0.95)[1]
 
 
+@pytest.mark.oracle("GroupRates.selected", "GroupRates.share", "GroupRates.few")
 def test_a_table_by_hand() -> None:
     """40 of 100, 30 of 50, 1 of 2 and 10 unknown: of 162 rows, 2 are 1.2 %."""
     found = table([40, 30, 1], [100, 50, 2], unknown=10)
@@ -93,6 +94,7 @@ def test_a_reference_that_is_left_out_leaves_no_ratio() -> None:
     assert (kept.reference, kept.rates[1].ratio) == ("0", 0.6)
 
 
+@pytest.mark.oracle("Decisions.reference")
 def test_the_highest_rate_is_that_of_a_category_that_is_not_left_out() -> None:
     found = table([2, 50, 25], [2, 100, 100])  # everyone of two
     assert (found.reference, found.ratio) == ("1", 0.5)
@@ -109,6 +111,14 @@ def test_nobody_selected_leaves_no_ratio_and_rates_of_zero_are_ratios_of_zero() 
     assert (reference.reference, [rate.ratio for rate in reference.rates]) == (None, [None, None])
 
 
+@pytest.mark.oracle(
+    "GroupRates.size",
+    "GroupRates.interval",
+    "GroupRates.ratio",
+    "GroupRates.p_value",
+    "GroupRates.shortfall",
+    "GroupRates.left_out",
+)
 @settings(max_examples=60, deadline=None)
 @given(
     counts=st.lists(
@@ -178,6 +188,7 @@ def test_fishers_p_of_very_many_rows_ends_at_zero() -> None:
     )
 
 
+@pytest.mark.oracle("ReliabilityBin.interval")
 @pytest.mark.parametrize(
     ("share", "count", "confidence"), [(0.0, 10, 0.95), (0.3, 40, 0.9), (1.0, 7, 0.99)]
 )

@@ -10,6 +10,7 @@ import pytest
 from metrifair.figures.sign_flips import sign_flip_p_value
 
 
+@pytest.mark.oracle("sign flips")
 @pytest.mark.parametrize("seed", range(40))
 def test_the_p_value_is_at_least_the_share_of_flips_with_so_large_a_sum(seed: int) -> None:
     """All 2 to the n signs of differences of all kinds: equal ones, one that is large, many

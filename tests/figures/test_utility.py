@@ -74,6 +74,7 @@ def sample(name: str, seed: int, *, count: int = N) -> tuple[np.ndarray, Predict
     return x + generator.normal(size=count), Predictions(x, x, "number"), True
 
 
+@pytest.mark.oracle("Point.more")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ORACLES)
 def test_every_utility_is_that_of_scikit_learn(name: str, weighted: bool) -> None:
@@ -90,6 +91,7 @@ def test_the_table_of_utilities_is_complete() -> None:
     assert utilities_for(())[0].name == "r2"
 
 
+@pytest.mark.oracle("Point.errors")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_standard_error_is_the_spread_over_repeated_samples(name: str, weighted: bool) -> None:
@@ -271,6 +273,7 @@ def test_a_good_model_is_not_marked_by_any_utility() -> None:
         assert mark(numbers, rows(target, numbers=True), name) == ""
 
 
+@pytest.mark.oracle("Point.marks")
 @pytest.mark.parametrize("name", ORACLES)
 def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
     """At the level of a one-sided test: 2.5 % may pass, of 400 at most 22 (the probability of

@@ -23,6 +23,7 @@ def test_the_closed_forms_are_those_of_the_specification() -> None:
     assert shifted_normals(1.0) == pytest.approx(expected, abs=3e-6)  # printed to six digits
 
 
+@pytest.mark.oracle("metrics")
 @pytest.mark.parametrize(("c", "s"), [(1.0, 1.0), (0.5, 2.0), (3.0, 1.0)])
 def test_shifted_normals(c: float, s: float) -> None:
     z = quantile_grid(norm.ppf, N)

@@ -93,6 +93,7 @@ def test_every_metric_has_a_family_here() -> None:
     assert {name for name, _, _ in FAMILIES} == set(METRICS)
 
 
+@pytest.mark.oracle("WitnessCurve.utility")
 @each_family
 @settings(proven, max_examples=20)
 @given(case=on_the_line)

@@ -46,6 +46,7 @@ class SameChance(ClassifierMixin, BaseEstimator):
         return True
 
 
+@pytest.mark.oracle("barycenter")
 @pytest.mark.parametrize("weights", [None, (1.0, 1.0, 1.0), (3.0, 0.5, 1.0)])
 @pytest.mark.parametrize("tolerance", [0.0, 0.25])
 def test_shifted_groups_meet_at_the_mean_shift_by_their_shares(
@@ -76,6 +77,7 @@ def test_shifted_groups_meet_at_the_mean_shift_by_their_shares(
 SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 
 
+@pytest.mark.oracle("thresholds")
 @pytest.mark.parametrize("utility", ["accuracy", "balanced_accuracy"])
 @pytest.mark.parametrize("criterion", SETS)
 @pytest.mark.parametrize("tolerance", [0.0, 0.1, 0.3])

@@ -253,6 +253,7 @@ def test_the_expected_gap_of_chosen_models_is_true_where_it_exceeds_chance() -> 
     assert covered >= 18
 
 
+@pytest.mark.oracle("Point.is_noise")
 def test_a_gap_that_chance_explains_is_reported_as_below_its_upper_end() -> None:
     group = np.arange(800) % 2
     below = 0

@@ -112,6 +112,7 @@ def worst(values: np.ndarray, data: HeldOut, among: np.ndarray | None = None) ->
     return max(ks_2samp(u, v).statistic for u, v in combinations(own, 2))
 
 
+@pytest.mark.oracle("Point.accuracy", "Point.unfairness", "Point.decision_unfairness")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_classifiers_figures_are_those_of_the_libraries(seed: int) -> None:
     data = part(seed=seed)
@@ -351,6 +352,7 @@ def test_samples_of_unknown_group_count_for_accuracy_only() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.oracle("Point.intervals")
 @pytest.mark.parametrize(("right", "n"), [(0, 20), (1, 20), (37, 50), (50, 50)])
 def test_the_interval_of_the_accuracy_is_wilsons(right: int, n: int) -> None:
     group, y = np.arange(n) % 2, np.arange(n) % 3 % 2
@@ -460,6 +462,7 @@ def test_a_model_of_other_classes_is_refused() -> None:
 # ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.oracle("Curves.grid", "Curves.density", "Curves.cumulative")
 @pytest.mark.parametrize("kind", ["classes", "several", "regression"])
 def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -> None:
     data = part(

@@ -48,6 +48,7 @@ def people(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y, group.astype(int)
 
 
+@pytest.mark.oracle("Point.overfit")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_model_that_is_fair_to_its_training_rows_only_is_marked(seed: int) -> None:
     X, y, group = people(seed)

@@ -34,6 +34,7 @@ def distance(score: np.ndarray, group: np.ndarray, weight: np.ndarray) -> float:
     )
 
 
+@pytest.mark.oracle("linear models")
 @pytest.mark.extended
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("strength", STRENGTHS)
