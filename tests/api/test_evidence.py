@@ -273,6 +273,17 @@ def test_tampering_is_found_even_with_a_new_hash(name: str, folder: Path) -> Non
     assert verify(folder).agrees is False
 
 
+@pytest.mark.parametrize(("times", "agrees"), [(1 + 1e-6, False), (1 + 1e-12, True)])
+def test_figures_may_differ_by_rounding_and_no_more(
+    times: float, agrees: bool, folder: Path
+) -> None:
+    content = read_json(folder / "audit.json")
+    content["findings"][0]["value"] *= times
+    (folder / "audit.json").write_text(json.dumps(content, indent=1))
+    rewrite_hash(folder, "audit.json")
+    assert (outcomes(folder)["figures"] == "agrees") is agrees
+
+
 @pytest.mark.parametrize(
     "name", ["report.html", "audit.json", "counts.state", "tables/rates.csv", "README.txt"]
 )
@@ -376,6 +387,11 @@ def test_other_data_are_found_and_described(honest: Path, data: Path, tmp_path: 
         "DIFFERS: scores.csv has 400 rows and 0 excluded rows; the evidence has 400 and 0. 4 of 4 "
         "cells" in str(verify(honest, data=other))
     )
+    unscored = table.head(1).with_columns(p=pl.lit(None, pl.Float64))
+    pl.concat([table, unscored]).write_csv(other)  # an excluded row changes no cell
+    assert {"data": "differs", "recount": "differs"}.items() <= outcomes(honest, data=other).items()
+    assert "0 of 4 cells" in str(verify(honest, data=other))
+    assert "0 of 4 cells" in str(verify(honest, data=other))
     table.write_csv(other, line_terminator="\r\n")  # the same rows in other bytes
     assert {"data": "differs", "recount": "agrees"}.items() <= outcomes(honest, data=other).items()
 

@@ -72,6 +72,12 @@ def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None
         **flat(**FAST),
     ).record.along
     assert plain.quantiles == ours.quantiles
+    assert plain.at == pytest.approx(ours.at)
+    edges = [float(name.strip("≤(]").split(",")[-1]) for name in ours.bands[:-1]]
+    band = np.searchsorted(edges, age)
+    for place, middle in enumerate(ours.at):
+        inside = band == place
+        assert middle == pytest.approx(np.average(age[inside], weights=weight[inside]))
 
 
 def test_each_set_has_its_own_and_groups_have_none() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from scipy.stats import ks_2samp
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.auditing import significance
@@ -115,6 +116,63 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
     assert sum(rate.size for rate in bands.rates) == 400
+
+
+def ends_over_all_cuts(
+    score: np.ndarray, age: np.ndarray, cuts: list[float], functions: int, level: float
+) -> tuple[float, float]:
+    """The largest gap lies between these ends, by the inequality of Dvoretzky, Kiefer, Wolfowitz
+    and Massart for so many distribution functions.
+    """
+    lower, upper = [], []
+    for cut in cuts:
+        young, old = score[age <= cut], score[age > cut]
+        gap = ks_2samp(young, old).statistic
+        radius = sum(
+            np.sqrt(np.log(2 * functions / level) / (2 * len(side))) for side in (young, old)
+        )
+        lower.append(gap - radius)
+        upper.append(gap + radius)
+    return max(lower), max(upper)
+
+
+@pytest.mark.oracle("Finding.certified", "Finding.certified_jointly", "Finding.joint_interval")
+def test_bounds_at_the_worst_cut_hold_for_all_cuts_at_once() -> None:
+    score, age, sex = people(8000)
+    found = audit(
+        None, score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **flat(**FAST)
+    )
+    cut = of(found, "kolmogorov")
+    cuts = [cut for cut in candidate_cuts(age) if min((age <= cut).sum(), (age > cut).sum()) >= 30]
+    functions = 2 * len(cuts)
+    assert cut.cuts == len(cuts) > 5
+    alone = ends_over_all_cuts(score, age, cuts, functions, 0.05)
+    assert cut.certified == pytest.approx(alone[1])
+    with_sex = ends_over_all_cuts(score, age, cuts, functions + 2, 0.05)
+    assert cut.certified_jointly == pytest.approx(with_sex[1])
+    two_comparisons = ends_over_all_cuts(score, age, cuts, functions, 0.05 / 2)
+    assert two_comparisons[0] > 0.1
+    ends = cut.joint_interval.low, cut.joint_interval.high
+    assert ends == pytest.approx(two_comparisons)
+
+
+def test_the_interval_of_a_dependence_begins_at_0_where_noise_may_explain_it() -> None:
+    """Without a relation in nearly all samples, and with one in none."""
+    options = flat(random_state=0, permutations=199, resamples=100)
+    begins_at_0 = []
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        age, score = generator.uniform(20, 70, 200), generator.random(200)
+        related = np.clip(score + (age - 45) / 50, 0, 1)
+        for values in (score, related):
+            found = audit(
+                None, values, sensitive_features={"age": age}, continuous=["age"], **options
+            )
+            dependence = of(found, "energy")
+            assert (dependence.interval.low == 0) == (dependence.p_value > 0.05)
+            begins_at_0.append(dependence.interval.low == 0)
+    assert sum(begins_at_0[::2]) >= 10
+    assert sum(begins_at_0[1::2]) == 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

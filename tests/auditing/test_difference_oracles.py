@@ -92,6 +92,19 @@ def test_the_bias_of_a_maximum_cancels_between_two_samples_of_one_size() -> None
     assert np.mean(np.abs(differences) <= found.interval.high) == pytest.approx(0.95, abs=0.025)
 
 
+@pytest.mark.parametrize("metric", ["kolmogorov", "wasserstein"])
+def test_errors_that_are_nearly_the_same_leave_the_values_difference(metric: str) -> None:
+    """Bias and skewness of intervals cancel: the difference lies in the middle of its interval."""
+    old, new = figure(metric, 0.3, 0.12, 0.04), figure(metric, 0.5, 0.05, 0.09)
+    correlation = 0.95
+    halves = half_width(metric, 0.12, 0.04), half_width(metric, 0.05, 0.09)
+    half = sqrt(halves[0] ** 2 + halves[1] ** 2 - 2 * correlation * halves[0] * halves[1])
+    found = change(old, new, correlation, CONFIDENCE)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.2 - half, 0.2 + half))
+    assert found.p_value == pytest.approx(2 * norm.sf(Z * 0.2 / half), abs=1e-12)
+
+
 @pytest.mark.parametrize("metric", ["energy", "cramer", "mmd"])
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95])
 def test_squared_distances_differ_from_the_middle_of_their_roots(

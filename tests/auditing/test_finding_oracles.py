@@ -78,6 +78,14 @@ def test_findings_describe_the_two_groups(weighted: bool, contrast: str) -> None
         assert one.enough == (min(one.sizes) >= 50)
 
 
+def test_of_places_with_the_same_gap_the_lowest_is_named() -> None:
+    scores = np.repeat([0.1, 0.4, 0.2, 0.6], 50)  # shares differ by a half at 0.1 and at 0.4
+    groups = np.repeat(["a", "b"], 100)
+    found = audit(None, scores, sensitive_features=groups, random_state=0)
+    (one,) = [finding for finding in found.findings if finding.metric == "kolmogorov"]
+    assert (one.value, one.at, one.shares) == (0.5, 0.1, (0.5, 0.0))
+
+
 @pytest.mark.oracle(
     "Decisions.selection_difference",
     "Decisions.true_positive_difference",

@@ -187,7 +187,8 @@ def bridge_power(gap: float, rows: tuple[int, int], level: float) -> float:
 def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
     rng = np.random.default_rng(5)
     groups = rng.choice(["a", "b", "c"], 600)
-    for scores, power in ((rng.random(600), bridge_power), (rng.integers(0, 2, 600), None)):
+    decisions, seldom = rng.integers(0, 2, 600), (rng.random(600) < 0.1).astype(int)
+    for scores, power in ((rng.random(600), bridge_power), (decisions, None), (seldom, None)):
         options = AuditOptions(resamples=50, permutations=0)
         findings = audit(
             None, scores, sensitive_features=groups, options=options, random_state=0
