@@ -1,5 +1,8 @@
 """A plugin of pytest that changes one field of a record wherever it is made: a test that checks the
 field must fail. ``METRIFAIR_CHANGED=Finding.value pytest -p perturbing tests/...``.
+
+A record that is made from another one is changed again; therefore, a field that is true or false
+becomes one and the same value, that of ``METRIFAIR_CHANGED_TO``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from metrifair.figures.selection_rates import GroupRates
 from metrifair.tradeoff.points import Point
 
 VARIABLE = "METRIFAIR_CHANGED"
+ANSWER = "METRIFAIR_CHANGED_TO"
+ANSWERS = ("True", "False")
 
 RECORDS = {
     kind.__name__: kind
@@ -46,7 +51,7 @@ RECORDS = {
 def changed(value: Any) -> Any:
     """Another value of the same type; None, which says that nothing is known, stays."""
     if isinstance(value, bool | np.bool_):
-        return not value
+        return os.environ.get(ANSWER, "True") == "True"
     if isinstance(value, int | np.integer):
         return value + 1
     if isinstance(value, float | np.ndarray):

@@ -22,7 +22,11 @@ def people(n: int = 900):
 
 
 @pytest.mark.oracle(
-    "AlongNumber.at", "AlongNumber.sizes", "AlongNumber.quantiles", "AlongNumber.selection_rates"
+    "AlongNumber.at",
+    "AlongNumber.sizes",
+    "AlongNumber.quantiles",
+    "AlongNumber.selection_rates",
+    "AlongNumber.cut",
 )
 def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
     score, age, _ = people()

@@ -77,7 +77,6 @@ def test_the_utility_of_two_samples_is_the_witness_of_the_samples(
         )
 
 
-@pytest.mark.oracle("Finding.unbiased")
 @settings(max_examples=40, deadline=None)
 @given(u=SCORES, v=SCORES)
 def test_unbiased_values_are_the_u_statistics(u: list[float], v: list[float]) -> None:

@@ -89,7 +89,7 @@ def test_a_cut_is_significant_only_after_the_dependence(
     assert own.tested_by == other.tested_by == "bonferroni"
 
 
-@pytest.mark.oracle("Finding.cuts", "Finding.cut")
+@pytest.mark.oracle("Finding.cuts", "Finding.cut", "Finding.correlation")
 def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     score, age, sex = people()
     found = audit(
@@ -107,6 +107,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     assert cut.value < cut.certified <= cut.certified_jointly
     assert dependence.value == pytest.approx(energy_dependence(score, age), rel=1e-12)
     assert 0 < dependence.interval.low < dependence.value < dependence.interval.high
+    assert dependence.correlation == pytest.approx(distance_correlation(score, age))
     assert f"distance correlation is {distance_correlation(score, age):.3f}"[
         :32
     ] in finding_meaning(dependence)
@@ -252,7 +253,6 @@ def test_there_are_no_p_values_without_permutations_or_of_weighted_rows() -> Non
         assert known == {permutations > 0 and weight is None}
 
 
-@pytest.mark.oracle("Finding.correlation")
 def test_the_table_gives_the_dependence_itself() -> None:
     score, age, _ = people(200)
     levels, scores = np.unique(age), np.unique(score)
@@ -328,7 +328,6 @@ def test_few_rows_are_cut_where_enough_are_on_either_side() -> None:
     }
 
 
-@pytest.mark.oracle("AlongNumber.cut")
 def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
     age = np.repeat(np.arange(10.0), 100)
     score = np.where(age < 2, 0.45, 0.5)  # told apart entirely, though near to each other

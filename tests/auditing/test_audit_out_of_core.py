@@ -120,7 +120,6 @@ values = st.one_of(
 rows = st.lists(st.tuples(values, st.integers(0, 2), st.floats(0.01, 9)), min_size=2, max_size=60)
 
 
-@pytest.mark.oracle("Finding.bracket")
 @given(rows, st.booleans(), st.integers(2, 16))
 @settings(max_examples=150, deadline=None)
 def test_true_distances_lie_in_their_brackets(table, weighted, most_bins):

@@ -94,7 +94,6 @@ def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats
     return Rows.single(np.searchsorted(values, scores), weights * on_left, weights * ~on_left)
 
 
-@pytest.mark.oracle("Finding.interval")
 @pytest.mark.extended
 def test_intervals_cover_about_as_often_as_they_say() -> None:
     for share in coverage(POPULATIONS["shifted"], (300, 300), 150).values():
@@ -463,7 +462,6 @@ def test_p_values_find_a_difference_and_never_reach_zero() -> None:
     assert found == {"kolmogorov": 1 / 200, "mmd": 1 / 200}
 
 
-@pytest.mark.oracle("Finding.p_value")
 def test_p_values_of_a_tiny_sample_are_those_of_all_its_permutations() -> None:
     """Scores 0, 1, 2, 3 of two against two: 2 of the 6 ways to deal them are at least as far
     apart as {0, 1}.
@@ -616,7 +614,6 @@ def misses_after_the_pick(sets: int) -> tuple[int, int]:
     return headlines, alone
 
 
-@pytest.mark.oracle("Finding.joint_interval", "Finding.significant")
 @pytest.mark.extended
 def test_the_headline_of_many_comparisons_is_not_picked_by_chance() -> None:
     headlines, alone = misses_after_the_pick(30)

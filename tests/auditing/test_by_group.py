@@ -76,6 +76,7 @@ def test_figures_are_those_of_scikit_learn(ties: bool, weighted: bool) -> None:
                 assert np.array(one.roc) == pytest.approx(np.stack([false, true], 1))
 
 
+@pytest.mark.oracle("ByGroup.gaps")
 def test_gaps_are_those_of_fairlearn() -> None:
     group, score, label = rows()
     found = table(group, score, label)

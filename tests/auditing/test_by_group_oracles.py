@@ -151,7 +151,6 @@ def test_the_interval_of_a_log_loss_is_that_of_a_weighted_mean() -> None:
     )
 
 
-@pytest.mark.oracle("ByGroup.gaps")
 def test_the_interval_of_a_gap_holds_for_all_groups_together() -> None:
     """Three groups: the bounds of each hold at 1 - 0.05 / 3, and the gap is between the
     farthest of them.

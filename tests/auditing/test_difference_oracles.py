@@ -36,13 +36,6 @@ def half_width(metric: str, below: float, above: float) -> float:
     return (below + above) / 2 - (0.24 * bias if metric in MAXIMA else 0.0)
 
 
-@pytest.mark.oracle(
-    "Difference.before",
-    "Difference.after",
-    "Difference.difference",
-    "Difference.interval",
-    "Difference.p_value",
-)
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     metric=st.sampled_from(["kolmogorov", "wasserstein"]),

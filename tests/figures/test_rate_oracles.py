@@ -75,7 +75,6 @@ def ends(interval: Interval | None) -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
 
 
-@pytest.mark.oracle("Decisions.selection_ratio_interval", "GroupRates.ratio_interval")
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 90), st.integers(1, 90)), min_size=2, max_size=5),

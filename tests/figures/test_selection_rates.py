@@ -94,7 +94,6 @@ def test_a_reference_that_is_left_out_leaves_no_ratio() -> None:
     assert (kept.reference, kept.rates[1].ratio) == ("0", 0.6)
 
 
-@pytest.mark.oracle("Decisions.reference")
 def test_the_highest_rate_is_that_of_a_category_that_is_not_left_out() -> None:
     found = table([2, 50, 25], [2, 100, 100])  # everyone of two
     assert (found.reference, found.ratio) == ("1", 0.5)
