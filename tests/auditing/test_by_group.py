@@ -45,7 +45,10 @@ def table(group: np.ndarray, score: np.ndarray, label: np.ndarray, **options: An
     "ReliabilityBin.size",
     "GroupFigures.size",
     "GroupFigures.base_rate",
+    "GroupFigures.auc",
     "GroupFigures.accuracy",
+    "GroupFigures.log_loss",
+    "GroupFigures.calibration_error",
     "GroupFigures.reliability",
 )
 @pytest.mark.parametrize("ties", [False, True])

@@ -47,7 +47,7 @@ def wilson(share: float, worth: float) -> tuple[float, float]:
     return float(max(0.0, roots.min().real)), float(min(1.0, roots.max().real))
 
 
-@pytest.mark.oracle("Measure.interval", "GroupFigures.auc")
+@pytest.mark.oracle("Measure.interval")
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     rows=st.lists(
@@ -87,7 +87,6 @@ def test_the_interval_of_an_auc_has_delongs_error(
         assert (found.interval.low, found.interval.high) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.oracle("GroupFigures.calibration_error")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_noise_is_taken_off_the_lower_end_of_a_calibration_error(weighted: bool) -> None:
     generator = np.random.default_rng(0)
@@ -132,7 +131,6 @@ def test_calibrated_scores_are_seldom_said_to_be_miscalibrated() -> None:
     assert excluded <= 0.03 * 300
 
 
-@pytest.mark.oracle("GroupFigures.log_loss")
 def test_the_interval_of_a_log_loss_is_that_of_a_weighted_mean() -> None:
     generator = np.random.default_rng(3)
     score, weight = (

@@ -94,6 +94,7 @@ def test_an_alarm_is_a_p_value_up_to_the_level_of_its_look() -> None:
         rise = look.value - 0.3
         # Centers of both intervals are 0.02 above the values; half widths are 0.08 each.
         p_value = 2 * norm.sf(z * abs(rise) / (0.08 * 2**0.5)) if rise else 1.0
+        assert look.difference == pytest.approx(rise)
         assert look.p_value == pytest.approx(p_value)
         assert look.alarm == ("worse" if p_value <= look.level else "not_distinguishable")
 
@@ -129,4 +130,8 @@ def test_the_smaller_group_decides_how_many_looks_a_baseline_pools(small: int) -
     found = series_record(audits, confidence=1 - ALPHA, min_group_size=30, pool=pool)
     last = 1 if small == 30 else 2
     assert pooled == [(0, last)]
+    assert next(one.sizes for one in found.series if one.metric == "energy") == (
+        500 * (last + 1),
+        sum(look["b"] for look in looks[: last + 1]),
+    )
     assert {one.sizes for one in found.baselines} == {(500 * (last + 1), 30 if small == 30 else 79)}
