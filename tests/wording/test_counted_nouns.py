@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 import metrifair
@@ -16,7 +15,6 @@ from metrifair import AuditOptions, DataError, audit
 from metrifair.errors import MetrifairWarning
 from metrifair.support.provenance import Provenance, SourceFile
 from metrifair.wording.provenance import provenance_lines
-from tests.use_commands import call
 
 SOURCE = Path(metrifair.__file__).parent
 # after a number that may be 1
@@ -76,13 +74,6 @@ def test_one_other_file_is_no_plural() -> None:
     for count, expected in ((11, "1 more file"), (12, "2 more files")):
         files = tuple(SourceFile(f"{place}.csv", 10, "0" * 64) for place in range(count))
         assert any(expected in text for _, text in provenance_lines(Provenance(files=files)))
-
-
-def test_one_repeated_row_is_no_plural(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"x": [1, 2, 3, 4], "sex": ["f", "m", "f", "m"]})
-    for repeated, expected in ((1, "1 of 5 rows repeats"), (2, "2 of 6 rows repeat")):
-        pl.concat([rows, rows.head(repeated)]).write_csv(tmp_path / "rows.csv")
-        assert expected in " ".join(call("columns", tmp_path / "rows.csv").split())
 
 
 def test_a_bad_value_is_shown_with_the_number_of_its_kind() -> None:
