@@ -220,6 +220,46 @@ def test_a_pattern_is_all_its_files(how, tmp_path):
     assert pattern.record == whole.record
 
 
+SPELLINGS = {
+    "0.0": ({"0": "0.0", "1": "1.0"}, {"0": "0", "1": "1"}),
+    "2.50": ({"0": "2.50", "1": "3.00"}, {"0": "2.5", "1": "3.0"}),
+    "true": ({"0": "true", "1": "false"}, {"0": "True", "1": "FALSE"}),
+    "beside a name": ({"0": "0.0", "1": "none of them"}, {"0": "0", "1": "none of them"}),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("role", ["group", "control", "label"])
+@pytest.mark.parametrize("how", ["memory", "beyond", "states"])
+def test_files_may_write_a_number_or_boolean_in_different_ways(how, role, spelling, tmp_path):
+    """The figures are those of files that all write it as the first one."""
+    columns = {"group": "sex", "control": "region", "label": "y", role: "value"}
+    frame = table(800)
+    bits = np.random.default_rng(1).integers(0, 2, len(frame)).astype(str)
+    found = []
+    for name, last in (("alike", 0), ("different", 1)):
+        folder = tmp_path / name
+        folder.mkdir()
+        for place, cells in enumerate((SPELLINGS[spelling][0], SPELLINGS[spelling][last])):
+            half = slice(place * 400, place * 400 + 400)
+            values = pl.Series("value", [cells[bit] for bit in bits[half]])
+            frame[half].with_columns(values).write_csv(folder / f"part-{place}.csv")
+        if how == "states":
+            states = [AuditState(), AuditState()]
+            for state, path in zip(states, sorted(folder.iterdir()), strict=True):
+                count_file(state, path, Roles.from_names(score="p", **columns))
+            result = states[0].merge(states[1]).audit(**flat(**QUICK))
+        else:
+            options = STREAMED if how == "beyond" else {}
+            result = audit_file(
+                folder / "part-*.csv", score="p", **columns, **flat(**QUICK, **options)
+            )
+        found.append(result.record)
+    values = [[(one.metric, one.sizes, one.value) for one in record.findings] for record in found]
+    assert len(values[0]) > 0
+    assert sorted(values[0]) == sorted(values[1])
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_standard_input(kind, tmp_path, monkeypatch):
     frame, buffer = table(500), io.BytesIO()

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier
-from metrifair.boosting.problem import FOLDS, GroupSample, expected_shares
+from metrifair.boosting.problem import FOLDS, GroupSample, boosting_problem, expected_shares
 from metrifair.metrics import kolmogorov_distance
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Inputs, make_problem
@@ -94,6 +94,37 @@ def test_a_group_against_the_rest_and_several_attributes() -> None:
     for one, (left, right) in zip(problem.comparisons, shares, strict=True):
         assert left + right == pytest.approx(np.ones(120))
         assert left.mean() == pytest.approx(np.isin(problem.cell, one.left).mean(), abs=0.01)
+
+
+@every_kind
+def test_the_expected_groups_of_an_attribute_do_not_depend_on_other_attributes(kind: type) -> None:
+    """Sparse as well: most combinations of three attributes of eight groups have no row."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(8, size=(300, 3))
+    X = generator.normal(size=(300, 3)) + 0.3 * codes
+    y = (X.sum(1) > np.median(X.sum(1))).astype(int)
+    assert len(np.unique(codes, axis=0)) < 8**3 / 2
+    groups = dict(zip("abc", codes.T, strict=True))
+
+    def shares(names: str) -> Any:
+        booster = kind(1.0, **KINDS[kind])
+        chosen = {name: groups[name] for name in names}
+        problem = boosting_problem(booster, Inputs(y, chosen, rows={"X": X}))
+        return problem.shares(chances, np.random.RandomState(0))
+
+    def chances(sample: GroupSample, predicted: np.ndarray) -> np.ndarray:
+        """By the nearest row of each group."""
+        kinds = [X[sample.rows[sample.kind == code]] for code in range(sample.kind.max() + 1)]
+        assert len(kinds) == 8
+        far = [np.abs(X[predicted, None] - rows).sum(2).min(1) for rows in kinds]
+        closeness = 1 / (0.1 + np.stack(far, 1))
+        return closeness / closeness.sum(1, keepdims=True)
+
+    alone = shares("a")
+    together = shares("abc")
+    assert len(together) == 3 * len(alone) == 3 * 28
+    for expected, share in zip(alone, together, strict=False):
+        np.testing.assert_allclose(share, expected)
 
 
 def population(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -346,3 +346,10 @@ def test_a_file_with_decimal_commas_is_shown_with_the_option_that_reads_them(
     done = call("columns", path, "--decimal", ",", "--json", tmp_path / "c.json")
     assert "comma" not in done.output
     assert json.loads((tmp_path / "c.json").read_text())["columns"][0]["kind"] == "number"
+
+
+def test_one_repeated_row_is_no_plural(call: Any, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"x": [1, 2, 3, 4], "sex": ["f", "m", "f", "m"]})
+    for repeated, expected in ((1, "1 of 5 rows repeats"), (2, "2 of 6 rows repeat ")):
+        pl.concat([rows, rows.head(repeated)]).write_csv(tmp_path / "rows.csv")
+        assert expected in " ".join(call("columns", tmp_path / "rows.csv").output.split())

@@ -18,6 +18,7 @@ from metrifair.figures.utility import (
     UTILITIES,
     Predictions,
     Utility,
+    UtilityEstimate,
     as_utility,
     constant_mark,
     constant_model,
@@ -357,3 +358,43 @@ def test_costs_by_which_one_decision_is_always_cheapest_are_refused() -> None:
     with pytest.raises(DataError, match="make 'no' the cheapest decision for every label"):
         as_utility([[0, 1], [0, 1]], classes=("no", "yes"))
     assert as_utility([[-3, 0], [5, 4]], classes=("no", "yes")).name == "expected_cost"
+
+
+def clustered(seed: int, persons: int = 60, each: int = 5) -> tuple[np.ndarray, ...]:
+    """Labels, scores that tell nothing of them, and persons, on whom both depend."""
+    generator = np.random.default_rng(seed)
+    person = np.repeat(np.arange(persons), each)
+    score = generator.normal(size=persons)[person] + 0.5 * generator.normal(size=len(person))
+    label = generator.normal(size=persons)[person] + 0.5 * generator.normal(size=len(person)) > 0
+    return label.astype(int), score, person
+
+
+def auc_of(y: np.ndarray, score: np.ndarray, clusters: np.ndarray | None) -> UtilityEstimate:
+    groups = np.arange(len(y)) % 2
+    problem = make_problem(Inputs(y, sensitive_features=groups, clusters=clusters))
+    predictions = Predictions(score, (score > 0).astype(int), "output")
+    found = UTILITIES["auc"].of(predictions, problem)
+    assert found is not None
+    return found
+
+
+def test_the_error_of_an_auc_under_chance_counts_clusters() -> None:
+    values, with_clusters, without = [], [], []
+    for seed in range(300):
+        y, score, person = clustered(seed)
+        values.append(auc_of(y, score, person).value)
+        with_clusters.append(auc_of(y, score, person).chance)
+        without.append(auc_of(y, score, None).chance)
+    assert np.mean(with_clusters) == pytest.approx(np.std(values), rel=0.12)
+    assert np.mean(without) < 0.7 * np.std(values)
+
+
+def test_copies_of_rows_add_nothing_to_the_error_of_an_auc_under_chance() -> None:
+    """A score that separates the labels of a few persons may do so by chance."""
+    y, score = np.tile([0, 1], 10), np.arange(20.0) % 7
+    copies = np.repeat(np.arange(20), 5)
+    for one in (score, y.astype(float)):
+        single = auc_of(y, one, None).chance
+        assert auc_of(y[copies], one[copies], copies).chance == pytest.approx(single, rel=0.03)
+        assert auc_of(y, one, np.arange(20)).chance == pytest.approx(single)
+        assert auc_of(y[copies], one[copies], None).chance < 0.5 * single

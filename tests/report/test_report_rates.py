@@ -145,7 +145,7 @@ def test_tables_of_very_many_groups_are_cut_and_say_so():
     )
     markup = rates_section(many)
     assert markup.count("<tr>") < 1_600
-    assert "500 more groups are in the csv and JSON files." in text_of(markup)
+    assert "The csv and JSON files have 500 more groups." in text_of(markup)
 
 
 def test_without_decisions_there_is_no_section():

@@ -296,7 +296,8 @@ class BoostingProblem:
         def chances_of_kept(sample: GroupSample, predicted: Integers) -> Floats:
             return chances(sample._replace(rows=places[sample.rows]), places[predicted])
 
-        shares = expected_shares(problem, self.trainable.comparisons, chances_of_kept, random)
+        # A row may be expected in a cell that no row has.
+        shares = expected_shares(problem, self.trainable.complete, chances_of_kept, random)
         if shares is None:
             return None
         return tuple(
@@ -367,10 +368,11 @@ class BoostingProblem:
         targets = rows.targets
         if self.task.vector:
             targets = np.eye(len(self.scheme.classes))[targets.astype(np.int64)]
+        cell = rows.cell
         columns = []
         for comparison, share in zip(self.trainable.comparisons, shares, strict=True):
             for cells, expected in zip((comparison.left, comparison.right), share, strict=True):
-                columns.append(np.isin(rows.cell, cells) - expected)
+                columns.append(np.isin(cell, cells) - expected)
         surprise = np.stack(columns, axis=1)
         return explained(surprise, targets, in_risk)
 

@@ -299,7 +299,8 @@ def _notes(table: pl.DataFrame, facts: Sequence[ColumnFacts]) -> Iterator[str]:
     distinct = any(fact.distinct == len(table) for fact in facts)  # and so are all rows
     duplicates = len(flat) - flat.n_unique() if flat.columns and not distinct else 0
     if duplicates:
-        yield f"{duplicates:,} of {len(table):,} rows repeat an earlier row in every column."
+        repeat = "repeats" if duplicates == 1 else "repeat"
+        yield f"{duplicates:,} of {len(table):,} rows {repeat} an earlier row in every column."
     for fact in facts:
         if fact.role == "group" and fact.distinct <= _SHOWN_VALUES:
             small = [f"{value} ({count:,})" for value, count in fact.values if count < FEW]

@@ -252,6 +252,8 @@ def _breaks(value: float, limit: Limit) -> bool:
 
 def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
     """A line for each of the worst figures beyond a limit, and the number of the others."""
+    from metrifair.wording.numbers import count_text
+
     side = "above" if limit.above else "below"
     figure = ("at least " if limit.above else "at most ") if limit.certain else ""
     lines = [
@@ -259,9 +261,8 @@ def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
         for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]
     ]
     if len(beyond) > _SHOWN:
-        lines.append(
-            f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons"
-        )
+        more = count_text(len(beyond) - _SHOWN, "more comparison")
+        lines.append(f"{limit.metric} is {side} {limit.value:g} in {more}")
     return lines
 
 

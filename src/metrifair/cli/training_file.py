@@ -71,7 +71,7 @@ from metrifair.tradeoff.thresholds import Threshold
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.frontier import note_texts
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import positive_text
+from metrifair.wording.numbers import count_text, positive_text
 
 _MOST_LEVELS = 50  # more distinct values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
@@ -369,10 +369,7 @@ class TrainingFile:
             f"Left out: column {name!r} {reason}." for name, reason in encoder.dropped_.items()
         ]
         if self.left_out:
-            lines.append(
-                f"Left out: {self.left_out:,} row{'' if self.left_out == 1 else 's'} without a "
-                "label."
-            )
+            lines.append(f"Left out: {count_text(self.left_out, 'row')} without a label.")
         return lines
 
 

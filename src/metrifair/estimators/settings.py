@@ -141,6 +141,8 @@ class Trainable(NamedTuple):
 
     comparisons: tuple[Comparison, ...]
     left_out: tuple[str, ...] = ()
+    # the same comparisons, with cells of too few rows or none too
+    complete: tuple[Comparison, ...] = ()
 
 
 _EQUAL = " (all values are equal)"
@@ -168,6 +170,11 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
         for comparison in problem.comparisons
     ]
     comparisons = [comparison for comparison in candidates if comparison is not None]
+    complete = [
+        comparison
+        for comparison, candidate in zip(problem.comparisons, candidates, strict=True)
+        if candidate is not None
+    ]
     names = "; ".join(list(small)[:_NAMED]) + (
         f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else ""
     )
@@ -194,7 +201,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             MetrifairWarning,
             stacklevel=4,
         )
-    return Trainable(tuple(comparisons), tuple(small))
+    return Trainable(tuple(comparisons), tuple(small), tuple(complete))
 
 
 def _large_enough(
@@ -210,9 +217,10 @@ def _large_enough(
     sides = []
     dependent = isinstance(comparison, Dependence)
     for cells, group in zip(comparison.sides, comparison.groups, strict=False):
-        enough = tuple(cell for cell in cells if sizes[cell] >= comparison.needs(of_cell))
-        rows, used = (round(float(sizes[list(part)].sum()), 1) for part in (cells, enough))
-        sides.append(enough if used >= _FEWEST_ROWS else ())
+        every = np.array(cells, dtype=np.int64)
+        enough = every[sizes[every] >= comparison.needs(of_cell)]
+        rows, used = (round(float(sizes[part].sum()), 1) for part in (every, enough))
+        sides.append(tuple(enough.tolist()) if used >= _FEWEST_ROWS else ())
         where = "" if comparison.within == "everyone" else f", {comparison.within}"
         name = (
             f"{comparison.attribute}{where}"

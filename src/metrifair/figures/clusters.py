@@ -75,6 +75,21 @@ def mean_variance(values: Floats, weights: Floats, clusters: Integers) -> float:
     return float((by_cluster(share * (values - share @ values), clusters) ** 2).sum())
 
 
+def design_effect(values: Floats, weights: Floats, clusters: Integers) -> float:
+    """How many times larger the variance of a weighted mean is than that of independent rows, at
+    least 1. ``values`` have mean 0; if all are 0, as if the rows of each cluster were alike.
+
+    >>> alike, cluster = np.array([1.0, 1.0, -1.0, -1.0]), np.array([0, 0, 1, 1])
+    >>> design_effect(alike, np.ones(4), cluster), design_effect(0 * alike, np.ones(4), cluster)
+    (2.0, 2.0)
+    """
+    errors = weights * values
+    of_rows = (errors**2).sum()
+    if of_rows == 0:
+        return _kish(weights) / effective_clusters(weights, clusters)
+    return float(max(1.0, (by_cluster(errors, clusters) ** 2).sum() / of_rows))
+
+
 def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
     """How many independent rows a share of clustered rows is worth: its variance is p (1 - p) over
     this number.

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
-from metrifair.figures.clusters import by_cluster, share_size
+from metrifair.figures.clusters import by_cluster, design_effect, share_size
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import check_known, require
 from metrifair.support.special import normal_quantile
 
@@ -222,7 +222,7 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
     the classes.
 
     With the influences of DeLong, DeLong and Clarke-Pearson (1988), and Mann and Whitney's error
-    under chance.
+    under chance, times the design effect of clusters on ranks.
     """
     score, is_label = _columns(predictions, problem)
     if (
@@ -245,11 +245,21 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
         first, second = (
             weight[side].sum() ** 2 / (weight[side] ** 2).sum() for side in (positive, ~positive)
         )
-        parts.append(
-            UtilityEstimate(value, influence, sqrt((first + second + 1) / (12 * first * second)))
-        )
+        chance = sqrt((first + second + 1) / (12 * first * second))
+        if problem.clusters is not None:
+            both = high + low
+            rank = ((np.cumsum(both) - both / 2) / both.sum())[place]
+            ranks = _within(rank, positive, weight) / np.where(positive, shares, -shares)
+            chance *= sqrt(design_effect(ranks, weight, problem.clusters))
+        parts.append(UtilityEstimate(value, influence, chance))
     values, influences, chances = zip(*parts, strict=True)
     return UtilityEstimate(float(np.mean(values)), np.mean(influences, axis=0), max(chances))
+
+
+def _within(values: Floats, positive: Booleans, weight: Floats) -> Floats:
+    """The values less the mean of their side."""
+    means = [np.average(values[side], weights=weight[side]) for side in (~positive, positive)]
+    return values - np.array(means)[positive.astype(np.int64)]
 
 
 def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate | None:

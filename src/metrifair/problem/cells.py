@@ -363,7 +363,9 @@ def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
     are_codes = criterion.sets is None and criterion.bins is None
     missing = int((labels < 0).sum() if are_codes else np.isnan(labels).sum())
     if missing:
-        raise DataError(f"{missing} of {len(labels)} labels are missing; leave those samples out")
+        raise DataError(
+            f"labels are missing in {missing} of {len(labels)} samples; leave those samples out"
+        )
     if criterion.sets is not None:
         membership = np.asarray(criterion.sets(labels))
         expected = (len(labels), len(criterion.set_names))

@@ -113,7 +113,9 @@ def favorable_decisions(y_pred: Table, favorable: object) -> Floats:
     missing = sum(map(is_missing_value, decisions))
     if missing:
         raise DataError(
-            f"has no decision in {missing:,} rows", argument="y_pred", remedy="leave these rows out"
+            f"has no decision in {missing:,} of {len(decisions):,} rows",
+            argument="y_pred",
+            remedy="leave these rows out",
         )
     return np.array([float(value == values[place]) for value in decisions])
 
@@ -280,7 +282,7 @@ def _check_numbers(column: Column, problem: Problem) -> None:
     row, value = next(iter(wrong.items()))
     others = ""
     if len(wrong) > 1:
-        others = f", and other text in {len(wrong) - 1:,} more rows"
+        others = f" (the first of {len(wrong):,} such rows)"
     raise DataError(
         f"must contain numbers, got {value!r} in row {row}{others}",
         argument="y_pred",

@@ -464,7 +464,7 @@ def not_numbers(X: Table) -> str:
         else:
             faults += [f"missing values (NaN) in {name!r}"] if missing.any() else []
     return ", ".join(faults[:_LISTED]) + (
-        f" and {len(faults) - _LISTED} more columns" if len(faults) > _LISTED else ""
+        f" and more, in {len(faults)} columns" if len(faults) > _LISTED else ""
     )
 
 

@@ -51,7 +51,7 @@ from metrifair.wording.frontier_view import (
     figure_lines,
     figure_texts,
 )
-from metrifair.wording.numbers import figure_text, noun
+from metrifair.wording.numbers import count_text, figure_text, noun
 
 _SCRIPTS = ("frontier.js", "panels.js")
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
@@ -189,7 +189,7 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
     seeds = (
-        f" over {len(row.points) - row.failed} seeds"
+        f" over {count_text(len(row.points) - row.failed, 'seed')}"
         if figure.bounds_text and figure.over_seeds
         else ""
     )

@@ -57,8 +57,11 @@ def frontier_chart(view: FrontierView, ax: Axes | None = None) -> ChartDisplay:
     ['Pareto front', 'Model']
     """
     if not view.usable:
+        which = f"all {len(view.points)} points"
+        if len(view.points) == 1:
+            which = "the only point"
         raise DataError(
-            f"all {len(view.points)} points failed, so there is nothing to draw; "
+            f"{which} failed, so there is nothing to draw; "
             "train again with a smaller learning rate or smaller strengths"
         )
     axes = chart_axes(ax)

@@ -506,9 +506,8 @@ class TradeOff:
         }[goal.needs_group]
         if not allowed.any():
             return DataError(
-                f"no model{which} that meets the goal resembles the models of its folds: trained "
-                f"on all rows, {len(passed_over)} configurations differ from those that were "
-                "compared",
+                f"no model{which} that meets the goal resembles the models of its folds, of "
+                f"{len(passed_over)} that were trained on all rows",
                 remedy=["use fewer folds", "merge small groups, or mark them as missing"],
             )
         if goal.min_accuracy is not None:

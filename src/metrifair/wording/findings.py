@@ -10,6 +10,7 @@ from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import (
     MISSING,
+    count_text,
     interval_text,
     number_text,
     percent_text,
@@ -170,14 +171,14 @@ def _cut_meaning(finding: Finding) -> str:
     cuts = finding.cuts
     if finding.metric == "kolmogorov":
         return (
-            f"For each of the {cuts} cuts of {name} and any threshold, the shares above the threshold "
+            f"For each cut of {name} ({cuts} in all) and any threshold, the shares above the threshold "
             "differ by at most "
             f"{points_text(finding.value)}."
         )
     if finding.metric == "wasserstein":
         moved = score_text(finding.value)
         return (
-            f"At the worst of {cuts} cuts of {name}, scores would have to move by {moved} on average "
+            f"At the worst of {count_text(cuts, 'cut')} of {name}, scores would have to move by {moved} on average "
             "to give both sides the same distribution."
         )
     meaning = (

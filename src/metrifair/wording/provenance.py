@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metrifair.support.provenance import Provenance, ScoreOrigin
+from metrifair.wording.numbers import count_text
 from metrifair.wording.terms import term_name
 
 _MOST_FILES = 10
@@ -70,7 +71,7 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     pairs = zip(provenance.files, sizes, strict=True)
     files = [f"{file.name}, {size}sha256 {file.sha256}" for file, size in pairs]
     more = (
-        [f"{len(files) - _MOST_FILES:,} more files are in the JSON"]
+        [f"the JSON has {count_text(len(files) - _MOST_FILES, 'more file')}"]
         if len(files) > _MOST_FILES
         else []
     )

@@ -183,6 +183,6 @@ def check_hints(proxy: ProxyRecord) -> list[str]:
         hints.append(
             "Bounds hold for any dependence between score and group within a cell. Cells with "
             "fewer than "
-            f"{CELL_ROWS} rows are merged; at most {proxy.cells:,} cells remain."
+            f"{CELL_ROWS} rows are merged; at most {count_text(proxy.cells, 'cell')} remain."
         )
     return hints

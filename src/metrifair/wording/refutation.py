@@ -28,7 +28,10 @@ def refutation_text(facts: LinearRefutation) -> str:
     )
     if not facts.refuted_in_population:
         population = "These rows are too few to exclude such a model in the population."
+    features = f"these {facts.features} features"
+    if facts.features == 1:
+        features = "this feature"
     return (
-        f"No linear model with these {facts.features} features has {limits} on these rows. With "
+        f"No linear model with {features} has {limits} on these rows. With "
         f"this gap ({facts.comparison}), the {loss} is at least {bound}. {population}"
     )

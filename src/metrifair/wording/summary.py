@@ -228,7 +228,9 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
         required = ceil(number / (1 - record.confidence) - _ROUNDING)
-        few = f"{record.permutations:,} permutations are too few to test {number:,} gaps"
+        tests = count_text(number, "gap")
+        are = "is" if record.permutations == 1 else "are"
+        few = f"{count_text(record.permutations, 'permutation')} {are} too few to test {tests}"
         return [f"{few}; {required:,} are needed."] if number else []
     significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
     if not significant:

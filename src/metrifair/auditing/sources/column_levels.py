@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +19,7 @@ from metrifair.problem.attributes import in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.spelling import MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES
-from metrifair.problem.values import is_number_text
+from metrifair.problem.values import canonical, is_number_text
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import rows_or_none
 
@@ -31,13 +32,15 @@ _FEW = 8  # levels compared one by one: faster than a lookup
 
 def name_values(values: Sequence[object]) -> list[Any]:
     """Names that were read as text; as numbers only if that changes no name, so that 9 sorts before
-    10.
+    10. Texts that write the same number or boolean are one name.
 
     >>> texts = ["10", "9"], ["02139", "10001"], ["18_25", "26_40"], ["1.50", "true"]
     >>> [name_values(text) for text in texts]
     [[10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true']]
+    >>> name_values(["0.0", "1.0", "0", "1"]), name_values(["TRUE", "true", "unknown"])
+    ([0, 1, 0, 1], ['True', 'True', 'unknown'])
     """
-    text = [str(value) for value in values]
+    text = _without_spellings([str(value) for value in values])
     for kind in (int, float):
         try:
             names = [kind(value) for value in text]
@@ -50,6 +53,23 @@ def name_values(values: Sequence[object]) -> list[Any]:
         }.isdisjoint(text):
             return names
     return text
+
+
+def _without_spellings(texts: Sequence[str]) -> list[str]:
+    """The texts; of several that write the same number or boolean, its usual text.
+
+    One file of a table may write 0.0 where the next one writes 0. "true" is no 1 beside it.
+
+    >>> _without_spellings(["1.0", "1", "true", "2.50"])
+    ['1', '1', 'true', '2.50']
+    """
+    values = [canonical(text) for text in texts]
+    keys = [(type(value), value) if isinstance(value, bool) else value for value in values]
+    times = Counter(keys)
+    return [
+        str(value) if times[key] > 1 and not isinstance(value, str) else text
+        for key, value, text in zip(keys, values, texts, strict=True)
+    ]
 
 
 def label_values(values: Sequence[object]) -> list[Any]:

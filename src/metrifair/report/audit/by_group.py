@@ -39,6 +39,7 @@ from metrifair.report.html import (
 )
 from metrifair.wording.findings import finding_sentence, measure_text
 from metrifair.wording.numbers import (
+    count_text,
     interval_text,
     name_text,
     number_text,
@@ -67,7 +68,7 @@ def by_group_section(tables: Sequence[ByGroup]) -> Markup:
     if not tables:
         return Markup("")
     more = len(tables) - _MOST_TABLES
-    elsewhere = f"{more} more tables are in the JSON. " if more > 0 else ""
+    elsewhere = f"The JSON has {count_text(more, 'more table')}. " if more > 0 else ""
     hint = element(
         "p", f"{elsewhere}Small figures are confidence intervals of single figures.", class_="hint"
     )
@@ -183,7 +184,7 @@ def group_metrics_section(tables: Sequence[MeasuresByGroup]) -> Markup:
     if not tables:
         return Markup("")
     more = len(tables) - _MOST_TABLES
-    elsewhere = f" {more:,} more tables are not shown; to_frame() has them." if more > 0 else ""
+    elsewhere = f" Not shown: {count_text(more, 'more table')}; see to_frame()." if more > 0 else ""
     hint = element(
         "p", f"Small figures are bootstrap intervals of single values.{elsewhere}", class_="hint"
     )

@@ -54,6 +54,7 @@ from metrifair.wording.compare import (
 from metrifair.wording.glossary import audit_glossary, overview
 from metrifair.wording.numbers import (
     confidence_text,
+    count_text,
     name_text,
 )
 from metrifair.wording.summary import audit_summary
@@ -211,7 +212,7 @@ def _table(
     )
     more = len(rows) - _MOST_ROWS
     hint = (
-        [element("p", f"{more:,} more rows: to_frame() returns all.", class_="hint")]
+        [element("p", f"{count_text(more, 'more row')}: to_frame() returns all.", class_="hint")]
         if more > 0
         else []
     )

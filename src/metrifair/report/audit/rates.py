@@ -42,6 +42,7 @@ from metrifair.wording.glossary import decision_words
 from metrifair.wording.notes import notes_by_topic, rate_notes
 from metrifair.wording.numbers import (
     confidence_text,
+    count_text,
     figure_text,
     interval_text,
     name_text,
@@ -126,7 +127,8 @@ def rates_table(
     if excluded:
         hints.append(element("p", excluded, class_="hint"))
     if len(rates) < len(table.rates):
-        text = f"{len(table.rates) - len(rates):,} more groups are in the csv and JSON files."
+        more = count_text(len(table.rates) - len(rates), "more group")
+        text = f"The csv and JSON files have {more}."
         hints.append(element("p", text, class_="hint"))
     return joined(
         element("h3", title, id=f"ratios-{number}"),
