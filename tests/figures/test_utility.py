@@ -5,6 +5,7 @@ the one to beat.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -376,6 +377,17 @@ def auc_of(y: np.ndarray, score: np.ndarray, clusters: np.ndarray | None) -> Uti
     found = UTILITIES["auc"].of(predictions, problem)
     assert found is not None
     return found
+
+
+def test_the_error_of_an_auc_under_chance_is_that_of_all_orders() -> None:
+    """Three positive and four negative rows: all 35 ways to deal seven different scores."""
+    values = []
+    for chosen in combinations(range(7), 3):
+        y = np.isin(np.arange(7), chosen).astype(int)
+        values.append(metrics.roc_auc_score(y, np.arange(7)))
+    y = np.array([0, 1, 0, 1, 1, 0, 0])
+    score = np.linspace(0.1, 0.9, 7)
+    assert auc_of(y, score, None).chance == pytest.approx(np.std(values))
 
 
 def test_the_error_of_an_auc_under_chance_counts_clusters() -> None:
