@@ -168,7 +168,7 @@ def test_names_from_the_data_arrive_unchanged_and_as_text(name):
         count=3,
         title=name,
         groups=(name, "b"),
-        notes=(FrontierNote("message", {"text": name}),),
+        notes=(FrontierNote("label_groups", {"attribute": name}),),
         labels=dict.fromkeys(keys, name),
     )
     text = frontier_html(view)

@@ -39,6 +39,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import assumption_sentence
 from metrifair.wording.terms import TERMS, term_name
+from metrifair.wording.training_file import TRAINING_FILE_NOTES
 
 # what a row of a part is called
 _PARTS = {
@@ -282,7 +283,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "overfit": _overfit,
     "constant_models": _constant_models,
     "same_decisions": _same_decisions,
-    "message": lambda text: text,  # of a caller that has its own words, such as the command line
+    **TRAINING_FILE_NOTES,
 }
 
 
