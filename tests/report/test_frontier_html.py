@@ -226,7 +226,7 @@ def test_the_table_names_rows_in_words_and_groups_only_where_a_model_needs_them(
         *(["Group at prediction"] if needs_group else []),
         "Accuracy",
         "Unfairness",
-        "Pareto",
+        "Pareto front",
     ]
 
 

@@ -14,7 +14,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
-from metrifair.problem.tables import Backend, Table, frame
+from metrifair.problem.tables import Backend, Table, frame, make_frame
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import frontier_html
 from metrifair.report.frontier_chart import frontier_chart
@@ -30,6 +30,7 @@ from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, headline, note_text, note_texts, summary
+from metrifair.wording.frontier_tables import point_table
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import count_text
 
@@ -491,36 +492,9 @@ class Frontier(PrintedPage):
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
-        chosen = None if self.chosen is None else self.chosen.job
         view = self.view()
-        rows = [_figures(point, view.key) | {"chosen": point.job == chosen} for point in view.shown]
-        parameters = self.record.parameters
-        if parameters:
-            rows = [
-                {
-                    "family": point.family,
-                    "parameter": parameters[point.family],
-                    "needs_group": point.needs_group,
-                }
-                | row
-                for point, row in zip(view.shown, rows, strict=True)
-            ]
-        kinds = {
-            "seed": "Int64",
-            "failed": "Boolean",
-            "is_noise": "Boolean",
-            "overfit": "Boolean",
-            "chosen": "Boolean",
-            "mark": "String",
-        }
-        kinds |= {"family": "String", "parameter": "String", "needs_group": "Boolean"}
-        names = dict.fromkeys(name for row in rows for name in row)
-        schema = {name: kinds.get(name, "Float64") for name in names}
-        return frame(
-            {name: [row.get(name) for row in rows] for name in names},
-            schema,
-            backend or self._trade_off.library,
-        )
+        library = backend or self._trade_off.library
+        return make_frame(view.shown, point_table(view).frame(), library)
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> ChartDisplay:
         """Draw models, Pareto front, the chosen model and its limit with matplotlib.
@@ -674,30 +648,3 @@ class Frontier(PrintedPage):
         lost = f" ({failed} failed)" if failed else ""
         answer = headline(view)[0]
         return f"Frontier of {count_text(len(self.points), 'model')}{lost}. {answer}"
-
-
-def _figures(point: Point, key: str) -> dict[str, Any]:
-    """A model's figures by name, each with the ends of its interval; None for a failed model.
-
-    ``key`` is that of the utility.
-    """
-    named = {
-        name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")
-    } | {**point.more}
-    figures: dict[str, Any] = {
-        "strength": float(point.strength),
-        "seed": point.seed,
-        "failed": point.failed,
-    }
-    for name, value in named.items():
-        figures[name] = None if point.failed else value
-        if name in point.intervals:
-            figures |= {
-                f"{name}_low": point.intervals[name].low,
-                f"{name}_high": point.intervals[name].high,
-            }
-    return figures | {
-        "is_noise": point.is_noise,
-        "mark": point.marks.get(key, ""),
-        "overfit": point.overfit,
-    }
