@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from metrifair.api.pages import PrintedPage
+from metrifair.api.audit_tables import result_fields
+from metrifair.api.pages import ResultPage
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
@@ -18,10 +19,9 @@ from metrifair.problem.tables import Backend, Table, frame, make_frame
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import frontier_html
 from metrifair.report.frontier_chart import frontier_chart
-from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.files import write_json
-from metrifair.support.provenance import call_text
+from metrifair.support.provenance import Provenance, call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.goal import Goal
@@ -223,7 +223,7 @@ def frontier(
     return front
 
 
-class Frontier(PrintedPage):
+class Frontier(ResultPage):
     """Models with their accuracy and unfairness on rows that did not train them.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
@@ -249,8 +249,19 @@ class Frontier(PrintedPage):
     Frontier of 2 models. The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     """
 
+    page_title = "Accuracy and fairness"
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {"most_numbers": 20_000}
+    _height = 720
+
     def __init__(self, trade_off: TradeOff) -> None:
         self._trade_off = trade_off
+
+    @property
+    def _origin(self) -> Provenance:
+        return self.record.provenance
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        return frontier_html(replace(self.view(), provenance=origin, title=title), **options)
 
     @property
     def record(self) -> FrontierRecord:
@@ -460,7 +471,7 @@ class Frontier(PrintedPage):
         return FrontierView(
             self.points,
             curves,
-            title=provenance.title or "Accuracy and fairness",
+            title=provenance.title or self.page_title,
             labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
             areas=(self.area, trade_off.area_with_constant),
@@ -528,14 +539,6 @@ class Frontier(PrintedPage):
         """
         return frontier_chart(self.view(title), ax)
 
-    def _repr_html_(self) -> str:
-        """The page, shortened, in its own frame: no style leaves it."""
-        return framed(
-            frontier_html(self.view(), most_numbers=20_000),
-            height=720,
-            title="Accuracy and fairness",
-        )
-
     def to_json(self, path: str | Path | None = None) -> str:
         """The figures of all models and the record as strict JSON text.
 
@@ -568,10 +571,7 @@ class Frontier(PrintedPage):
             {"kind": note.kind, "facts": note.facts, "text": note_text(note)}
             for note in view.all_notes
         ]
-        content = {
-            "kind": "metrifair frontier",
-            "version": 1,
-            "summary": list(summary(view)),
+        fields = {
             "utility": view.utility.name,
             "points": [asdict(point) for point in self.points],
             "area": self.area,
@@ -580,39 +580,8 @@ class Frontier(PrintedPage):
             **asdict(replace(self.record, notes=(), choice_notes=())),
             "notes": notes,
         }
-        del content["choice_notes"]
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write a self-contained page with a slider over the strengths.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, written in one step.
-        title : str, default=None
-            Title of the page. None: "Accuracy and fairness".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the date and the source of the data.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
-        ...     "Who is hired" in Path(folder, "report.html").read_text()
-        True
-        """
-        write_html(path, frontier_html(self.view(title, about)))
+        del fields["choice_notes"]
+        return write_json(result_fields("frontier", list(summary(view)), **fields), path)
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any
