@@ -155,7 +155,7 @@ function detailRow(row) {
 function figuresOf(row) {
   const known = details.filter(({ value }) => value(row) !== null);
   const nameOf = ({ key, name }) => (key === "value" ? data.metrics[row.metric].name : name);
-  const sizes = ["left", "right"].map((side) => [textOf("figure_rows", { group: groupName(row, side) }), countText(row[`${side}Size`])]);
+  const sizes = [["left", row.leftSize], ["right", row.rightSize]].map(([side, size]) => [textOf("figure_rows", { group: groupName(row, side) }), countText(size)]);
   return [...known.map((column) => [nameOf(column), (column.detail ?? column.text)(row)]), ...sizes];
 }
 
