@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from metrifair.api.audit_tables import (
     audit_fields,
 )
 from metrifair.api.group_metrics import GroupMetrics
-from metrifair.api.pages import PrintedPage
+from metrifair.api.pages import ResultPage
 from metrifair.auditing.audit_record import AuditedRows, record_with_rates
 from metrifair.auditing.group_measures import (
     GroupMetric,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from metrifair.wording.frontier_view import FrontierView
 
-_IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
-
 
 class Viewable(Protocol):
     """A Frontier, as far as a page needs it."""
@@ -62,8 +60,12 @@ def _view(frontier: Viewable | FrontierView) -> FrontierView:
     return frontier
 
 
+def _optional_view(frontier: Viewable | FrontierView | None) -> FrontierView | None:
+    return None if frontier is None else _view(frontier)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(PrintedPage):
+class Audit(ResultPage):
     """The result of an audit: findings, decisions, notes and a summary.
 
     Parameters
@@ -86,6 +88,10 @@ class Audit(PrintedPage):
     Audit of 4 rows: 3 findings, 1 table of decisions, 1 note
     no significant gap
     """
+
+    page_title = "Fairness audit"
+    # a notebook keeps all of a page
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {"most_bytes": 400_000}
 
     record: AuditRecord
     rows: AuditedRows | None = None
@@ -516,17 +522,11 @@ compute them.
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
-
-        view = None
-        if frontier is not None:
-            view = _view(frontier)
-        record = replace(self.record, provenance=self.provenance.described(title, about))
-        title = record.provenance.title or "Fairness audit"
         if by_group is not None and not isinstance(by_group, GroupMetrics):
             by_group = self.by_group(by_group)
         tables = () if by_group is None else by_group.record
-        report.write_html(
-            path, report.audit_html(record, title=title, frontier=view, group_metrics=tables)
+        self._write_page(
+            path, title, about, frontier=_optional_view(frontier), group_metrics=tables
         )
 
     def to_evidence(
@@ -668,16 +668,17 @@ default="distributions"
         """
         return report.audit_chart(self.record, kind, ax)
 
-    def _repr_html_(self) -> str:
-        """The page, shortened, in its own frame: no style leaves it."""
+    @property
+    def _origin(self) -> Provenance:
+        return self.provenance
 
-        title = self.provenance.title or "Fairness audit"
-        page = report.audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS)
-        return report.framed(page, height=640, title="Audit")
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        record = replace(self.record, provenance=origin)
+        return report.audit_html(record, title=title, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RateTable(PrintedPage):
+class RateTable(ResultPage):
     """Selection rates and impact ratios by group; ``Audit.rates`` returns it.
 
     Parameters
@@ -693,6 +694,8 @@ class RateTable(PrintedPage):
       a: 2 rows, selection rate 50.0%, impact ratio 0.500
       b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
+
+    page_title = "Selection rates and impact ratios"
 
     audit: Audit
 
@@ -804,11 +807,7 @@ class RateTable(PrintedPage):
         """
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
-        record = replace(
-            self.audit.record, provenance=self.audit.provenance.described(title, about)
-        )
-        report.write_html(path, _rates_page(record, None if frontier is None else _view(frontier)))
-        return None
+        return self._write_page(path, title, about, frontier=_optional_view(frontier))
 
     def __repr__(self) -> str:
         lines = []
@@ -828,11 +827,10 @@ class RateTable(PrintedPage):
                 )
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
-    def _repr_html_(self) -> str:
-        return report.framed(_rates_page(self.audit.record), height=640, title="Selection rates")
+    @property
+    def _origin(self) -> Provenance:
+        return self.audit.provenance
 
-
-def _rates_page(record: AuditRecord, frontier: FrontierView | None = None) -> str:
-
-    title = record.provenance.title or "Selection rates and impact ratios"
-    return report.rates_html(record, title=title, frontier=frontier)
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        record = replace(self.audit.record, provenance=origin)
+        return report.rates_html(record, title=title, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair import report
-from metrifair.api.pages import PrintedPage
+from metrifair.api.pages import RecordedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
 from metrifair.auditing.groups.records import (
     GapLimit,
@@ -36,7 +35,6 @@ from metrifair.problem.tables import (
 )
 from metrifair.support.arrays import Booleans
 from metrifair.support.checks import check_integer, is_number, make_seed, share_hint
-from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.groups import group_text, search_sentences
 from metrifair.wording.tables import FrameColumns
@@ -60,7 +58,7 @@ _COLUMNS: FrameColumns = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupSearch(PrintedPage):
+class GroupSearch(RecordedPage):
     """Groups that are worse than the other rows, and the largest gap that any group can have.
 
     Parameters
@@ -81,6 +79,9 @@ class GroupSearch(PrintedPage):
     >>> [len(search.groups), search.groups[0].rows, round(search.groups[0].at_least, 2)]
     [1, 100, 0.9]
     """
+
+    kind = "group search"
+    page_title = "Groups that are worse"
 
     record: SearchRecord
     provenance: Provenance = field(default_factory=Provenance)
@@ -120,48 +121,6 @@ class GroupSearch(PrintedPage):
         """
         return make_frame(self.record.worse, _COLUMNS, backend or self.library)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The search as JSON text: ``kind``, ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {
-            "kind": "metrifair group search",
-            "version": 1,
-            "summary": self.summary,
-            **asdict(self.record),
-            "provenance": asdict(self.provenance),
-        }
-        return write_json(content, path)
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> None:
-        """Write the search as one page.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Groups that are worse".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the date of the data.
-        """
-        report.write_html(path, self._page(title, about))
-
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the gaps of the listed groups, from their lower bounds.
 
@@ -182,20 +141,17 @@ class GroupSearch(PrintedPage):
         """
         return report.group_search_chart(self.record, ax)
 
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        origin = self.provenance.described(title, about)
+    @property
+    def _origin(self) -> Provenance:
+        return self.provenance
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
         return report.group_search_html(
-            self.record,
-            title=origin.title or "Groups that are worse",
-            provenance=origin,
-            about=origin.about,
+            self.record, title=title, provenance=origin, about=origin.about, **options
         )
 
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return report.framed(self._page(), height=640, title="Groups that are worse")
+    def _fields(self) -> dict[str, Any]:
+        return super()._fields() | {"provenance": asdict(self.provenance)}
 
 
 def find_groups(

@@ -6,22 +6,22 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from metrifair.api.pages import PrintedPage
+from metrifair.api.audit_tables import result_fields
+from metrifair.api.pages import ResultPage
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
-from metrifair.problem.tables import Backend, Table, frame
+from metrifair.problem.tables import Backend, Table, frame, make_frame
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import frontier_html
 from metrifair.report.frontier_chart import frontier_chart
-from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.files import write_json
-from metrifair.support.provenance import call_text
+from metrifair.support.provenance import Provenance, call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.goal import Goal
@@ -30,6 +30,7 @@ from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, headline, note_text, note_texts, summary
+from metrifair.wording.frontier_tables import point_table
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import count_text
 
@@ -222,7 +223,7 @@ def frontier(
     return front
 
 
-class Frontier(PrintedPage):
+class Frontier(ResultPage):
     """Models with their accuracy and unfairness on rows that did not train them.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
@@ -248,8 +249,19 @@ class Frontier(PrintedPage):
     Frontier of 2 models. The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     """
 
+    page_title = "Accuracy and fairness"
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {"most_numbers": 20_000}
+    _height = 720
+
     def __init__(self, trade_off: TradeOff) -> None:
         self._trade_off = trade_off
+
+    @property
+    def _origin(self) -> Provenance:
+        return self.record.provenance
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        return frontier_html(replace(self.view(), provenance=origin, title=title), **options)
 
     @property
     def record(self) -> FrontierRecord:
@@ -459,7 +471,7 @@ class Frontier(PrintedPage):
         return FrontierView(
             self.points,
             curves,
-            title=provenance.title or "Accuracy and fairness",
+            title=provenance.title or self.page_title,
             labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
             areas=(self.area, trade_off.area_with_constant),
@@ -491,36 +503,9 @@ class Frontier(PrintedPage):
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
-        chosen = None if self.chosen is None else self.chosen.job
         view = self.view()
-        rows = [_figures(point, view.key) | {"chosen": point.job == chosen} for point in view.shown]
-        parameters = self.record.parameters
-        if parameters:
-            rows = [
-                {
-                    "family": point.family,
-                    "parameter": parameters[point.family],
-                    "needs_group": point.needs_group,
-                }
-                | row
-                for point, row in zip(view.shown, rows, strict=True)
-            ]
-        kinds = {
-            "seed": "Int64",
-            "failed": "Boolean",
-            "is_noise": "Boolean",
-            "overfit": "Boolean",
-            "chosen": "Boolean",
-            "mark": "String",
-        }
-        kinds |= {"family": "String", "parameter": "String", "needs_group": "Boolean"}
-        names = dict.fromkeys(name for row in rows for name in row)
-        schema = {name: kinds.get(name, "Float64") for name in names}
-        return frame(
-            {name: [row.get(name) for row in rows] for name in names},
-            schema,
-            backend or self._trade_off.library,
-        )
+        library = backend or self._trade_off.library
+        return make_frame(view.shown, point_table(view).frame(), library)
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> ChartDisplay:
         """Draw models, Pareto front, the chosen model and its limit with matplotlib.
@@ -554,14 +539,6 @@ class Frontier(PrintedPage):
         """
         return frontier_chart(self.view(title), ax)
 
-    def _repr_html_(self) -> str:
-        """The page, shortened, in its own frame: no style leaves it."""
-        return framed(
-            frontier_html(self.view(), most_numbers=20_000),
-            height=720,
-            title="Accuracy and fairness",
-        )
-
     def to_json(self, path: str | Path | None = None) -> str:
         """The figures of all models and the record as strict JSON text.
 
@@ -594,10 +571,7 @@ class Frontier(PrintedPage):
             {"kind": note.kind, "facts": note.facts, "text": note_text(note)}
             for note in view.all_notes
         ]
-        content = {
-            "kind": "metrifair frontier",
-            "version": 1,
-            "summary": list(summary(view)),
+        fields = {
             "utility": view.utility.name,
             "points": [asdict(point) for point in self.points],
             "area": self.area,
@@ -606,39 +580,8 @@ class Frontier(PrintedPage):
             **asdict(replace(self.record, notes=(), choice_notes=())),
             "notes": notes,
         }
-        del content["choice_notes"]
-        return write_json(content, path)
-
-    def to_html(
-        self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None
-    ) -> None:
-        """Write a self-contained page with a slider over the strengths.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, written in one step.
-        title : str, default=None
-            Title of the page. None: "Accuracy and fairness".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the date and the source of the data.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
-        ...     "Who is hired" in Path(folder, "report.html").read_text()
-        True
-        """
-        write_html(path, frontier_html(self.view(title, about)))
+        del fields["choice_notes"]
+        return write_json(result_fields("frontier", list(summary(view)), **fields), path)
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any
@@ -674,30 +617,3 @@ class Frontier(PrintedPage):
         lost = f" ({failed} failed)" if failed else ""
         answer = headline(view)[0]
         return f"Frontier of {count_text(len(self.points), 'model')}{lost}. {answer}"
-
-
-def _figures(point: Point, key: str) -> dict[str, Any]:
-    """A model's figures by name, each with the ends of its interval; None for a failed model.
-
-    ``key`` is that of the utility.
-    """
-    named = {
-        name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")
-    } | {**point.more}
-    figures: dict[str, Any] = {
-        "strength": float(point.strength),
-        "seed": point.seed,
-        "failed": point.failed,
-    }
-    for name, value in named.items():
-        figures[name] = None if point.failed else value
-        if name in point.intervals:
-            figures |= {
-                f"{name}_low": point.intervals[name].low,
-                f"{name}_high": point.intervals[name].high,
-            }
-    return figures | {
-        "is_noise": point.is_noise,
-        "mark": point.marks.get(key, ""),
-        "overfit": point.overfit,
-    }

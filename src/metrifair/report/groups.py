@@ -51,8 +51,7 @@ def group_search_html(
         title=title,
         about="groups searched",
         head=summary_head(search_sentences(record), fact_list(facts)),
-        unscripted="",
-        sections=[Section(joined(*parts), "data", None, ())],
+        sections=[Section(joined(*parts))],
         words=list(GLOSSARY.items()),
         provenance=provenance,
     )

@@ -223,6 +223,21 @@ FINDING_KEYS = (
 )
 """The columns of findings that people read, in their order."""
 
+FINDING_DETAILS = (
+    "value",
+    "divided",
+    "r2",
+    "bracket",
+    "unbiased",
+    "interval",
+    "joint",
+    "significance",
+    "certified",
+    "certified_jointly",
+    "p_value",
+)
+"""The figures of one finding, which a page shows below it, in their order."""
+
 
 def finding_table(record: AuditRecord) -> ColumnTable:
     """The columns of findings; the permutations of an audit limit its p-values."""

@@ -170,6 +170,14 @@ TERMS = {
     "strength": Term("Strength"),
     "needs_group": Term("Group at prediction"),
     "seed": Term("Seed"),
+    "models": Term("Number of models"),
+    "pareto": Term("Pareto front", "The best utility at each unfairness. No model lies above it."),
+    "training": Term("Training state"),
+    "constant": Term(
+        "Constant predictor",
+        "Predicts the same for everyone: the base rate or the mean. A model that is not "
+        "significantly better (by the 95 % interval of the difference) is marked.",
+    ),
     "unfairness": Term(
         "Unfairness",
         "The Kolmogorov distance: the largest difference between the groups' shares below any "

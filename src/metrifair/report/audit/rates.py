@@ -260,8 +260,7 @@ def rates_html(
         title=title,
         about="selection rates",
         head=rates_head(record),
-        unscripted="This page needs no script.",
-        sections=[Section(body, "rates-data", None, ())],
+        sections=[Section(body)],
         words=decision_words(record),
         provenance=record.provenance,
     )
