@@ -13,12 +13,17 @@ JSON_VERSION = 1
 
 
 def audit_fields(record: AuditRecord) -> dict[str, Any]:
-    """The fields of the JSON of an audit, with its notes in words."""
+    """The fields of the JSON of an audit, with its notes in words, and its search for groups if it
+    has one.
+    """
     notes = [{**asdict(note), "text": note_text(note)} for note in record.notes]
-    return {
+    fields = {
         "kind": "metrifair audit",
         "version": JSON_VERSION,
         "summary": audit_summary(record),
         **asdict(record),
         "notes": notes,
     }
+    if record.group_search is None:
+        del fields["group_search"]
+    return fields

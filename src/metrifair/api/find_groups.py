@@ -13,14 +13,15 @@ import numpy as np
 from metrifair import report
 from metrifair.api.pages import PrintedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
-from metrifair.auditing.groups.records import (
+from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
+from metrifair.auditing.search_records import (
     GapLimit,
     Outcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
 )
-from metrifair.auditing.groups.search import find
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.problem.clusters import cluster_share
@@ -71,6 +72,8 @@ class GroupSearch(PrintedPage):
         The origin of the search.
     library : str, default=None
         The library of the searched data frames, which ``to_frame`` uses too.
+    counts : SearchCounts, default=None
+        The counts of all groups, from which evidence is made. No JSON contains them.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class GroupSearch(PrintedPage):
     record: SearchRecord
     provenance: Provenance = field(default_factory=Provenance)
     library: Backend | None = None
+    counts: SearchCounts | None = None
 
     @property
     def groups(self) -> Sequence[WorseGroup]:
@@ -323,7 +327,7 @@ def find_groups(
         sample_weight=sample_weight,
         clusters=clusters,
     )
-    record = find(
+    counts = search_counts(
         rows,
         {**tables, **protected},
         protected=set(protected),
@@ -335,7 +339,7 @@ def find_groups(
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())
     library = table_library(X_audit, y_pred, sensitive_features, y_true)
-    return GroupSearch(record, provenance, library)
+    return GroupSearch(search_record(counts), provenance, library, counts)
 
 
 def _search_rows(

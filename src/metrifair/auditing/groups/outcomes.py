@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from metrifair.auditing.groups.records import Outcome
 from metrifair.auditing.measure.selection import at_or_above, threshold_for
 from metrifair.auditing.request import Request, Threshold
+from metrifair.auditing.search_records import Outcome
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import check_not_swapped, numbers_or_none, read_predictions
 from metrifair.problem.problem import Inputs, Problem, make_problem
