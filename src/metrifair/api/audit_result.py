@@ -588,7 +588,8 @@ compute them.
 
         The rows are counted by group, stratum, label and score. All figures are computed from the
         counts, so that ``metrifair.evidence.verify`` can recompute them. With more than 4,096
-        distinct scores, each distance has a lower and an upper bound.
+        distinct scores, each distance has a lower and an upper bound. A search ``with_groups`` is
+        part of the evidence with the counts of its groups, unless ``min_cell`` is above 1.
 
         Parameters
         ----------
@@ -648,6 +649,7 @@ compute them.
             sign_with=sign,
             pdf=pdf,
             again=again,
+            search_counts=self.search_counts,
         )
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 """The cuts of numeric columns: at quartiles, or by column."""
 
-_COLUMNS: FrameColumns = {
+WORSE_GROUPS: FrameColumns = {
     "group": ("String", lambda group: group_text(group.conditions)),
     "rows": ("Int64", attrgetter("rows")),
     **{name: ("Float64", attrgetter(name)) for name in ("figure", "others", "gap", "at_least")},
@@ -122,7 +122,7 @@ class GroupSearch(PrintedPage):
             The group, its rows, its figure, that of the other rows, the gap, its lower bound, and
             whether the group is worse than its parents, protected and listed.
         """
-        return make_frame(self.record.worse, _COLUMNS, backend or self.library)
+        return make_frame(self.record.worse, WORSE_GROUPS, backend or self.library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The search as JSON text: ``kind``, ``version``, ``summary`` and all values.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from metrifair.auditing.sources.typed_tables import typed_table
 from metrifair.errors import DataError
 from metrifair.problem.predictions import favorable_decisions
 from metrifair.problem.spelling import MISSING
+from metrifair.problem.tables import Columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,7 +44,7 @@ def search_file(
     table, files = typed_table(path, reading, texts=texts, roles={**roles, **names})
     needed = [name for role, (name,) in roles.items() if role != "clusters"]
     used = _with_values(table, needed, label)
-    scores = used[score]
+    scores: Columns = used[score]
     if favorable_decision is not None:
         scores = favorable_decisions(scores, favorable_decision)
     search = find_groups(
@@ -65,6 +66,18 @@ def search_file(
         reading=reading.changed,
     )
     return replace(search, provenance=origin)
+
+
+def search_cuts(cuts: object, groups: Sequence[str]) -> Any:
+    """The cuts of the attributes of an audit as those of a search, which cuts other numbers at
+    quartiles.
+
+    >>> search_cuts([25.0], ["age"]), search_cuts(None, ["sex"])
+    ({'age': [25.0]}, 'quantiles')
+    """
+    if cuts is None:
+        return "quantiles"
+    return cuts if isinstance(cuts, Mapping) else dict.fromkeys(groups[:1], cuts)
 
 
 def _column(table: pl.DataFrame, name: str | None) -> pl.Series | None:

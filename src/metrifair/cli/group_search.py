@@ -52,7 +52,7 @@ def with_search(
     """The audit of a file with the search for groups that the options ask for."""
     if searched.find_groups is None:
         return audit
-    from metrifair.api.search_file import search_file
+    from metrifair.api.search_file import search_cuts, search_file
 
     groups = list(arguments["group"])
     threshold = arguments["threshold"]
@@ -69,22 +69,10 @@ def with_search(
         outcome=searched.find_groups.replace("-", " "),
         threshold="auto" if threshold is None else threshold,
         pos_label=arguments["pos_label"],
-        cuts=_cuts(arguments["cuts"], groups),
+        cuts=search_cuts(cuts_argument(arguments["cuts"]), groups),
         confidence=audit.record.confidence,
     )
     origin = audit.provenance
     columns = {**origin.columns, "among": list(searched.among)}
     record = replace(audit.record, provenance=replace(origin, columns=columns))
     return replace(audit, record=record).with_groups(search)
-
-
-def _cuts(cuts: Sequence[tuple[str, list[float]]], groups: Sequence[str]) -> Any:
-    """The cuts of the attributes of the audit; other numbers are cut at quartiles.
-
-    >>> _cuts([("", [25.0])], ["age"]), _cuts([], ["sex"])
-    ({'age': [25.0]}, 'quantiles')
-    """
-    values = cuts_argument(cuts)
-    if values is None:
-        return "quantiles"
-    return values if isinstance(values, Mapping) else dict.fromkeys(groups[:1], values)

@@ -6,7 +6,7 @@ import reprlib
 
 import numpy as np
 
-from metrifair.auditing.groups.counting import NONE, CountedGroups
+from metrifair.auditing.groups.counting import MOST_GROUPS, NONE, CountedGroups
 from metrifair.auditing.groups.search_counts import ConditionColumn, SearchCounts
 from metrifair.auditing.search_records import Condition, Outcome, SearchSettings
 from metrifair.errors import ModelFileError
@@ -17,6 +17,7 @@ from metrifair.support.arrays import Integers
 KIND = "group counts"
 _QUANTITIES = 5
 _ROUNDING = 1 + 1e-9  # of sums
+_MOST_ROWS = 2.0**53
 
 
 class ColumnRecord(Record):
@@ -92,6 +93,10 @@ def read_counts(content: Content) -> SearchCounts:
     columns = [_column(column) for column in record.columns]
     _check_places(conditions, sum(len(column.conditions) for column in columns))
     _check_places(groups.parents, count)
+    if (groups.parents == np.arange(count)[:, None]).any():
+        raise ModelFileError("a group is a parent of itself")
+    if not 0 < count <= MOST_GROUPS or whole.max() > _MOST_ROWS:
+        raise ModelFileError("no search has so many groups or rows")
     if not ((groups.sums >= 0).all() and (groups.sums <= whole * _ROUNDING).all()):
         raise ModelFileError("a group has fewer than no rows, or more than all rows")
     return SearchCounts(

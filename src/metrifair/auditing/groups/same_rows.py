@@ -5,6 +5,7 @@ from __future__ import annotations
 from metrifair.auditing.records import AuditRecord
 from metrifair.auditing.search_records import SearchRecord
 from metrifair.errors import DataError
+from metrifair.problem.values import canonical
 
 _REMEDY = "pass the labels, predictions and rows of the audit to find_groups"
 
@@ -35,8 +36,8 @@ def check_same_rows(audit: AuditRecord, search: SearchRecord) -> None:
         )
     positive = search.settings.positive
     if positive and audit.settings.pos_label is not None:
-        label = str(audit.settings.pos_label)
-        if label != positive:
+        label = audit.settings.pos_label
+        if canonical(positive) != label:
             raise DataError(
                 f"must have the positive label of the audit, {label!r}",
                 argument="group_search",
