@@ -12,14 +12,15 @@ import numpy as np
 from metrifair import report
 from metrifair.api.pages import RecordedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
-from metrifair.auditing.groups.records import (
+from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
+from metrifair.auditing.search_records import (
     GapLimit,
     Outcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
 )
-from metrifair.auditing.groups.search import find
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.problem.clusters import cluster_share
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 """The cuts of numeric columns: at quartiles, or by column."""
 
-_COLUMNS: FrameColumns = {
+WORSE_GROUPS: FrameColumns = {
     "group": ("String", lambda group: group_text(group.conditions)),
     "rows": ("Int64", attrgetter("rows")),
     **{name: ("Float64", attrgetter(name)) for name in ("figure", "others", "gap", "at_least")},
@@ -69,6 +70,8 @@ class GroupSearch(RecordedPage):
         The origin of the search.
     library : str, default=None
         The library of the searched data frames, which ``to_frame`` uses too.
+    counts : SearchCounts, default=None
+        The counts of all groups, from which evidence is made. No JSON contains them.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class GroupSearch(RecordedPage):
     record: SearchRecord
     provenance: Provenance = field(default_factory=Provenance)
     library: Backend | None = None
+    counts: SearchCounts | None = None
 
     @property
     def groups(self) -> Sequence[WorseGroup]:
@@ -119,7 +123,7 @@ class GroupSearch(RecordedPage):
             The group, its rows, its figure, that of the other rows, the gap, its lower bound, and
             whether the group is worse than its parents, protected and listed.
         """
-        return make_frame(self.record.worse, _COLUMNS, backend or self.library)
+        return make_frame(self.record.worse, WORSE_GROUPS, backend or self.library)
 
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the gaps of the listed groups, from their lower bounds.
@@ -279,7 +283,7 @@ def find_groups(
         sample_weight=sample_weight,
         clusters=clusters,
     )
-    record = find(
+    counts = search_counts(
         rows,
         {**tables, **protected},
         protected=set(protected),
@@ -291,7 +295,7 @@ def find_groups(
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())
     library = table_library(X_audit, y_pred, sensitive_features, y_true)
-    return GroupSearch(record, provenance, library)
+    return GroupSearch(search_record(counts), provenance, library, counts)
 
 
 def _search_rows(

@@ -4,7 +4,7 @@ them as JSON.
 
 from __future__ import annotations
 
-from metrifair.wording.metrics import CRITERIA, criterion_name
+from metrifair.criteria import CRITERIA
 
 OTHER_INPUTS = ("risk_parity", "conditional_statistical_parity")
 """The criteria that the studio does not offer: they need a loss, or control features."""
@@ -85,6 +85,4 @@ def criterion_options() -> str:
     <option value="statistical_parity">statistical parity</option>
     """
     names = [name for name in CRITERIA if name not in OTHER_INPUTS]
-    return "\n".join(
-        f'<option value="{name}">{criterion_name(name).lower()}</option>' for name in names
-    )
+    return "\n".join(f'<option value="{name}">{name.replace("_", " ")}</option>' for name in names)

@@ -44,6 +44,7 @@ from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
+from metrifair.report.groups import group_search_section
 from metrifair.report.html import (
     Json,
     Markup,
@@ -194,7 +195,11 @@ def _static_parts(
         "first": proxy_section(record),
         "ratios": rates_section(record, frontier=frontier),
         "along": along_section(record),
-        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
+        "bygroup": joined(
+            by_group_section(record.by_group),
+            group_metrics_section(group_metrics),
+            group_search_section(record.group_search),
+        ),
     }
     topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []
