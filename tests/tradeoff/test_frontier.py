@@ -361,7 +361,7 @@ def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> No
         frontier(line, X, Y, strengths=[0.0, 300.0], random_state=0, **given)
     assert (
         "predict the same"
-        not in frontier(line, X, Y, strengths=[0.0], random_state=0, **given).summary()
+        not in frontier(line, X, Y, strengths=[0.0], random_state=0, **given).summary
     )
 
 

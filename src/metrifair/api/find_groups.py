@@ -99,9 +99,9 @@ class GroupSearch(PrintedPage):
         return self.record.largest_gaps
 
     @property
-    def summary(self) -> Sequence[str]:
-        """The result in sentences, the most important first."""
-        return search_sentences(self.record)
+    def summary(self) -> str:
+        """The result in sentences, the most important first, one per line."""
+        return "\n".join(search_sentences(self.record))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """All groups that are worse as a data frame, one row each.
@@ -136,7 +136,7 @@ class GroupSearch(PrintedPage):
         content = {
             "kind": "metrifair group search",
             "version": 1,
-            "summary": self.summary,
+            "summary": search_sentences(self.record),
             **asdict(self.record),
             "provenance": asdict(self.provenance),
         }
@@ -190,9 +190,6 @@ class GroupSearch(PrintedPage):
             provenance=origin,
             about=origin.about,
         )
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
 
     def _repr_html_(self) -> str:
         return report.framed(self._page(), height=640, title="Groups that are worse")
@@ -284,7 +281,7 @@ def find_groups(
     --------
     >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
     >>> y_pred = [1, 1, 1, 0] * 100
-    >>> print(find_groups(None, y_pred, X).summary[0])
+    >>> print(find_groups(None, y_pred, X).summary.splitlines()[0])
     Of 8 groups, 3 have a lower selection rate than the other rows, jointly at 95% confidence.
     """
     check_integer("max_conditions", max_conditions, least=1)

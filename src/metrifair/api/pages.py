@@ -1,4 +1,4 @@
-"""Results that write themselves as pages: what their classes share."""
+"""Results that are printed as text and written as pages: what their classes share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,22 @@ from metrifair import report
 from metrifair.support.files import write_json
 
 
-class PrintedPage:
+class Summarized:
+    """A result with a summary, which ``print`` shows."""
+
+    @property
+    def summary(self) -> str:
+        """The answer first, then caveats, one statement per line."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+class PrintedPage(Summarized):
     """A result whose page can be printed."""
 
     to_html: Callable[..., None]
@@ -44,10 +59,13 @@ class ComparedAudits(PrintedPage):
     kind: ClassVar[str]
     record: Any
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The result in sentences, the most important first."""
+    def _sentences(self) -> Sequence[str]:
         raise NotImplementedError
+
+    @property
+    def summary(self) -> str:
+        """The result in sentences, the most important first, one per line."""
+        return "\n".join(self._sentences())
 
     def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
         raise NotImplementedError
@@ -68,7 +86,7 @@ class ComparedAudits(PrintedPage):
         content = {
             "kind": f"metrifair {self.kind}",
             "version": 1,
-            "summary": self.summary,
+            "summary": self._sentences(),
             **asdict(self.record),
         }
         return write_json(content, path)
@@ -92,9 +110,6 @@ class ComparedAudits(PrintedPage):
             Metadata shown in the report, such as the reason of the comparison.
         """
         report.write_html(path, self._page(title, about))
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
 
     def _repr_html_(self) -> str:
         return report.framed(self._page(), height=640, title=f"A {self.kind} of audits")

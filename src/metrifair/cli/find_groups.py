@@ -143,7 +143,7 @@ def _show(out: Console, search: GroupSearch) -> None:
     from metrifair.cli.console import say, show_table
     from metrifair.wording.groups import GAP_HEADINGS, HEADINGS, gap_rows, group_row
 
-    say(out, *search.summary)
+    say(out, *search.summary.splitlines())
     record = search.record
     if record.listed:
         show_table(out, HEADINGS, [group_row(record, group) for group in record.listed])

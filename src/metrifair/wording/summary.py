@@ -1,4 +1,4 @@
-"""An audit in two to seven sentences, the most important first."""
+"""An audit in one to seven sentences, the most important first."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ def audit_summary(record: AuditRecord) -> list[str]:
             )
         sentences += _decisions(record)
         sentences += checks(record)
-    if record.notes:
-        notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
-        sentences.append(f"Read {notes} before acting.")
     return sentences
 
 
