@@ -34,6 +34,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.evidence import verify
 from metrifair.wording.frontier import note_texts
 from metrifair.wording.notes import note_text
+from metrifair.wording.summary import audit_summary
 
 OPTIONS = {"resamples": 60, "permutations": 99}
 LISTED = [
