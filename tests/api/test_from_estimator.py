@@ -92,5 +92,5 @@ def test_print_shows_the_answer_and_the_notes() -> None:
     notes = [f"Note: {text}" for text in result.note_texts()]
     assert lines[-len(notes) :] == notes
     assert lines == result.summary.splitlines()
-    assert "percentage points" in lines[0]
+    assert " points between " in lines[0]
     assert "confidence" in lines[1]

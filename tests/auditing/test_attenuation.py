@@ -338,7 +338,7 @@ def test_known_groups_as_probabilities_have_one_end() -> None:
     assert found.record.proxy.r2 == {"g0": 1.0, "g1": 1.0}
     assert found.findings[0].divided is None
     assert found.decisions[0].divided is None
-    gap = f"{100 * known.findings[0].value:.1f} percentage points"
+    gap = f"{100 * known.findings[0].value:.1f} points"
     assert gap in found.summary.splitlines()[0]
     assert gap in known.summary.splitlines()[0]
     assert "R2" not in found.summary

@@ -264,7 +264,7 @@ def test_a_planted_gap_of_ten_points_in_a_thousand_rows_is_found() -> None:
         ({"search_rows": np.ones(6_000, dtype=bool)}, "search_rows must leave rows on both sides"),
         ({"cuts": "deciles"}, "cuts must be 'quantiles', or a dict"),
         ({"cuts": {"height": [1]}}, "cuts names 'height'"),
-        ({"sensitive_features": ["f"]}, "must have one length"),
+        ({"sensitive_features": ["f"]}, "must have the same length"),
     ],
 )
 def test_bad_input_names_its_argument_and_a_remedy(changes: dict[str, Any], message: str) -> None:

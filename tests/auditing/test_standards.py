@@ -258,7 +258,7 @@ def test_it_is_said_which_label_low_scores_are_of() -> None:
     options: dict[str, Any] = {"sensitive_features": group, "y_true": label, **ALL}
     low = flat_audit(score, favorable="low", **options)
     assert (
-        "Positive label: 0 (the first of 0, 1). Pass pos_label=... to change it."
+        "0 counts as positive (by default the first of 0, 1). Pass pos_label=... to change it."
         in low.note_texts()
     )
     assert not any("(AUC" in text for text in low.note_texts())

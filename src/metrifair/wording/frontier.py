@@ -228,13 +228,8 @@ def _constant_models(family: str, strengths: Sequence[float], constant: Sequence
     where = f"at strength {listed([f'{value:g}' for value in constant])}"
     if len(last) > 1 and last == list(constant):
         where = f"from strength {last[0]:g} on"
-    return (
-        f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(constant)} "
-        f"of {len(strengths)} "
-        "strengths): training found nothing with a lower objective there. Use smaller strengths or "
-        "longer training to "
-        "see the trade-off."
-    )
+    who = f"{family}: {where}" if family else where[:1].upper() + where[1:]
+    return f"{who}, models are constant. Use smaller strengths to see the trade-off."
 
 
 def _same_decisions(models: int, of: int) -> str:
@@ -261,8 +256,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "positive_label": positive_text,
     "weighted": lambda: "Rows count by their sample weights.",
     "label_groups": lambda attribute: (
-        f"The groups of {attribute} are the label in other words: scores that are right are then "
-        "unfair by design."
+        f"The groups of {attribute} copy the label: correct scores are then unfair by design."
     ),
     "unknown_name": lambda attribute, group, rows, of: (
         f"{unknown_name_text(attribute, group, rows, of)} It is compared as a group. "
@@ -339,7 +333,7 @@ def constant_text(value: object) -> str:
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 _KOLMOGOROV = (
-    "the Kolmogorov distance, the largest difference between the groups' shares below any score"
+    "the largest difference between the groups' shares at or above a score, over all scores"
 )
 
 
@@ -423,7 +417,7 @@ def headline(view: FrontierView) -> tuple[str, ...]:
             "A smaller learning rate or smaller strengths usually help.",
         )
     if view.choice is None:
-        none = "No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness."
+        none = "No model has been chosen yet. Choose how much unfairness you accept."
         best = f"The best model in {view.label(view.key)}"
         if view.key == "accuracy":
             best = "The most accurate model"
@@ -647,7 +641,7 @@ def summary(view: FrontierView) -> tuple[str, ...]:
     >>> for sentence in summary(view):
     ...     print(sentence)
     The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
-    No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness.
+    No model has been chosen yet. Choose how much unfairness you accept.
     """
     return (*headline(view), *remarks(view))
 
@@ -769,8 +763,8 @@ def shown_note(view: FrontierView, shown: int) -> str:
     """How much of a frontier a short table shows, and what its figures are.
 
     >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
-    "Means of 2 seeds. Unfairness is the Kolmogorov distance, the largest difference between the groups' shares below \
-any score."
+    "Means of 2 seeds. Unfairness is the largest difference between the groups' shares at or above a score, over all \
+scores."
     """
     sentences = [f"Unfairness is {_KOLMOGOROV}.", compared_note(view)]
     if (seeds := len({point.seed for point in view.points})) > 1:
