@@ -220,15 +220,18 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
     assert refusal(done) == (
         f"the label 'hired' does not show which value is positive: {listed}; use --positive CLASS"
     )
-    assert "Positive label" not in call(command, csv, *asked, "--positive", "ja").stdout
-    said = "'Approved' counts as positive (by default the first of 'Approved', 'Declined')"
+    assert "counts as positive" not in call(command, csv, *asked, "--positive", "ja").stdout
+    said = (
+        "'Approved' counts as positive (by default the first of 'Approved', 'Declined'); name "
+        "another positive label to change it."
+    )
     people.with_columns(pl.col("hired").replace({"yes": "Approved", "no": "Declined"})).write_csv(
         csv
     )
     assert call(command, csv, *asked).stdout.count(said) == 1
     assert said in texts_of(json.loads((tmp_path / "found.json").read_text()))
     people.write_csv(csv)  # "yes" needs no explanation
-    assert "Positive label" not in call(command, csv, *asked).stdout
+    assert "counts as positive" not in call(command, csv, *asked).stdout
 
 
 @pytest.mark.parametrize(

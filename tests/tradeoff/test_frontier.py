@@ -136,7 +136,7 @@ def test_groups_can_be_a_dictionary_of_attributes() -> None:
 def test_a_table_of_another_length_is_refused(name: str, rows: int) -> None:
     given: dict[str, Any] = {"X": X, "sample_weight": np.ones(N)}
     given[name] = np.resize(given[name], (rows, *given[name].shape[1:]))
-    with pytest.raises(DataError, match=f"one length.*{name} {rows}"):
+    with pytest.raises(DataError, match=f"the same length.*{name} {rows}"):
         frontier(
             FairClassifier(epochs=2),
             y=Y,
