@@ -491,8 +491,28 @@ def _unverified(view: FrontierView, goal: Goal) -> str:
     )
 
 
+def page_headline(view: FrontierView) -> str:
+    """The answer of a page: the chosen model with one pair of figures, without their intervals.
+
+    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
+    >>> page_headline(FrontierView([none, chosen], chosen=chosen))
+    'Chosen: strength 1. Expected on new data: accuracy 0.800, unfairness 0.100.'
+    """
+    if view.choice is None:
+        return headline(view)[0]
+    figures = [
+        f"{noun(view.label(key))} {view.text(view.choice, key)}" for key in (view.key, view.gap_key)
+    ]
+    return f"{_choice_name(view, view.choice)}: {', '.join(figures)}."
+
+
 def _chosen(view: FrontierView, choice: Point) -> str:
     """The chosen model with its figures."""
+    return f"{_choice_name(view, choice)}: {', '.join(_reached(view, choice))}."
+
+
+def _choice_name(view: FrontierView, choice: Point) -> str:
+    """The chosen model, and the rows that its figures are about."""
     model = _model(view, choice)
     if choice.marks.get(view.key) == CONSTANT:
         model = f"{model}, a constant predictor"
@@ -504,7 +524,7 @@ def _chosen(view: FrontierView, choice: Point) -> str:
     where = "Expected on new data"
     if view.test_rows:
         where = f"On {count_text(view.test_rows, 'test row')}"
-    return f"{first}. {where}: {', '.join(_reached(view, choice))}."
+    return f"{first}. {where}"
 
 
 def _effort(view: FrontierView, goal: Goal) -> str:
