@@ -55,7 +55,7 @@ def test_the_command_is_the_function(call: Any, file: Path, tmp_path: Path) -> N
     assert content["worse"] == json.loads(search.to_json())["worse"]
     assert content["provenance"]["left_out"] == {"missing_score": 8}
     assert content["provenance"]["call"].startswith("metrifair find-groups scores.csv --score p")
-    assert all(sentence in done.output for sentence in search.summary)
+    assert all(sentence in done.output for sentence in search.summary.splitlines())
     assert "job=Farm" in done.output
     assert "job=Farm" in (tmp_path / "found.html").read_text(encoding="utf-8")
     assert len(pl.read_csv(tmp_path / "found.csv")) == len(search.record.worse) > 0

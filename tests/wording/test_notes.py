@@ -52,11 +52,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "positive_label": (
         {"classes": ["approved", "denied"], "positive": "denied"},
-        (
-            "Positive label: 'denied' (the last of 'approved', 'denied'). Pass pos_label=... to "
-            "change "
-            "it."
-        ),
+        ("'denied' counts as positive (alphabetical default). Pass pos_label=... to change it."),
     ),
     "reversed_score": (
         {"auc": 0.3, "favorable": "high"},
@@ -114,7 +110,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "left_out_rows": (
         {"rows": 1},
-        "Excluded: 1 row with a missing value that the audit needs, such as the score.",
+        "Excluded: 1 row with a missing score, decision or weight.",
     ),
     "suppressed_groups": (
         {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},

@@ -206,9 +206,10 @@ compute them.
         return [note_text(note, names) for note in self.notes]
 
     @property
-    def summary(self) -> Sequence[str]:
-        """The audit in sentences, the most important first."""
-        return audit_summary(self.record)
+    def summary(self) -> str:
+        """The answer in a few sentences, the most important first, and the notes in full."""
+        notes = (f"Note: {text}" for text in self.note_texts())
+        return "\n".join([*audit_summary(self.record), *notes])
 
     def describe(self, finding: Finding | None = None) -> Description:
         """One finding as sentences.
@@ -652,10 +653,6 @@ compute them.
             search_counts=self.search_counts,
         )
 
-    def __str__(self) -> str:
-        """The answer: the summary, and the notes in full."""
-        return "\n".join([*self.summary, *(f"Note: {text}" for text in self.note_texts())])
-
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
         tables = f"{count_text(len(self.decisions), 'table')} of decisions"
@@ -853,7 +850,9 @@ class RateTable(ResultPage):
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
         return self._write_page(path, title, about, frontier=_optional_view(frontier))
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Each table's impact ratio, and the selection rates of its groups, one line each."""
         lines = []
         for table in self.tables:
             lines.append(

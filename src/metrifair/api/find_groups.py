@@ -103,9 +103,7 @@ class GroupSearch(RecordedPage):
         """Upper bounds of the gaps of all groups of the search, by their rows."""
         return self.record.largest_gaps
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The result in sentences, the most important first."""
+    def _sentences(self) -> Sequence[str]:
         return search_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -244,7 +242,7 @@ def find_groups(
     --------
     >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
     >>> y_pred = [1, 1, 1, 0] * 100
-    >>> print(find_groups(None, y_pred, X).summary[0])
+    >>> print(find_groups(None, y_pred, X).summary.splitlines()[0])
     Of 8 groups, 3 have a lower selection rate than the other rows, jointly at 95% confidence.
     """
     check_integer("max_conditions", max_conditions, least=1)

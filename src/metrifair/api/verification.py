@@ -26,6 +26,7 @@ from metrifair.api.evidence_writer import (
     record_in,
     released_error,
 )
+from metrifair.api.pages import Summarized
 from metrifair.api.search_file import search_cuts, search_file
 from metrifair.auditing.groups.counts_file import read_counts
 from metrifair.auditing.groups.search_counts import SearchCounts
@@ -80,7 +81,7 @@ _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verification:
+class Verification(Summarized):
     """The result of verifying evidence; ``verify`` returns it.
 
     Parameters
@@ -112,12 +113,9 @@ class Verification:
         return True
 
     @property
-    def summary(self) -> Sequence[str]:
+    def summary(self) -> str:
         """The result in one sentence, then one line for each check."""
-        return [verdict_text(self.checks), *map(check_text, self.checks)]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
+        return "\n".join([verdict_text(self.checks), *map(check_text, self.checks)])
 
 
 def verify(

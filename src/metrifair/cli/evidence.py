@@ -155,7 +155,7 @@ def verify_command(
     screen = console(stderr=json_to == options.STANDARD_OUTPUT)
     with working_with_notes(screen, f"Verifying {evidence}"):
         verification = verify(evidence, data=data, key=verify_key)
-    say(screen, *verification.summary)
+    say(screen, *verification.summary.splitlines())
     if json_to is not None:
         write_json(
             {

@@ -105,5 +105,5 @@ def _show(out: Console, search: GroupSearch) -> None:
     from metrifair.cli.console import say
     from metrifair.cli.show import show_search
 
-    say(out, *search.summary)
+    say(out, *search.summary.splitlines())
     show_search(out, search.record)

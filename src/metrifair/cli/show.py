@@ -259,7 +259,7 @@ def _significance_rank(row: Difference) -> tuple[float, float]:
 
 def show_differences(out: Console, difference: AuditDifference) -> None:
     """Sentences first, then the differences, the most significant on top."""
-    say(out, *difference.summary)
+    say(out, *difference.summary.splitlines())
     wide = out.width >= _WIDE
     ordered = sorted(difference.differences, key=_significance_rank)
     names = list(difference.audits)
@@ -282,7 +282,7 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
 
 def show_alarms(out: Console, series: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
-    say(out, *series.summary)
+    say(out, *series.summary.splitlines())
     shown = sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
     if shown:
         show_columns(out, LOOKS.pick(*_ALARM_KEYS), shown)

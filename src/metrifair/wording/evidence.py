@@ -227,14 +227,12 @@ def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
     """The gap that so many rows detect.
 
     >>> plan_text(0.1, (412, 824), 0.8)
-    'With 412 and 824 rows, a true gap of 10.0 points is detected with a probability of 80%.'
+    '412 and 824 rows detect a gap of 10.0 points with a power of 80%.'
     """
     groups = " and ".join(f"{size:,}" for size in rows)
     if gap is None:
-        return (
-            f"{groups} rows are too few to detect any gap with a probability of {100 * power:g}%."
-        )
-    return f"With {groups} rows, a true gap of {points_text(gap)} is detected with a probability of {100 * power:g}%."
+        return f"{groups} rows are too few to detect any gap with a power of {100 * power:g}%."
+    return f"{groups} rows detect a gap of {points_text(gap)} with a power of {100 * power:g}%."
 
 
 def readme_text(

@@ -75,7 +75,7 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
     >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
-    [('No established gap', '0.300')]
+    [('No significant gap', '0.300')]
     """
     headlines = [_largest(record), _certified(record), _four_fifths(record)]
     return tuple(highlight for highlight in headlines if highlight is not None)
@@ -105,7 +105,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     )
     left, right = group_texts(largest)
     return AuditHighlight(
-        rank_text(headline, compared).capitalize() if headline else "No established gap",
+        rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",

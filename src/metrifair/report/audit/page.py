@@ -142,7 +142,7 @@ def audit_html(
     --------
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "<b>"), (90, 90), "kolmogorov", 0.3)
     >>> page = audit_html(AuditRecord(180, 0, (0.0, 1.0), 0.95, [finding]))
-    >>> "No gap is established" in page, "&lt;b&gt;" in page, "<b>f" in page
+    >>> "No significant gap" in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
     findings = shown_findings(record.findings)
