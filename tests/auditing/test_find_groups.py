@@ -161,6 +161,7 @@ def test_equal_weights_change_nothing_and_others_widen_bounds() -> None:
     )
 
 
+@pytest.mark.oracle("SearchRecord.clusters")
 def test_repeated_rows_in_clusters_show_no_more_than_the_rows() -> None:
     X = people()
     _, y_pred, _ = planted()
@@ -185,6 +186,7 @@ def test_rows_without_weight_do_not_count() -> None:
     assert search.record == find_groups(None, y_pred[1_000:], rest).record
 
 
+@pytest.mark.oracle("SearchRecord.search_rows")
 def test_search_rows_select_and_the_others_test() -> None:
     X = people()
     _, y_pred, rows = planted()
