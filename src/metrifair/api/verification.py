@@ -28,7 +28,7 @@ from metrifair.api.evidence_writer import (
 )
 from metrifair.api.pages import Summarized
 from metrifair.api.search_file import search_cuts, search_file
-from metrifair.auditing.groups.counts_file import read_counts
+from metrifair.auditing.groups.counts_file import counts_content, read_counts
 from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.records import GridError
 from metrifair.auditing.release.evidence_format import (
@@ -431,15 +431,14 @@ def _search_again(published: SearchCounts, manifest: Manifest, data: PathLike) -
 
 def _same_search(old: SearchCounts, new: SearchCounts) -> bool:
     """Whether two searches have the same groups and sums, which may differ by rounding."""
-    names = [[list(column.conditions) for column in counts.columns] for counts in (old, new)]
-    if names[0] != names[1] or old.settings != new.settings:
+    _, meta, arrays = counts_content(old)
+    _, new_meta, new_arrays = counts_content(new)
+    if any(different_values(meta, new_meta)):
         return False
-    old_arrays = [*old.groups, old.whole]
-    new_arrays = [*new.groups, new.whole]
-    pairs = list(zip(old_arrays, new_arrays, strict=True))
     return all(
-        left.shape == right.shape and np.allclose(left, right, rtol=TOLERANCE, atol=0)
-        for left, right in pairs
+        array.shape == new_arrays[name].shape
+        and np.allclose(array, new_arrays[name], rtol=TOLERANCE, atol=0)
+        for name, array in arrays.items()
     )
 
 
