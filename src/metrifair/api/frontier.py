@@ -678,9 +678,9 @@ class Frontier(PrintedPage):
             A csv file for the out-of-fold scores of all rows, which is not part of the evidence.
             With it, ``verify`` also recomputes the standard errors and the expected figures.
         min_cell : int, default=1
-            Minimum number of rows in a count. Rows of groups with a smaller cell (a group with a
-            fold, a stratum and a label) are withheld, and intervals are merged until each count
-            has so many rows.
+            Minimum number of rows in a cell: a group with a fold, a stratum and a label. Rows of
+            groups with a smaller cell are withheld, and intervals are merged until each count has
+            so many rows.
         sign : str or path-like, default=None
             Private SSH key with which ``ssh-keygen`` signs the manifest.
         again : bool, default=False

@@ -298,15 +298,19 @@ def search_facts(
     if goal is not None and goal.min_accuracy is not None and made.met:
         errors = chooser.gaps.errors_of_differences
     name: Any = rows.utility.name
+    compared: Any = context.unfairness_of
+    asked = None
+    if goal is not None:
+        asked = GoalFacts(**vars(goal))
     return SearchFacts(
         kind="metrifair search",
         version=1,
         reason=reason,
-        goal=None if goal is None else GoalFacts(**vars(goal)),
+        goal=asked,
         met=made.met,
         utility=name,
         larger_is_better=rows.utility.larger_is_better,
-        unfairness_of="decisions" if context.unfairness_of == "decisions" else "scores",
+        unfairness_of=compared,
         criterion=scheme.criterion.name,
         contrast=scheme.contrast,
         positive=state_value(scheme.classes[scheme.positive]),

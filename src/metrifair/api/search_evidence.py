@@ -36,7 +36,7 @@ from metrifair.auditing.sources.state_file import state_content
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import to_bytes
 from metrifair.support.archives import check_bounds
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_switches
 from metrifair.support.files import csv_bytes, error_reason, write_file
 from metrifair.support.provenance import Provenance
@@ -57,11 +57,15 @@ def write_search_evidence(
     reason: str,
     model: PathLike | None = None,
     scores: PathLike | None = None,
+    numbers: Integers | None = None,
     min_cell: int = 1,
     sign_with: PathLike | None = None,
     again: bool = False,
 ) -> None:
-    """Write the search of a frontier with a chosen model; see ``Frontier.to_evidence``."""
+    """Write the search of a frontier with a chosen model; see ``Frontier.to_evidence``.
+
+    ``numbers`` are those of the rows in their file, from 0; None: all rows of the file are used.
+    """
     source = trade_off.source
     if source is None:
         raise DataError(
@@ -101,7 +105,7 @@ def write_search_evidence(
     record_release(Path(path), entry, again=again)
     write_files(Path(path), files)
     if scores is not None:
-        write_file(scores, scores_table(rows, named))
+        write_file(scores, scores_table(rows, named, numbers))
 
 
 def counted_scores(trade_off: TradeOff, rows: SearchRows) -> dict[str, Floats]:
@@ -139,11 +143,14 @@ def model_file_facts(path: PathLike) -> ModelFacts:
     return ModelFacts(name=Path(path).name, sha256=sha256(content).hexdigest())
 
 
-def scores_table(rows: SearchRows, named: Mapping[str, Floats]) -> bytes:
+def scores_table(rows: SearchRows, named: Mapping[str, Floats], numbers: Integers | None) -> bytes:
     """The out-of-fold scores as a csv file: row, columns of the counts, one column of scores
     each.
     """
-    table: dict[str, Sequence[object]] = {"row": rows.context.rows.tolist()}
+    places = rows.context.rows
+    if numbers is not None:
+        places = numbers[places]
+    table: dict[str, Sequence[object]] = {"row": places.tolist()}
     for name, values in zip(rows.columns, rows.values, strict=True):
         table[f"{name} (counted)"] = values
     for name, scores in named.items():

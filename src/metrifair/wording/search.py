@@ -395,7 +395,7 @@ def page_headings(facts: SearchFacts) -> list[str]:
 
 
 PAGE_WORDS = (
-    ("bounds", "Between these, the figure of the original scores lies for certain."),
+    ("bounds", "The figure of the original scores lies between these."),
     (
         "on the front",
         "No other configuration is as good in both figures of the counts and better in one.",
