@@ -22,7 +22,7 @@ from metrifair.auditing.sources.state_parts import (
     state_value,
 )
 from metrifair.errors import DataError
-from metrifair.figures.count_bounds import COUNTED_UTILITIES, CountedUtility
+from metrifair.figures.count_bounds import COUNTED_UTILITIES, CountedUtility, score_kind
 from metrifair.figures.utility import Predictions, Utility
 from metrifair.problem.cells import Comparison
 from metrifair.support.arrays import Booleans, Floats, Integers
@@ -42,7 +42,6 @@ from metrifair.tradeoff.search_facts import (
 )
 
 _DIGITS = 4  # of standard errors and of expected figures
-_MANY = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +50,7 @@ class SearchRows:
 
     context: SweepContext
     utility: Utility
+    names: tuple[str, ...] = ()  # of the columns of the counts, if they are known
 
     def check(self) -> None:
         """Raise a DataError for rows or scores whose figures counts cannot show."""
@@ -106,6 +106,8 @@ class SearchRows:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of the counts: attributes, fold, stratum and label, each with its own name."""
+        if self.names:
+            return self.names
         problem = self.context.part.problem
         wanted = [*self.attributes, "fold"]
         if problem.strata is not None:
@@ -280,9 +282,17 @@ def made_choice(trade_off: TradeOff) -> MadeChoice:
 
 
 def search_facts(
-    trade_off: TradeOff, rows: SearchRows, made: MadeChoice, reason: str, model: ModelFacts | None
+    trade_off: TradeOff,
+    rows: SearchRows,
+    delivered: Floats,
+    *,
+    reason: str,
+    model: ModelFacts | None,
 ) -> SearchFacts:
-    """What is stated of a search besides its counts."""
+    """What is stated of a search besides its counts; ``delivered`` are the scores of the model of
+    all rows.
+    """
+    made = made_choice(trade_off)
     context = rows.context
     scheme = context.part.problem.scheme
     places = {job: place for place, job in enumerate(made.chooser.jobs)}
@@ -326,6 +336,7 @@ def search_facts(
         errors_of_differences=[[rounded(errors[left, right]) for right in order] for left in order],
         chosen=numbers[chooser.jobs[made.choice.configuration]],
         expected=expected_facts(made.choice, larger_is_better=rows.utility.larger_is_better),
+        delivered_scores=score_kind(delivered),
         model=model,
     )
 
@@ -362,7 +373,7 @@ def _configuration(
         excluded=excluded,
         simplicity=int(chooser.simplicity[place]),
         tier=int(chooser.tier[place]),
-        distinct=min(_MANY, len(np.unique(scores))),
+        scores=score_kind(scores),
         unfairness_error=rounded(chooser.gaps.errors[place]),
         square_error=rounded(chooser.gaps.errors_of_squares[place]),
         utility_error=rounded(utility_error),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from metrifair.api.search_counts import SearchRows, made_choice, search_facts
+from metrifair.api.search_counts import SearchRows, search_facts
 from metrifair.api.search_figures import DELIVERED, Scoring, count_files, search_figures
 from metrifair.api.search_folder import (
     FACTS,
@@ -82,7 +82,9 @@ def write_search_evidence(
     rows.check()
     named = counted_scores(trade_off, rows)
     model_facts = None if model is None else model_file_facts(model)
-    facts = search_facts(trade_off, rows, made_choice(trade_off), reason.strip(), model_facts)
+    facts = search_facts(
+        trade_off, rows, named[DELIVERED], reason=reason.strip(), model=model_facts
+    )
     releases = released_together(
         [rows.parts(item) for item in named.values()], min_cell, joint=rows.joint
     )

@@ -17,6 +17,7 @@ from metrifair.figures.count_bounds import (
     CountedSides,
     CountedUtility,
     IntervalCounts,
+    ScoreKind,
     exact_utility,
     gap_bounds,
     square_bounds,
@@ -39,7 +40,6 @@ from metrifair.tradeoff.search_facts import (
 
 DELIVERED = "delivered"
 SCORE_RANGE = (0.0, 1.0)
-_DECISIONS = 2  # distinct scores
 
 Scoring = Sequence[tuple[StateParts, Sequence[Ends]]]
 """The tables of counts of one scoring of the rows, each with the interval of every entry."""
@@ -62,7 +62,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
     model.
     """
     usable = facts.usable
-    counted = [_figures(facts, scorings[str(item.number)], item.distinct) for item in usable]
+    counted = [_figures(facts, scorings[str(item.number)], item.scores) for item in usable]
     possible = possible_choices(facts, counted)
     front = _front(facts, counted)
     table, _ = scorings[DELIVERED][0]
@@ -82,7 +82,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
             )
             for item, figures, may_be in zip(usable, counted, possible, strict=True)
         ],
-        delivered=_figures(facts, scorings[DELIVERED], 3),
+        delivered=_figures(facts, scorings[DELIVERED], facts.delivered_scores),
     )
 
 
@@ -150,22 +150,22 @@ def _ends(figures: Sequence[BoundedFigure], sign: float) -> tuple[Floats, Floats
     return -high, -low
 
 
-def _figures(facts: SearchFacts, scoring: Scoring, distinct: int) -> DeliveredFigures:
+def _figures(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> DeliveredFigures:
     """The figures of one scoring of the rows, with their bounds."""
     tables = [_CountedTable(facts, table, ends) for table, ends in scoring]
     squares = []
     gaps = []
     for comparison, table in zip(facts.comparisons, _tables_of(facts, tables), strict=True):
         sides = CountedSides(table.on_side(comparison.left), table.on_side(comparison.right))
-        squares.append(square_bounds(table.counts, sides, distinct))
-        gaps.append(table.gap(comparison.left, comparison.right, distinct))
+        squares.append(square_bounds(table.counts, sides, kind))
+        gaps.append(table.gap(comparison.left, comparison.right, kind))
     first = tables[0]
     accuracy = None
     if facts.utility in ("accuracy", "balanced_accuracy") or _limits_accuracy(facts):
-        accuracy = first.utility("accuracy", distinct)
+        accuracy = first.utility("accuracy", kind)
     return DeliveredFigures(
         unfairness=_bounded(max(gaps, default=0.0), gap_bounds(squares)),
-        utility=first.utility(facts.utility, distinct),
+        utility=first.utility(facts.utility, kind),
         accuracy=accuracy,
     )
 
@@ -232,13 +232,13 @@ class _CountedTable:
         return inside
 
     def gap(
-        self, left: Sequence[Sequence[Value]], right: Sequence[Sequence[Value]], distinct: int
+        self, left: Sequence[Sequence[Value]], right: Sequence[Sequence[Value]], kind: ScoreKind
     ) -> float:
         """The gap of the counts without chance, with their rows spread over the intervals."""
         counts = self._spread.counts
         assert counts is not None
         cell = np.repeat(counts.cell, counts.rows)
-        scores = np.repeat(_scores(counts.low, distinct), counts.rows)
+        scores = np.repeat(_scores(counts.low, kind), counts.rows)
         sides = FoldSides(
             self._in_cells(left)[cell][None].astype(np.float64),
             self._in_cells(right)[cell][None].astype(np.float64),
@@ -249,13 +249,13 @@ class _CountedTable:
             return 0.0
         return gap_without_chance(scores[None], sides)
 
-    def utility(self, name: CountedUtility, distinct: int) -> BoundedFigure:
+    def utility(self, name: CountedUtility, kind: ScoreKind) -> BoundedFigure:
         """A utility of the counts, with its bounds."""
         counts = self._spread.counts
         assert counts is not None
         value = exact_utility(
             name,
-            _scores(counts.low, distinct),
+            _scores(counts.low, kind),
             counts.rows,
             self._folds(self._spread)[counts.cell],
             self._positive(self._spread)[counts.cell],
@@ -263,9 +263,9 @@ class _CountedTable:
         return _bounded(value, utility_bounds(name, self.counts))
 
 
-def _scores(points: Floats, distinct: int) -> Floats:
-    """The scores of spread counts; those with two values are decisions."""
-    if distinct == _DECISIONS:
+def _scores(points: Floats, kind: ScoreKind) -> Floats:
+    """The scores of spread counts; those of decisions are 0 and 1."""
+    if kind == "decisions":
         return (points >= DECIDED_FROM).astype(np.float64)
     return points
 

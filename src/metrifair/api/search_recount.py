@@ -33,6 +33,7 @@ from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.auditing.sources.state_file import state_content
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
+from metrifair.figures.count_bounds import score_kind
 from metrifair.figures.utility import UTILITIES, Predictions
 from metrifair.saving.modelfile import to_bytes
 from metrifair.support.arrays import Floats
@@ -167,7 +168,7 @@ def check_recount(
     """The counts and the facts of a search, from its scores; and its rows, from the data."""
     facts: SearchFacts = decoded(files[FACTS], SearchFacts)
     found = ScoresFile.read(scores, facts, _values(files, facts, manifest))
-    rows = SearchRows(found.context, UTILITIES[facts.utility])
+    rows = SearchRows(found.context, UTILITIES[facts.utility], tuple(facts.columns))
     yield _check_counts(files, manifest, found, rows)
     yield _check_facts(found, rows)
     if data is not None:
@@ -292,7 +293,7 @@ def _again(
     return msgspec.structs.replace(
         item,
         tier=int(chooser.tier[place]),
-        distinct=min(3, len(np.unique(found.score(item.number)))),
+        scores=score_kind(found.score(item.number)),
         unfairness_error=rounded(chooser.gaps.errors[place]),
         square_error=rounded(chooser.gaps.errors_of_squares[place]),
         utility_error=rounded(utility_error),

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from metrifair import __version__
 from metrifair.api.search_figures import (
     DELIVERED,
     SCORE_RANGE,
@@ -99,6 +100,19 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     known = {*derived, FACTS, FIGURES, *_count_files(facts)}
     for name in sorted({*manifest.files, *manifest.grid} - known):
         yield Check("underived_file", "differs", {"name": name})
+
+
+def _check_page(name: str, published: bytes, derived: bytes, manifest: SearchManifest) -> Check:
+    """Whether a page or table follows from the facts and the figures; another version may use
+    other words.
+    """
+    if published == derived:
+        return Check("search_page", "agrees", {"name": name})
+    version = manifest.provenance.versions.get("metrifair", "")
+    if version != __version__:
+        about = {"name": name, "theirs": version, "ours": __version__}
+        return Check("page", "unchecked", about)
+    return Check("search_page", "differs", {"name": name})
 
 
 def _count_files(facts: SearchFacts) -> list[str]:

@@ -19,10 +19,12 @@ from metrifair.support.arrays import Booleans, Floats, Integers
 
 _BRIDGE = pi**2 / 12  # of many distinct scores, as in ``figures.fold_gaps``
 _LARGEST_VARIANCE = 0.25  # of scores with two values
-_MANY = 3  # distinct values
 _LEAST_LIKELIHOOD = float(np.finfo(np.float64).eps)
 DECIDED_FROM = 0.5
 """Scores from here on are positive decisions."""
+
+ScoreKind: TypeAlias = Literal["constant", "decisions", "two_values", "many"]
+"""How many distinct scores there are: one, 0 and 1, two others, or more."""
 
 CountedUtility: TypeAlias = Literal["accuracy", "balanced_accuracy", "auc", "log_loss", "brier"]
 COUNTED_UTILITIES: tuple[CountedUtility, ...] = (
@@ -49,12 +51,12 @@ class IntervalCounts:
     def inside(self, chosen: Booleans) -> IntervalCounts:
         """Some of the entries."""
         return IntervalCounts(
-            self.low[chosen],
-            self.high[chosen],
-            self.rows[chosen],
-            self.fold[chosen],
-            self.positive[chosen],
-            self.withheld,
+            low=self.low[chosen],
+            high=self.high[chosen],
+            rows=self.rows[chosen],
+            fold=self.fold[chosen],
+            positive=self.positive[chosen],
+            withheld=self.withheld,
         )
 
     @cached_property
@@ -75,57 +77,105 @@ class CountedSides(NamedTuple):
     right: Booleans
 
 
-def distance_bounds(left: IntervalCounts, right: IntervalCounts) -> Interval:
+def score_kind(scores: Floats) -> ScoreKind:
+    """How many distinct scores there are.
+
+    >>> score_kind(np.array([0.0, 1.0, 1.0])), score_kind(np.array([0.2, 0.3, 0.4]))
+    ('decisions', 'many')
+    """
+    values = np.unique(scores)
+    if len(values) == 1:
+        return "constant"
+    if len(values) > 2:
+        return "many"
+    if values.tolist() == [0.0, 1.0]:
+        return "decisions"
+    return "two_values"
+
+
+def distance_bounds(
+    left: IntervalCounts, right: IntervalCounts, kind: ScoreKind = "many"
+) -> Interval:
     """Bounds of the Kolmogorov distance of two samples.
 
     >>> entries = [np.array(part) for part in ([0.0, 0.5], [0.5, 1.0], [2, 6], [0, 0], [True, True])]
     >>> left = IntervalCounts(*entries)
     >>> distance_bounds(left, left)
     Interval(low=0.0, high=0.75)
+    >>> distance_bounds(left, left, "decisions")
+    Interval(low=0.0, high=0.0)
     """
     if not left.total or not right.total:
         return Interval(0.0, 1.0)
-    ends = np.unique(np.concatenate([left.low, left.high, right.low, right.high]))
+    ends = np.unique(
+        np.concatenate([left.low, left.high, right.low, right.high]),
+    )
+    if kind == "decisions":
+        ends = np.array([DECIDED_FROM])
     shares = [_shares_below(side, ends) for side in (left, right)]
     (least, before, until), (other_least, other_before, other_until) = shares
-    high = max((until - other_least).max(), (other_until - least).max())
-    low = max((least - other_before).max(), (other_least - before).max(), 0.0)
+    if kind == "decisions":
+        until = before
+        other_until = other_before
+    high = max(
+        (until - other_least).max(),
+        (other_until - least).max(),
+    )
+    low = max(
+        (least - other_before).max(),
+        (other_least - before).max(),
+    )
     moved = sum(side.withheld / (side.total + side.withheld) for side in (left, right))
-    return Interval(max(0.0, float(low) - moved), min(1.0, float(high) + moved))
+    return Interval(
+        max(0.0, float(low) - moved),
+        min(1.0, float(high) + moved),
+    )
 
 
 def _shares_below(side: IntervalCounts, ends: Floats) -> tuple[Floats, Floats, Floats]:
     """The shares of rows that are below each end: at least, and at most; and at most just above
     the end.
     """
-    by_high = np.bincount(np.searchsorted(ends, side.high), side.rows, len(ends))
-    by_low = np.bincount(np.searchsorted(ends, side.low), side.rows, len(ends))
-    least = np.cumsum(by_high) / side.total
-    until = np.cumsum(by_low) / side.total
-    return least, until - by_low / side.total, until
+    least = _shares(ends, side.high, side.rows, "right")
+    until = _shares(ends, side.low, side.rows, "right")
+    before = _shares(ends, side.low, side.rows, "left")
+    return least, before, until
 
 
-def square_bounds(counts: IntervalCounts, sides: CountedSides, distinct: int) -> Interval:
-    """Bounds of the squared gap without chance of one comparison, which may be negative.
+def _shares(ends: Floats, places: Floats, rows: Integers, side: Literal["left", "right"]) -> Floats:
+    """The shares of rows whose places are up to each end; with "left", before it."""
+    order = np.argsort(places, kind="stable")
+    upto = np.append(0, np.cumsum(rows[order]))
+    found = np.searchsorted(places[order], ends, side=side)
+    shares: Floats = upto[found] / upto[-1]
+    return shares
 
-    ``distinct`` is the number of distinct scores, 3 for more than two.
-    """
+
+def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> Interval:
+    """Bounds of the squared gap without chance of one comparison, which may be negative."""
     left = counts.inside(sides.left)
     right = counts.inside(sides.right)
     if not left.total or not right.total:
         return Interval(-1.0, 1.0)
-    pooled = _squared(distance_bounds(left, right))
-    factors = _factors(counts, sides, distinct)
+    pooled = _squared(distance_bounds(left, right, kind))
+    factors = _factors(counts, sides, kind)
     shares = _shares_squared(left, right)
     of_all = Interval(
-        pooled.low - factors.high * shares.high, pooled.high - factors.low * shares.low
+        pooled.low - factors.high * shares.high,
+        pooled.high - factors.low * shares.low,
     )
     within = []
     weights = []
     for fold in range(counts.folds):
-        parts = [side.inside(side.fold == fold) for side in (left, right)]
-        weights.append(int(counts.rows[counts.fold == fold].sum()))
-        within.append(_square_in_fold(parts[0], parts[1], shares, factors))
+        in_fold = counts.fold == fold
+        weights.append(int(counts.rows[in_fold].sum()))
+        found = _square_in_fold(
+            left.inside(left.fold == fold),
+            right.inside(right.fold == fold),
+            shares,
+            (factors, kind),
+        )
+        within.append(found)
     smallest = [_rows_in_smallest_fold(side, counts.folds) for side in (left, right)]
     known = [found for found in within if found is not None]
     if len(known) < counts.folds or min(smallest) < FEWEST_IN_FOLD:
@@ -144,16 +194,21 @@ def _rows_in_smallest_fold(side: IntervalCounts, folds: int) -> int:
 
 
 def _square_in_fold(
-    left: IntervalCounts, right: IntervalCounts, of_all: Interval, factors: Interval
+    left: IntervalCounts,
+    right: IntervalCounts,
+    of_all: Interval,
+    scores: tuple[Interval, ScoreKind],
 ) -> Interval | None:
     """Bounds of the squared distance in a fold without chance; None without rows on a side.
 
     What chance explains in a fold lies between that of all rows and that of drawn rows: the
-    labels explain a part of the variance, from none to all.
+    labels explain a part of the variance, from none to all. ``scores`` are the factors of chance,
+    and the kind of the scores.
     """
     if not left.total or not right.total:
         return None
-    distance = _squared(distance_bounds(left, right))
+    factors, kind = scores
+    distance = _squared(distance_bounds(left, right, kind))
     shares = _shares_squared(left, right)
     most = factors.high * max(shares.high, of_all.high)
     least = factors.low * min(shares.low, of_all.low)
@@ -171,15 +226,14 @@ def _shares_squared(left: IntervalCounts, right: IntervalCounts) -> Interval:
     return Interval(low, high)
 
 
-def _factors(counts: IntervalCounts, sides: CountedSides, distinct: int) -> Interval:
-    """Bounds of the factor of chance, as ``FoldSides.bridge_factors`` has it.
-
-    Scores with two values are decisions, 0 and 1.
-    """
-    if distinct >= _MANY:
+def _factors(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> Interval:
+    """Bounds of the factor of chance, as ``FoldSides.bridge_factors`` has it."""
+    if kind == "many":
         return Interval(_BRIDGE, _BRIDGE)
-    if distinct < _MANY - 1:
+    if kind == "constant":
         return Interval(0.0, 0.0)
+    if kind == "two_values":
+        return Interval(0.0, _LARGEST_VARIANCE)
     either = sides.left | sides.right
     total = counts.rows[either].sum()
     # of both sides, each row once
@@ -222,11 +276,9 @@ def utility_bounds(name: CountedUtility, counts: IntervalCounts) -> Interval:
         ]
         if counts.withheld and len(rates) < 2:
             return Interval(0.0, 1.0)
-        means = (
-            float(np.mean([rate.low for rate in rates])),
-            float(np.mean([rate.high for rate in rates])),
-        )
-        return Interval(*means)
+        low = np.mean([rate.low for rate in rates])
+        high = np.mean([rate.high for rate in rates])
+        return Interval(float(low), float(high))
     if name == "accuracy":
         return _mean_bounds(counts, *_correct(counts))
     distance = [
@@ -275,7 +327,9 @@ def _auc_bounds(counts: IntervalCounts) -> Interval:
         certain, possible = _ordered_pairs(inside)
         least += certain
         most += possible
-        pairs += float(inside.rows[inside.positive].sum() * inside.rows[~inside.positive].sum())
+        positive = inside.rows[inside.positive].sum()
+        negative = inside.rows[~inside.positive].sum()
+        pairs += float(positive * negative)
     if not pairs:
         return Interval(0.0, 1.0)
     further = _further_pairs(counts)
@@ -330,8 +384,10 @@ def exact_utility(
         inside = fold == number
         place = np.unique(scores[inside], return_inverse=True)[1]
         size = int(place.max(initial=0)) + 1
-        up = np.bincount(place, rows[inside] * positive[inside], size)
-        down = np.bincount(place, rows[inside] * ~positive[inside], size)
+        rows_inside = rows[inside]
+        is_positive = positive[inside]
+        up = np.bincount(place, rows_inside * is_positive, size)
+        down = np.bincount(place, rows_inside * ~is_positive, size)
         ordered += float(up @ (np.cumsum(down) - down / 2))
         pairs += float(up.sum() * down.sum())
     if not pairs:

@@ -73,10 +73,13 @@ class BoundedFigures:
         narrow = self.errors[best] * (1 - _SLACK) - _ROUNDING
         quality = self.quality_high[best]
         if best != place:
+            if self.simplicity[best] < self.simplicity[place]:
+                return False
             quality = min(quality, self.quality_high[place] + wide[place])
             if quality < self.quality_low[place] - _ROUNDING:
                 return False
         if quality < max(floor, float(self.quality_low[best])) - _ROUNDING:
             return False
         simpler = sure & (self.simplicity < self.simplicity[place])
+        simpler[best] = False
         return not (simpler & (self.quality_low >= quality - narrow)).any()

@@ -4,16 +4,13 @@ choice, standard errors and the figures that are expected of the choice.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta
-
-from metrifair.figures.count_bounds import CountedUtility
+from metrifair.figures.count_bounds import CountedUtility, ScoreKind
 from metrifair.saving.records import Amount, Count, Positive, Record
 
 MOST_CONFIGURATIONS = 900
 Value = bool | int | float | str | None
-Distinct = Annotated[int, Meta(ge=1, le=3)]
 
 
 class GoalFacts(Record):
@@ -39,7 +36,7 @@ class ConfigurationFacts(Record):
     excluded: Literal["", "failed", "needs_group", "no_utility", "unlike_folds"]
     simplicity: Count = 0  # rank, 0 for the simplest
     tier: Count = 0
-    distinct: Distinct = 3  # scores, 3 for more than two
+    scores: ScoreKind = "many"
     # standard errors: of the unfairness, of its square, and of the utility
     unfairness_error: Amount = 0.0
     square_error: Amount = 0.0
@@ -102,6 +99,7 @@ class SearchFacts(Record):
     errors_of_differences: list[list[Amount]]
     chosen: Positive
     expected: ExpectedFacts
+    delivered_scores: ScoreKind
     model: ModelFacts | None
 
     @property

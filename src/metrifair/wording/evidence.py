@@ -143,8 +143,9 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "and the standard errors.",
     },
     "search_page": {
+        "agrees": "{name} equals the file generated again from search.json and the figures.",
         "differs": "{name} differs from the file generated again from search.json, figures.json "
-        "and the counts."
+        "and the counts.",
     },
     "scores_recount": {
         "agrees": "The {rows:,} rows of {name} give the counts of all {configurations} "
