@@ -154,7 +154,7 @@ def test_tables_that_do_not_fit_together_are_refused(changed: dict[str, Any], me
 
 @pytest.mark.parametrize("rows", [100, 300])
 def test_a_table_of_another_length_is_refused(rows: int) -> None:
-    with pytest.raises(DataError, match=f"one length.*{rows}"):
+    with pytest.raises(DataError, match=f"the same length.*{rows}"):
         made(X=np.zeros((rows, 2)))
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from metrifair.errors import TooFewSamples
 from metrifair.figures.fold_gaps import (
     FEWEST_IN_FOLD,
-    Chance,
     DrawnShares,
     FoldSides,
     SquaredDistances,
@@ -200,7 +199,7 @@ def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> Resampl
 def noise_of(scores: Floats, sides: FoldSides) -> float:
     """The gap that chance alone explains in scores (configurations, lines, n)."""
     factors = _factors(scores, sides).max(axis=(0, 1))
-    return sqrt(float(sides.shares_squared().times(factors).pooled.max()))
+    return sqrt(float(sides.mean_squares(sides.shares_squared(), factors).pooled.max()))
 
 
 def _factors(scores: Floats, sides: FoldSides) -> Floats:
@@ -249,17 +248,15 @@ def _gaps_of_comparison(
     resamples = DrawnShares(sides, 0, np.concatenate([drawn, is_left_out]).astype(np.float32))
     shares = sides.shares_squared()
     shares_left_out = sides.shares_squared(is_left_out.astype(np.float64))
-    shares_of_resamples = Chance(
-        np.concatenate([2 * shares.pooled.repeat(count, axis=1), shares_left_out.pooled], axis=1),
-        np.concatenate([2 * shares.within.repeat(count, axis=1), shares_left_out.within], axis=1),
-    )
     by_configuration = []
     for place, lines in enumerate(scores):
         by_line = []
         for line, factor, share in zip(lines, factors[place], explained[place], strict=True):
-            less = factor * share * shares.beyond_all_rows()
-            own = shares.times(factor[None]).less_within(less)
-            of_resamples = shares_of_resamples.times(factor[None]).less_within(less)
+            chance = sides.mean_squares(shares, factor[None])
+            less = share * chance.beyond_all_rows()
+            own = chance.less_within(less)
+            outside = sides.mean_squares(shares_left_out, factor[None])
+            of_resamples = chance.doubled().repeated(count).followed_by(outside).less_within(less)
             found = all_rows.squared_distances(line)
             on_resamples = resamples.squared_distances(line)
             squares = corrected_squares(on_resamples, of_resamples, sides)
