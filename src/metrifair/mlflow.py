@@ -211,10 +211,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
 
 def _point_figures(point: Point) -> dict[str, float]:
     """The figures of a point by the names that MLflow takes."""
-    values = {
-        name: point.figure(name)
-        for name in ("accuracy", "unfairness", "decision_unfairness", *point.more)
-    }
+    values = {name: point.figure(name) for name in point.figures}
     return {_key(name): value for name, value in values.items() if value is not None}
 
 

@@ -29,7 +29,7 @@ from metrifair.metrics import (
     kolmogorov_distance,
     wasserstein_distance,
 )
-from metrifair.problem.attributes import numbers_warning
+from metrifair.problem.attributes import number_facts, numbers_warning
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import coded_columns
@@ -446,8 +446,8 @@ def test_two_numeric_attributes_on_the_command_line(tmp_path: Path) -> None:
 def test_the_warning_about_numbers_agrees_with_their_number() -> None:
     numbers = coded_columns("people", two_numbers())
     assert "'debt' (400 different values) are taken as numbers: " in str(
-        numbers_warning(numbers, ["age", "debt"])
+        numbers_warning(number_facts(numbers, ["age", "debt"]))
     )
     assert "'debt' (400 different values) is taken as a number: " in str(
-        numbers_warning(numbers, ["debt"])
+        numbers_warning(number_facts(numbers, ["debt"]))
     )

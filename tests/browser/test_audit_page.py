@@ -16,16 +16,26 @@ from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
 from metrifair import AuditOptions, audit
+from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import Note
 from metrifair.figures.intervals import Interval
+from metrifair.report.audit import page as audit_page
 from metrifair.report.audit.charts import witness_step
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.support.provenance import Provenance, SourceFile
+from metrifair.wording import tables
 from metrifair.wording.findings import describe
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import number_text
+from metrifair.wording.numbers import interval_text, number_text, percent_text
 from metrifair.wording.summary import audit_summary
+from metrifair.wording.tables import (
+    FINDING_DETAILS,
+    Column,
+    ColumnTable,
+    finding_table,
+    text_column,
+)
 
 PHONE = {"width": 390, "height": 844}
 WIDE_SCREEN = {"width": 1280, "height": 900}
@@ -312,6 +322,38 @@ def test_a_row_opens_to_what_it_means(opened):
     shoot(page, "open-row")
     page.locator("#findings .opener").first.click()
     assert page.locator("#findings tr.details").count() == 0
+
+
+NEW_COLUMNS = (
+    Column("doubled", value=lambda finding: 2 * finding.value, title="Doubled"),
+    Column("share", value="value", show=percent_text, title="As a share"),
+    Column("around", "Ends", "interval", interval_text, title="Around"),
+    text_column("about", "criterion", title="About"),
+)
+
+
+def test_a_new_column_needs_no_change_of_the_script(opened, monkeypatch):
+    """The terminal's and the page's descriptions of columns are all that it takes."""
+
+    def with_new_columns(record):
+        return ColumnTable(*finding_table(record).values(), *NEW_COLUMNS)
+
+    keys = tuple(column.key for column in NEW_COLUMNS)
+    monkeypatch.setattr(tables, "FINDING_KEYS", (*tables.FINDING_KEYS, *keys))
+    for module in (tables, audit_page):
+        monkeypatch.setattr(module, "finding_table", with_new_columns)
+    monkeypatch.setattr(audit_page, "FINDING_KEYS", tables.FINDING_KEYS)
+    monkeypatch.setattr(audit_page, "FINDING_DETAILS", (*FINDING_DETAILS, "doubled"))
+    record = demo_record()
+    page = opened(audit_html(record))
+    assert headings(page)[-4:] == ["Doubled", "As a share", "Around", "About"]
+    first = sort_findings(shown_findings(record.findings))[0]
+    cells = page.locator("#findings tbody tr[data-row]").first.locator("td").all_inner_texts()
+    assert cells[-4:] == [column.cell(first).text for column in NEW_COLUMNS]
+    page.locator("#findings .opener").first.click()
+    names = page.locator("#findings tr.details dt").all_inner_texts()
+    figures = page.locator("#findings tr.details dd").all_inner_texts()
+    assert dict(zip(names, figures, strict=True))["Doubled"] == cells[-4]
 
 
 def test_brackets_are_drawn_and_told(opened):

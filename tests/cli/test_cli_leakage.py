@@ -80,11 +80,8 @@ def test_every_row_its_own_value_is_no_leakage() -> None:
 def test_a_column_that_tells_the_label_in_every_row_is_named() -> None:
     reason = [None if value == "yes" else "abc"[k % 3] for k, value in enumerate(LABEL)]
     (note,) = check_leakage(pl.DataFrame(NOISE | {"reason": reason}), LABEL, number=False)
-    assert note == (
-        "Column 'reason' alone determines the label 'hired' in all 60 rows; where it is written "
-        "down only after the "
-        "outcome, leave it out with --ignore reason."
-    )
+    assert note.kind == "determined_label"
+    assert note.facts == {"column": "reason", "label": "hired", "rows": 60}
 
 
 @pytest.mark.parametrize("rows", [4, 8, 12])

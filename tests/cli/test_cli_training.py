@@ -21,7 +21,7 @@ from rich.console import Console
 import metrifair
 from metrifair import TableEncoder, load
 from metrifair.api.frontier import Frontier
-from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
+from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
 from metrifair.cli.training import show_frontier
 from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
@@ -770,8 +770,7 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(
 
 
 def test_the_help_names_every_criterion_and_metric() -> None:
-    assert set(CRITERION_NAMES) == set(CRITERIA)
-    assert set(OTHER_CRITERION_NAMES) == set(OTHER_NAMES)
+    assert set(CRITERION_NAMES) == set(CRITERIA) >= set(OTHER_NAMES.values())
     assert set(METRIC_NAMES) == set(METRICS)
 
 

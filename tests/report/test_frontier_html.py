@@ -168,7 +168,7 @@ def test_names_from_the_data_arrive_unchanged_and_as_text(name):
         count=3,
         title=name,
         groups=(name, "b"),
-        notes=(FrontierNote("message", {"text": name}),),
+        notes=(FrontierNote("label_groups", {"attribute": name}),),
         labels=dict.fromkeys(keys, name),
     )
     text = frontier_html(view)
@@ -226,7 +226,7 @@ def test_the_table_names_rows_in_words_and_groups_only_where_a_model_needs_them(
         *(["Group at prediction"] if needs_group else []),
         "Accuracy",
         "Unfairness",
-        "Pareto",
+        "Pareto front",
     ]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from metrifair.cli.train import train_command
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.wording.frontier import NOTES, note_text
 
@@ -216,7 +218,67 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
             '"metrifair[boosting]".'
         ),
     ),
-    ("message", {"text": "Dates are months."}, "Dates are months."),
+    (
+        "determined_label",
+        {"column": "end reason", "label": "hired", "rows": 60},
+        (
+            "Column 'end reason' alone determines the label 'hired' in all 60 rows; where it is "
+            "written down only after the outcome, leave it out with --ignore 'end reason'."
+        ),
+    ),
+    (
+        "stray_cells",
+        {"column": "pay", "cells": 1, "known": 40, "example": "1,234"},
+        (
+            "column 'pay' is taken for text, not for numbers, because of 1 of its 40 values, such "
+            "as '1,234': it becomes a column for each frequent value. Correct or empty such cells "
+            "to have numbers, or leave it out with --ignore."
+        ),
+    ),
+    (
+        "dates_as_text",
+        {"column": "since", "example": "01.01.2026"},
+        (
+            "column 'since' contains dates such as '01.01.2026', and is read as text: use "
+            "--day-first where the day comes first, or write them as 2026-12-31."
+        ),
+    ),
+    (
+        "dates",
+        {"column": "since"},
+        (
+            "Column 'since' contains dates. `metrifair export` cannot write a model with dates; "
+            "leave the column out with --ignore since if you need ONNX."
+        ),
+    ),
+    (
+        "predictions",
+        {"columns": ["old score", "decision"]},
+        (
+            "The features include 'old score', 'decision'. If these are scores or decisions of "
+            "another model, leave them out with --ignore 'old score' --ignore decision."
+        ),
+    ),
+    (
+        "names_alike",
+        {"attribute": "sex", "groups": ["f", "F"]},
+        (
+            "sex: the groups 'f' and 'F' differ only in spelling. If they are one group, use one "
+            "spelling."
+        ),
+    ),
+    (
+        "numbers",
+        {"columns": {"age": 70, "debt": 400}, "integers": ["age"], "shares": []},
+        (
+            "'age' (70 different values) and 'debt' (400 different values) are taken as numbers: "
+            "unfairness is how much scores depend on them, not a gap between groups; integers in "
+            "'age' may be codes of groups; use --continuous age --continuous debt if the values "
+            "are numbers, or --continuous none if every value is a group, or --cuts for groups."
+        ),
+    ),
+    ("training_warning", {"message": "Dates are months."}, "Dates are months."),
+    ("not_converged", {"message": "Train longer."}, "Train longer."),
 ]
 
 
@@ -227,3 +289,9 @@ def test_a_note_becomes_its_sentence(kind: str, facts: dict[str, Any], sentence:
 
 def test_every_kind_of_note_stands_in_the_table() -> None:
     assert {kind for kind, *_ in TABLE} == set(NOTES)
+
+
+def test_options_that_notes_name_exist() -> None:
+    named = {option for *_, text in TABLE for option in re.findall(r"--[a-z-]+", text)}
+    options = {option for param in train_command.params for option in param.opts}
+    assert {"--ignore", "--continuous", "--cluster"} <= named <= options

@@ -122,6 +122,13 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
             "and their number is rounded up to a power of two."
         ),
     ),
+    "withheld_search": (
+        {"min_cell": 10},
+        (
+            "The search for groups is not part of this release: its groups overlap, and differences "
+            "of their counts would show cells with fewer than 10 rows."
+        ),
+    ),
     "merged_scores": (
         {"min_cell": 10},
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +16,17 @@ from rich.console import Console
 
 import metrifair
 from metrifair import Audit, AuditOptions, audit
+from metrifair.api.frontier import Frontier
 from metrifair.cli.show import show_audit
+from metrifair.cli.training import show_frontier
+from metrifair.figures.intervals import Interval
 from metrifair.report.audit.markdown import audit_markdown
 from metrifair.report.audit.page import audit_html
+from metrifair.report.frontier import page_content
+from metrifair.tradeoff.points import Outcome, Point
+from metrifair.tradeoff.record import FrontierRecord
+from metrifair.tradeoff.result import TradeOff
+from metrifair.wording.frontier_tables import row_columns, row_table, sort_value
 from metrifair.wording.tables import RATES, Cell, Column, finding_table, rate_rows
 from metrifair.wording.terms import TERMS, Term
 
@@ -142,6 +151,65 @@ def test_all_media_show_the_same_rates() -> None:
                 if re.search(rf"\b(?<!wo){rate.group}\b", line) and cells[0].text in line
             ]
             assert any(all(cell.text in line for cell in cells) for line in lines), medium
+
+
+def two_models(*, failed: bool = False) -> Frontier:
+    """A frontier with a chosen model; a failed one has no figures."""
+    interval = Interval(0.712, 0.888)
+    points = [
+        Point(0, 0, 0.9, 0.4, 0.3, more={"auc": 0.95}, failed=failed),
+        Point(1, 0, 0.8, 0.1234, 0.2, more={"auc": 0.93}, intervals={"accuracy": interval}),
+    ]
+    record = FrontierRecord(chosen=points[1], constant=Point(0, 0, 0.7, 0.0))
+    return Frontier(TradeOff([Outcome(point.job, point) for point in points], record))
+
+
+def frontier_media(front: Frontier) -> dict[str, str]:
+    """What people read of the models of a frontier."""
+    out = Console(file=io.StringIO(), width=400)
+    show_frontier(out, front)
+    return {
+        "page": json.dumps(page_content(front.view())["table"], ensure_ascii=False),
+        "terminal": out.file.getvalue(),  # type: ignore[attr-defined]
+    }
+
+
+@pytest.mark.parametrize(
+    "key", ["strength", "accuracy", "unfairness", "decision_unfairness", "auc"]
+)
+def test_a_new_name_is_read_by_all_media_of_a_frontier(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TERMS, key, Term("A new name"))
+    for medium, text in frontier_media(two_models()).items():
+        assert "A new name" in text, medium
+
+
+def test_all_media_show_the_same_figures_of_a_model() -> None:
+    front = two_models()
+    row = front.view().rows[1]
+    table = row_table(front.view())
+    texts = [table[key].cell(row).text for key in ("accuracy", "unfairness", "auc")]
+    assert texts == ["0.800", "0.123", "0.930"]
+    for medium, text in frontier_media(front).items():
+        line = next(part for part in re.split(r"\n|\]", text) if all(map(part.__contains__, texts)))
+        assert re.search(r"\b1\b", line), medium
+    frame = front.to_frame("pandas")
+    assert frame["unfairness"].tolist() == [0.4, 0.1234]
+    assert frame["accuracy_low"].tolist()[1] == 0.712
+    assert frame["chosen"].tolist() == [False, True]
+
+
+def test_a_failed_model_has_no_figures_in_tables() -> None:
+    front = two_models(failed=True)
+    row = front.view().rows[0]
+    columns = row_columns(front.view())
+    cells = {column.key: column.cell(row).text for column in columns}
+    assert cells["accuracy"] == cells["auc"] == "\u2013"
+    assert cells["training"] == "failed"
+    values = {column.key: sort_value(front.view(), column, row) for column in columns}
+    assert (values["strength"], values["accuracy"], values["training"]) == (0, None, 1)
+    assert front.to_frame("polars")["accuracy"].to_list() == [None, 0.8]
 
 
 def test_a_column_has_its_value_its_interval_and_its_columns_in_frames() -> None:

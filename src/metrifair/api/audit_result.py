@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from metrifair.api.audit_tables import (
     audit_fields,
 )
 from metrifair.api.group_metrics import GroupMetrics
-from metrifair.api.pages import PrintedPage
+from metrifair.api.pages import ResultPage
+from metrifair.api.rate_tests import RateTest, StrataTest, rate_tests, strata_tests
 from metrifair.auditing.audit_record import AuditedRows, record_with_rates
 from metrifair.auditing.group_measures import (
     GroupMetric,
@@ -23,6 +24,7 @@ from metrifair.auditing.group_measures import (
     audited_by_group,
     metrics_by_group,
 )
+from metrifair.auditing.groups.same_rows import check_same_rows
 from metrifair.auditing.measure.r2_correction import gap_bracket
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
@@ -44,9 +46,9 @@ from metrifair.wording.tables import FrameColumns, finding_table, rate_frame
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from metrifair.api.find_groups import GroupSearch
+    from metrifair.auditing.groups.search_counts import SearchCounts
     from metrifair.wording.frontier_view import FrontierView
-
-_IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
 
 class Viewable(Protocol):
@@ -62,8 +64,12 @@ def _view(frontier: Viewable | FrontierView) -> FrontierView:
     return frontier
 
 
+def _optional_view(frontier: Viewable | FrontierView | None) -> FrontierView | None:
+    return None if frontier is None else _view(frontier)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(PrintedPage):
+class Audit(ResultPage):
     """The result of an audit: findings, decisions, notes and a summary.
 
     Parameters
@@ -75,6 +81,9 @@ class Audit(PrintedPage):
         copies of the audit drop them.
     library : str, default=None
         Library of the audited data frames, which ``to_frame`` also uses.
+    search_counts : SearchCounts, default=None
+        The counts of the search for groups that ``with_groups`` added, for evidence. Copies of the
+        audit drop them.
 
     Examples
     --------
@@ -87,9 +96,14 @@ class Audit(PrintedPage):
     no significant gap
     """
 
+    page_title = "Fairness audit"
+    # a notebook keeps all of a page
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {"most_bytes": 400_000}
+
     record: AuditRecord
     rows: AuditedRows | None = None
     library: Backend | None = None
+    search_counts: SearchCounts | None = None
 
     def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
         return Audit, (self.record, None, self.library)
@@ -420,6 +434,41 @@ compute them.
         generator = np.random.default_rng(self.provenance.seed)
         return GroupMetrics(metrics_by_group(self.rows, metrics, y_pred, generator), self.library)
 
+    def with_groups(self, group_search: GroupSearch) -> Audit:
+        """Add a search for groups of the same rows and scores.
+
+        The page, the JSON, the summary and the evidence of the audit then show which groups are
+        worse, without anybody having named them.
+
+        Parameters
+        ----------
+        group_search : GroupSearch
+            What ``find_groups`` returned for the labels and predictions of this audit.
+
+        Returns
+        -------
+        Audit
+            The audit with the search, as ``record.group_search``.
+
+        Raises
+        ------
+        DataError
+            If the search has other rows, clusters or labels, or another threshold.
+
+        Examples
+        --------
+        >>> from metrifair import audit, find_groups
+        >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
+        >>> y_pred = [1, 1, 1, 0] * 100
+        >>> result = audit(None, y_pred, sensitive_features=X["region"], random_state=0)
+        >>> found = result.with_groups(find_groups(None, y_pred, X))
+        >>> [part.rows for part in found.record.group_search.listed]
+        [100]
+        """
+        check_same_rows(self.record, group_search.record)
+        record = replace(self.record, group_search=group_search.record)
+        return replace(self, record=record, search_counts=group_search.counts)
+
     def to_json(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -434,10 +483,10 @@ compute them.
         their names: ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``,
         ``findings`` (objects with the fields of Finding; ``interval`` and ``bracket`` are {"low",
         "high"}), ``decisions``, ``distributions``, ``notes`` (kind and facts), ``settings`` and
-        ``provenance``. Missing values are null; there is no NaN. ``summary`` and the ``text`` of
-        each note are for people; no reader uses them. ``metrifair audit --json`` adds ``limits``:
-        the ``option``, ``metric`` and ``value`` of each limit of the command, and whether it is
-        ``broken``.
+        ``provenance``. An audit ``with_groups`` has ``group_search`` too. Missing values are null;
+        there is no NaN. ``summary`` and the ``text`` of each note are for people; no reader uses
+        them. ``metrifair audit --json`` adds ``limits``: the ``option``, ``metric`` and ``value``
+        of each limit of the command, and whether it is ``broken``.
 
         Parameters
         ----------
@@ -517,17 +566,11 @@ compute them.
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
-
-        view = None
-        if frontier is not None:
-            view = _view(frontier)
-        record = replace(self.record, provenance=self.provenance.described(title, about))
-        title = record.provenance.title or "Fairness audit"
         if by_group is not None and not isinstance(by_group, GroupMetrics):
             by_group = self.by_group(by_group)
         tables = () if by_group is None else by_group.record
-        report.write_html(
-            path, report.audit_html(record, title=title, frontier=view, group_metrics=tables)
+        self._write_page(
+            path, title, about, frontier=_optional_view(frontier), group_metrics=tables
         )
 
     def to_evidence(
@@ -547,7 +590,8 @@ compute them.
 
         The rows are counted by group, stratum, label and score. All figures are computed from the
         counts, so that ``metrifair.evidence.verify`` can recompute them. With more than 4,096
-        distinct scores, each distance has a lower and an upper bound.
+        distinct scores, each distance has a lower and an upper bound. A search ``with_groups`` is
+        part of the evidence with the counts of its groups, unless ``min_cell`` is above 1.
 
         Parameters
         ----------
@@ -607,6 +651,7 @@ compute them.
             sign_with=sign,
             pdf=pdf,
             again=again,
+            search_counts=self.search_counts,
         )
 
     def __repr__(self) -> str:
@@ -665,16 +710,17 @@ default="distributions"
         """
         return report.audit_chart(self.record, kind, ax)
 
-    def _repr_html_(self) -> str:
-        """The page, shortened, in its own frame: no style leaves it."""
+    @property
+    def _origin(self) -> Provenance:
+        return self.provenance
 
-        title = self.provenance.title or "Fairness audit"
-        page = report.audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS)
-        return report.framed(page, height=640, title="Audit")
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        record = replace(self.record, provenance=origin)
+        return report.audit_html(record, title=title, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RateTable(PrintedPage):
+class RateTable(ResultPage):
     """Selection rates and impact ratios by group; ``Audit.rates`` returns it.
 
     Parameters
@@ -691,12 +737,69 @@ class RateTable(PrintedPage):
       b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
 
+    page_title = "Selection rates and impact ratios"
+
     audit: Audit
 
     @property
     def tables(self) -> Sequence[Decisions]:
         """The rates by attribute and stratum."""
         return self.audit.decisions
+
+    def tests(self) -> Sequence[RateTest]:
+        """Test the selection rate of each group against that of the reference.
+
+        Groups with few rows or without a ratio, and rows with weights or clusters, have no test.
+
+        Returns
+        -------
+        sequence of RateTest
+            The number of standard deviations (two-sample z), Fisher's exact p-value, and the odds
+            ratio with its interval, at the confidence level of the audit.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> hired = [1] * 40 + [0] * 60 + [1] * 60 + [0] * 40
+        >>> sex = ["f"] * 100 + ["m"] * 100
+        >>> result = audit(None, hired, sensitive_features=sex, random_state=0)
+        >>> (test,) = result.rates("four-fifths").tests()
+        >>> round(test.standard_deviations, 2), round(test.odds_ratio, 2), round(test.p_value, 4)
+        (-2.83, 0.44, 0.0071)
+        """
+        return rate_tests(self.tables, self.audit.record.confidence)
+
+    def over_strata(self, reference: str) -> Sequence[StrataTest]:
+        """Test selection rates over all strata of ``control_features`` together.
+
+        Parameters
+        ----------
+        reference : str
+            The reference group. Each other group of its attribute is compared with it.
+
+        Returns
+        -------
+        sequence of StrataTest
+            The common odds ratio of Mantel and Haenszel with its interval, and the test that it is
+            1. Strata without rows of both groups are left out.
+
+        Raises
+        ------
+        DataError
+            If no stratum has the reference group, or rows have weights or clusters.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> hired = [1] * 40 + [0] * 60 + [1] * 60 + [0] * 40
+        >>> sex = ["f"] * 100 + ["m"] * 100
+        >>> site = ["a", "b"] * 100
+        >>> result = audit(None, hired, sensitive_features=sex, control_features=site, random_state=0)
+        >>> (test,) = result.rates().over_strata("m")
+        >>> test.strata, round(test.odds_ratio, 3), round(test.p_value, 4)
+        (2, 0.444, 0.0049)
+        """
+        return strata_tests(self.tables, reference, self.audit.record.confidence)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Rates and ratios as a data frame, one row for each group of each table.
@@ -801,11 +904,7 @@ class RateTable(PrintedPage):
         """
         if details:
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
-        record = replace(
-            self.audit.record, provenance=self.audit.provenance.described(title, about)
-        )
-        report.write_html(path, _rates_page(record, None if frontier is None else _view(frontier)))
-        return None
+        return self._write_page(path, title, about, frontier=_optional_view(frontier))
 
     @property
     def summary(self) -> str:
@@ -827,11 +926,10 @@ class RateTable(PrintedPage):
                 )
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
-    def _repr_html_(self) -> str:
-        return report.framed(_rates_page(self.audit.record), height=640, title="Selection rates")
+    @property
+    def _origin(self) -> Provenance:
+        return self.audit.provenance
 
-
-def _rates_page(record: AuditRecord, frontier: FrontierView | None = None) -> str:
-
-    title = record.provenance.title or "Selection rates and impact ratios"
-    return report.rates_html(record, title=title, frontier=frontier)
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        record = replace(self.audit.record, provenance=origin)
+        return report.rates_html(record, title=title, **options)

@@ -12,7 +12,7 @@ import msgspec
 from metrifair import report
 from metrifair.api.audit_result import Audit
 from metrifair.api.audit_tables import JSON_VERSION
-from metrifair.api.pages import ComparedAudits
+from metrifair.api.pages import RecordedPage
 from metrifair.auditing.changes.differences import compare_audits
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
 from metrifair.errors import DataError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditDifference(ComparedAudits):
+class AuditDifference(RecordedPage):
     """A comparison of audits: each figure with the same figure of the first audit, the baseline.
 
     Parameters
@@ -49,6 +49,7 @@ class AuditDifference(ComparedAudits):
     """
 
     kind = "comparison"
+    page_title = "Audits compared"
 
     audits: Mapping[str, Audit]
     record: DifferenceRecord
@@ -109,12 +110,14 @@ class AuditDifference(ComparedAudits):
         """
         return report.difference_chart(self.record, ax)
 
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        record = replace(self.record, origin=self.record.origin.described(title, about))
+    @property
+    def _origin(self) -> Provenance:
+        return self.record.origin
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        record = replace(self.record, origin=origin)
         audits = {name: audit.record for name, audit in self.audits.items()}
-        return report.difference_html(
-            record, audits, title=record.origin.title or "Audits compared"
-        )
+        return report.difference_html(record, audits, title=title, **options)
 
 
 def compare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
@@ -11,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair import report
-from metrifair.api.pages import PrintedPage
+from metrifair.api.pages import RecordedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
-from metrifair.auditing.groups.records import (
+from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
+from metrifair.auditing.search_records import (
     GapLimit,
     Outcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
 )
-from metrifair.auditing.groups.search import find
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.problem.clusters import cluster_share
@@ -36,7 +36,6 @@ from metrifair.problem.tables import (
 )
 from metrifair.support.arrays import Booleans
 from metrifair.support.checks import check_integer, is_number, make_seed, share_hint
-from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, made_now
 from metrifair.wording.groups import group_text, search_sentences
 from metrifair.wording.tables import FrameColumns
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 """The cuts of numeric columns: at quartiles, or by column."""
 
-_COLUMNS: FrameColumns = {
+WORSE_GROUPS: FrameColumns = {
     "group": ("String", lambda group: group_text(group.conditions)),
     "rows": ("Int64", attrgetter("rows")),
     **{name: ("Float64", attrgetter(name)) for name in ("figure", "others", "gap", "at_least")},
@@ -60,7 +59,7 @@ _COLUMNS: FrameColumns = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupSearch(PrintedPage):
+class GroupSearch(RecordedPage):
     """Groups that are worse than the other rows, and the largest gap that any group can have.
 
     Parameters
@@ -71,6 +70,8 @@ class GroupSearch(PrintedPage):
         The origin of the search.
     library : str, default=None
         The library of the searched data frames, which ``to_frame`` uses too.
+    counts : SearchCounts, default=None
+        The counts of all groups, from which evidence is made. No JSON contains them.
 
     Examples
     --------
@@ -82,9 +83,13 @@ class GroupSearch(PrintedPage):
     [1, 100, 0.9]
     """
 
+    kind = "group search"
+    page_title = "Groups that are worse"
+
     record: SearchRecord
     provenance: Provenance = field(default_factory=Provenance)
     library: Backend | None = None
+    counts: SearchCounts | None = None
 
     @property
     def groups(self) -> Sequence[WorseGroup]:
@@ -98,10 +103,8 @@ class GroupSearch(PrintedPage):
         """Upper bounds of the gaps of all groups of the search, by their rows."""
         return self.record.largest_gaps
 
-    @property
-    def summary(self) -> str:
-        """The result in sentences, the most important first, one per line."""
-        return "\n".join(search_sentences(self.record))
+    def _sentences(self) -> Sequence[str]:
+        return search_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """All groups that are worse as a data frame, one row each.
@@ -118,49 +121,7 @@ class GroupSearch(PrintedPage):
             The group, its rows, its figure, that of the other rows, the gap, its lower bound, and
             whether the group is worse than its parents, protected and listed.
         """
-        return make_frame(self.record.worse, _COLUMNS, backend or self.library)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The search as JSON text: ``kind``, ``version``, ``summary`` and all values.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, if the text is to be written too.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        content = {
-            "kind": "metrifair group search",
-            "version": 1,
-            "summary": search_sentences(self.record),
-            **asdict(self.record),
-            "provenance": asdict(self.provenance),
-        }
-        return write_json(content, path)
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> None:
-        """Write the search as one page.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Groups that are worse".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the date of the data.
-        """
-        report.write_html(path, self._page(title, about))
+        return make_frame(self.record.worse, WORSE_GROUPS, backend or self.library)
 
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the gaps of the listed groups, from their lower bounds.
@@ -182,17 +143,17 @@ class GroupSearch(PrintedPage):
         """
         return report.group_search_chart(self.record, ax)
 
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        origin = self.provenance.described(title, about)
+    @property
+    def _origin(self) -> Provenance:
+        return self.provenance
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
         return report.group_search_html(
-            self.record,
-            title=origin.title or "Groups that are worse",
-            provenance=origin,
-            about=origin.about,
+            self.record, title=title, provenance=origin, about=origin.about, **options
         )
 
-    def _repr_html_(self) -> str:
-        return report.framed(self._page(), height=640, title="Groups that are worse")
+    def _fields(self) -> dict[str, Any]:
+        return super()._fields() | {"provenance": asdict(self.provenance)}
 
 
 def find_groups(
@@ -320,7 +281,7 @@ def find_groups(
         sample_weight=sample_weight,
         clusters=clusters,
     )
-    record = find(
+    counts = search_counts(
         rows,
         {**tables, **protected},
         protected=set(protected),
@@ -332,7 +293,7 @@ def find_groups(
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())
     library = table_library(X_audit, y_pred, sensitive_features, y_true)
-    return GroupSearch(record, provenance, library)
+    return GroupSearch(search_record(counts), provenance, library, counts)
 
 
 def _search_rows(

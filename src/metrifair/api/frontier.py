@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from metrifair.api.pages import PrintedPage
+from metrifair.api.audit_tables import result_fields
+from metrifair.api.pages import ResultPage
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
-from metrifair.problem.tables import Backend, Table, frame
+from metrifair.problem.tables import Backend, Table, frame, make_frame
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import frontier_html
 from metrifair.report.frontier_chart import frontier_chart
-from metrifair.report.html import framed, write_html
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.files import write_json
-from metrifair.support.provenance import call_text
+from metrifair.support.provenance import Provenance, call_text
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.goal import Goal
@@ -30,6 +31,7 @@ from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.wording.frontier import choice_warning, headline, note_text, note_texts, summary
+from metrifair.wording.frontier_tables import point_table
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import count_text
 
@@ -222,7 +224,7 @@ def frontier(
     return front
 
 
-class Frontier(PrintedPage):
+class Frontier(ResultPage):
     """Models with their accuracy and unfairness on rows that did not train them.
 
     :func:`metrifair.frontier` and :func:`metrifair.load` return it.
@@ -248,8 +250,19 @@ class Frontier(PrintedPage):
     Frontier of 2 models. The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     """
 
+    page_title = "Accuracy and fairness"
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {"most_numbers": 20_000}
+    _height = 720
+
     def __init__(self, trade_off: TradeOff) -> None:
         self._trade_off = trade_off
+
+    @property
+    def _origin(self) -> Provenance:
+        return self.record.provenance
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        return frontier_html(replace(self.view(), provenance=origin, title=title), **options)
 
     @property
     def record(self) -> FrontierRecord:
@@ -457,7 +470,7 @@ class Frontier(PrintedPage):
         return FrontierView(
             self.points,
             curves,
-            title=provenance.title or "Accuracy and fairness",
+            title=provenance.title or self.page_title,
             labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
             areas=(self.area, trade_off.area_with_constant),
@@ -489,36 +502,9 @@ class Frontier(PrintedPage):
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
-        chosen = None if self.chosen is None else self.chosen.job
         view = self.view()
-        rows = [_figures(point, view.key) | {"chosen": point.job == chosen} for point in view.shown]
-        parameters = self.record.parameters
-        if parameters:
-            rows = [
-                {
-                    "family": point.family,
-                    "parameter": parameters[point.family],
-                    "needs_group": point.needs_group,
-                }
-                | row
-                for point, row in zip(view.shown, rows, strict=True)
-            ]
-        kinds = {
-            "seed": "Int64",
-            "failed": "Boolean",
-            "is_noise": "Boolean",
-            "overfit": "Boolean",
-            "chosen": "Boolean",
-            "mark": "String",
-        }
-        kinds |= {"family": "String", "parameter": "String", "needs_group": "Boolean"}
-        names = dict.fromkeys(name for row in rows for name in row)
-        schema = {name: kinds.get(name, "Float64") for name in names}
-        return frame(
-            {name: [row.get(name) for row in rows] for name in names},
-            schema,
-            backend or self._trade_off.library,
-        )
+        library = backend or self._trade_off.library
+        return make_frame(view.shown, point_table(view).frame(), library)
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> ChartDisplay:
         """Draw models, Pareto front, the chosen model and its limit with matplotlib.
@@ -552,14 +538,6 @@ class Frontier(PrintedPage):
         """
         return frontier_chart(self.view(title), ax)
 
-    def _repr_html_(self) -> str:
-        """The page, shortened, in its own frame: no style leaves it."""
-        return framed(
-            frontier_html(self.view(), most_numbers=20_000),
-            height=720,
-            title="Accuracy and fairness",
-        )
-
     def to_json(self, path: str | Path | None = None) -> str:
         """The figures of all models and the record as strict JSON text.
 
@@ -592,10 +570,7 @@ class Frontier(PrintedPage):
             {"kind": note.kind, "facts": note.facts, "text": note_text(note)}
             for note in view.all_notes
         ]
-        content = {
-            "kind": "metrifair frontier",
-            "version": 1,
-            "summary": list(summary(view)),
+        fields = {
             "utility": view.utility.name,
             "points": [asdict(point) for point in self.points],
             "area": self.area,
@@ -604,39 +579,96 @@ class Frontier(PrintedPage):
             **asdict(replace(self.record, notes=(), choice_notes=())),
             "notes": notes,
         }
-        del content["choice_notes"]
-        return write_json(content, path)
+        del fields["choice_notes"]
+        return write_json(result_fields("frontier", list(summary(view)), **fields), path)
 
-    def to_html(
-        self, path: str | Path, *, title: str | None = None, about: Mapping[str, str] | None = None
+    def to_evidence(
+        self,
+        path: PathLike,
+        *,
+        reason: str,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+        model: PathLike | None = None,
+        scores: PathLike | None = None,
+        min_cell: int = 1,
+        sign: PathLike | None = None,
+        again: bool = False,
     ) -> None:
-        """Write a self-contained page with a slider over the strengths.
+        """Write the search as evidence that others can verify: every configuration, the Pareto
+        front, the limit, the choice and its reason.
+
+        The out-of-fold scores of every configuration are counted by fold, group and label, in
+        intervals of a public grid. All figures are computed from the counts, with bounds between
+        which those of the scores lie. ``metrifair.evidence.verify`` recomputes them, and the choice
+        from these and the recorded standard errors.
 
         Parameters
         ----------
-        path : str or Path
-            The file, written in one step.
+        path : str or path-like
+            The folder of evidence: a new one, or a .zip file.
+        reason : str
+            Why this model was chosen and no other, in a sentence of yours.
         title : str, default=None
-            Title of the page. None: "Accuracy and fairness".
+            Title of the report.
         about : dict of str, default=None
-            Metadata shown in the report, such as the date and the source of the data.
+            Metadata shown in the report. The manifest contains it too.
+        model : str or path-like, default=None
+            The file of the delivered model. The evidence contains its name and its sha256.
+        scores : str or path-like, default=None
+            A csv file for the out-of-fold scores of all rows, which is not part of the evidence.
+            With it, ``verify`` also recomputes the standard errors and the expected figures.
+        min_cell : int, default=1
+            Minimum number of rows in a cell: a group with a fold, a stratum and a label. Rows of
+            groups with a smaller cell are withheld, and intervals are merged until each count has
+            so many rows.
+        sign : str or path-like, default=None
+            Private SSH key with which ``ssh-keygen`` signs the manifest.
+        again : bool, default=False
+            Whether to release the same rows again with other parameters, which can show more than
+            either release. ``metrifair-releases.json`` beside the evidence lists the releases.
 
         Raises
         ------
         DataError
-            If the file cannot be written.
+            If no model is selected, the frontier comes from a file, counts cannot show its figures
+            (weights, clusters, group probabilities, test rows, more than two classes, or scores
+            that are not probabilities), the rows were released with other parameters, or ``path``
+            cannot be written.
 
         Examples
         --------
         >>> import tempfile
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
+        >>> import numpy as np
+        >>> from metrifair import FairClassifier, frontier
+        >>> from metrifair.evidence import verify
+        >>> generator = np.random.default_rng(0)
+        >>> a = generator.integers(2, size=600)
+        >>> X = generator.normal(size=(600, 3)) + a[:, None]
+        >>> y = (X.sum(1) + generator.normal(size=600) > 1.5).astype(int)
+        >>> linear = FairClassifier(model="linear")
+        >>> front = frontier(linear, X, y, sensitive_features=a, strengths=[0, 1, 3], random_state=0)
+        >>> model = front.select(max_unfairness=0.4)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
-        ...     "Who is hired" in Path(folder, "report.html").read_text()
+        ...     front.to_evidence(Path(folder, "search"), reason="The best model within our limit.")
+        ...     verify(Path(folder, "search")).agrees
         True
         """
-        write_html(path, frontier_html(self.view(title, about)))
+        from metrifair.api.search_evidence import write_search_evidence  # noqa: PLC0415  (a search needs none)
+
+        provenance = self.record.provenance.described(title, about)
+        trade_off = copy(self._trade_off)
+        trade_off.record = replace(self.record, provenance=provenance)
+        write_search_evidence(
+            trade_off,
+            path,
+            reason=reason,
+            model=model,
+            scores=scores,
+            min_cell=min_cell,
+            sign_with=sign,
+            again=again,
+        )
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any
@@ -672,30 +704,3 @@ class Frontier(PrintedPage):
         lost = f" ({failed} failed)" if failed else ""
         answer = headline(view)[0]
         return f"Frontier of {count_text(len(self.points), 'model')}{lost}. {answer}"
-
-
-def _figures(point: Point, key: str) -> dict[str, Any]:
-    """A model's figures by name, each with the ends of its interval; None for a failed model.
-
-    ``key`` is that of the utility.
-    """
-    named = {
-        name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")
-    } | {**point.more}
-    figures: dict[str, Any] = {
-        "strength": float(point.strength),
-        "seed": point.seed,
-        "failed": point.failed,
-    }
-    for name, value in named.items():
-        figures[name] = None if point.failed else value
-        if name in point.intervals:
-            figures |= {
-                f"{name}_low": point.intervals[name].low,
-                f"{name}_high": point.intervals[name].high,
-            }
-    return figures | {
-        "is_noise": point.is_noise,
-        "mark": point.marks.get(key, ""),
-        "overfit": point.overfit,
-    }

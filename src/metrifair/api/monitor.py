@@ -15,7 +15,7 @@ import numpy as np
 from metrifair import report
 from metrifair.api.audit_result import Audit
 from metrifair.api.compare import read_audit
-from metrifair.api.pages import ComparedAudits
+from metrifair.api.pages import RecordedPage
 from metrifair.api.state import AuditState
 from metrifair.auditing.changes.change_test import ChangeTest
 from metrifair.auditing.changes.series import Pool, series_record
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditSeries(ComparedAudits):
+class AuditSeries(RecordedPage):
     """Distances over time, and which of them have changed significantly since their baselines.
 
     Parameters
@@ -58,6 +58,7 @@ class AuditSeries(ComparedAudits):
     """
 
     kind = "series"
+    page_title = "Audits over time"
 
     record: SeriesRecord
 
@@ -114,9 +115,12 @@ class AuditSeries(ComparedAudits):
         """
         return report.series_chart(self.record, ax)
 
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        record = replace(self.record, origin=self.record.origin.described(title, about))
-        return report.series_html(record, title=record.origin.title or "Audits over time")
+    @property
+    def _origin(self) -> Provenance:
+        return self.record.origin
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        return report.series_html(replace(self.record, origin=origin), title=title, **options)
 
 
 @as_in(AuditState.audit)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
 from metrifair import report
+from metrifair.api.audit_tables import result_fields
 from metrifair.support.files import write_json
+from metrifair.support.provenance import Provenance
 
 
 class Summarized:
@@ -27,10 +29,42 @@ class Summarized:
         return self.summary
 
 
-class PrintedPage(Summarized):
-    """A result whose page can be printed."""
+class ResultPage(Summarized):
+    """Base of results with a page: its title, its origin, and where it is written or shown.
 
-    to_html: Callable[..., None]
+    A subclass names its default title, has ``_origin``, and makes the page in ``_document``.
+    """
+
+    page_title: ClassVar[str]
+    """The title of a page without another one."""
+
+    _in_notebooks: ClassVar[Mapping[str, Any]] = {}  # options that shorten a page
+    _height: ClassVar[int] = 640  # of the frame in a notebook
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the result as one page, which needs nothing but a browser.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, written in one step.
+        title : str, default=None
+            Title of the page. None: that of the result's provenance, or a usual one.
+        about : dict of str, default=None
+            Metadata shown in the report, such as the date and the source of the data.
+
+        Raises
+        ------
+        DataError
+            If nothing can be written there.
+        """
+        self._write_page(path, title, about)
 
     def to_pdf(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page of ``to_html`` as a PDF file, printed by Chromium or Google Chrome without
@@ -52,9 +86,39 @@ class PrintedPage(Summarized):
         """
         report.print_pdf(partial(self.to_html, **options), path)
 
+    def _repr_html_(self) -> str:
+        """The page, shortened, in its own frame: no style leaves it."""
+        page = self._page(**self._in_notebooks)
+        return report.framed(page, height=self._height, title=self.page_title)
 
-class ComparedAudits(PrintedPage):
-    """Base of a comparison and of a series of audits: sentences, JSON text and a page."""
+    def _write_page(
+        self,
+        path: str | os.PathLike[str],
+        title: str | None,
+        about: Mapping[str, str] | None,
+        **options: Any,
+    ) -> None:
+        report.write_html(path, self._page(title, about, **options))
+
+    def _page(
+        self, title: str | None = None, about: Mapping[str, str] | None = None, **options: Any
+    ) -> str:
+        """The text of the page."""
+        origin = self._origin.described(title, about)
+        return self._document(origin, origin.title or self.page_title, **options)
+
+    @property
+    def _origin(self) -> Provenance:
+        """Where the figures come from."""
+        raise NotImplementedError
+
+    def _document(self, origin: Provenance, title: str, **options: Any) -> str:
+        """The text of the page with this origin and title."""
+        raise NotImplementedError
+
+
+class RecordedPage(ResultPage):
+    """Base of results that are one record, whose fields JSON text has."""
 
     kind: ClassVar[str]
     record: Any
@@ -66,9 +130,6 @@ class ComparedAudits(PrintedPage):
     def summary(self) -> str:
         """The result in sentences, the most important first, one per line."""
         return "\n".join(self._sentences())
-
-    def _page(self, title: str | None = None, about: Mapping[str, str] | None = None) -> str:
-        raise NotImplementedError
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The result as JSON text: ``kind``, ``version``, ``summary`` and all values.
@@ -83,33 +144,8 @@ class ComparedAudits(PrintedPage):
         str
             The text.
         """
-        content = {
-            "kind": f"metrifair {self.kind}",
-            "version": 1,
-            "summary": self._sentences(),
-            **asdict(self.record),
-        }
-        return write_json(content, path)
+        fields = result_fields(self.kind, self._sentences(), **self._fields())
+        return write_json(fields, path)
 
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> None:
-        """Write the result as one page.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            Title of the page; by default "Audits compared" or "Audits over time".
-        about : dict of str, default=None
-            Metadata shown in the report, such as the reason of the comparison.
-        """
-        report.write_html(path, self._page(title, about))
-
-    def _repr_html_(self) -> str:
-        return report.framed(self._page(), height=640, title=f"A {self.kind} of audits")
+    def _fields(self) -> dict[str, Any]:
+        return asdict(self.record)

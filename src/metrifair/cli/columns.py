@@ -342,10 +342,12 @@ def _spellings(facts: Sequence[ColumnFacts]) -> Iterator[Spelling]:
 def _leakage_notes(table: pl.DataFrame, label: str) -> Iterator[str]:
     from metrifair.cli.tables import check_leakage
     from metrifair.errors import DataError
+    from metrifair.wording.frontier import note_text
 
     labeled = table.drop_nulls(label)
     try:
-        yield from check_leakage(labeled.drop(label), labeled.get_column(label), number=False)
+        notes = check_leakage(labeled.drop(label), labeled.get_column(label), number=False)
+        yield from map(note_text, notes)
     except DataError as error:
         text = str(error)
         yield f"{text[0].upper()}{text[1:]}."

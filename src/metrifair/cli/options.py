@@ -19,7 +19,10 @@ from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.auditing.sources.file_tables import matching_files
 from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
+from metrifair.problem.criterion_names import OTHER_NAMES
 from metrifair.support.checks import check_known, did_you_mean, share_hint
+from metrifair.wording.crosswalks import crosswalk_names
+from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
 
 
 class NearChoice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on only
@@ -160,39 +163,32 @@ def parse_costs(text: str) -> list[list[float]]:
     return rows
 
 
+def alternatives_text(names: Sequence[str]) -> str:
+    """Names of which one is used, as a help text lists them.
+
+    >>> alternatives_text(["energy", "lp", "mmd"])
+    'energy, lp or mmd'
+    """
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 Option: TypeAlias = Callable[[Any], Any]
 """A decorator that adds one option or several to a command."""
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
-# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, listed here without
-# importing them.
-METRIC_NAMES = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
-CRITERION_NAMES = (
-    "statistical_parity",
-    "equal_opportunity",
-    "predictive_equality",
-    "equalized_odds",
-    "risk_parity",
-    "conditional_statistical_parity",
-)
-OTHER_CRITERION_NAMES = (
-    "demographic_parity",
-    "independence",
-    "separation",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-)
+# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, by their words: the
+# registries import NumPy.
+METRIC_NAMES = tuple(METRIC_WORDS)
+CRITERION_NAMES = tuple(CRITERIA)
 # the first two around --model
 FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")
 _LISTS = {
-    "metrics": f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}",
-    "criteria": f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)",
+    "metrics": alternatives_text(METRIC_NAMES),
+    "criteria": f"{alternatives_text(CRITERION_NAMES)} (with --control)",
     "families": ", ".join(FAMILIES),
     "tables": "csv, tsv, parquet, arrow or ndjson",
-    "crosswalks": (
-        "dpia, eu-ai-act, iso-12791, ll144, naic, nist-ai-rmf, nj-13-16, pren-18283 or sr-26-2"
-    ),
+    "crosswalks": alternatives_text(crosswalk_names()),
 }
 """Names that help texts list."""
 
@@ -393,7 +389,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "strengths": parse_strengths,
 }
 _CALLBACKS = {
-    "criterion": check_names(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    "criterion": check_names(CRITERION_NAMES, tuple(OTHER_NAMES)),
     "metric": check_names(METRIC_NAMES),
 }
 

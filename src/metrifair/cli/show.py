@@ -17,10 +17,18 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.auditing.search_records import SearchRecord
 from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
+from metrifair.wording.groups import (
+    GAP_HEADINGS,
+    HEADINGS,
+    gap_rows,
+    group_row,
+    search_summary,
+)
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
@@ -52,7 +60,7 @@ _WIDE = 110  # columns of a terminal that has room for every metric
 _MOST_ROWS = 60  # of all tables of rates together
 # of rates: columns that only pages and files have room for
 _STANDARD_FILES = ("share",)
-_FILES = (*_STANDARD_FILES, "fisher_p", "shortfall")
+_FILES = (*_STANDARD_FILES, "fisher_p", "standard_deviations", "odds_ratio", "shortfall")
 _ALARM_KEYS = (
     "compared",
     "within",
@@ -81,6 +89,10 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
             show_rates(out, record)
         _show_proxy(out, record)
         show_by_group(out, record)
+    if record.group_search is not None:
+        if standard and not details:
+            say(out, *search_summary(record.group_search))
+        show_search(out, record.group_search)
     notes = record.notes if details or not standard else rate_notes(record.notes)
     say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in notes))
     if standard and not details:
@@ -89,6 +101,15 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
             "Use --details to add distances between score distributions, figures by group and all "
             "findings.",
         )
+
+
+def show_search(out: Console, record: SearchRecord) -> None:
+    """Print the listed groups of a search, and the bounds of all gaps."""
+    if record.listed:
+        show_table(out, HEADINGS, [group_row(record, group) for group in record.listed])
+    if any(group.is_protected for group in record.listed):
+        say(out, "* Has a condition on a protected attribute.")
+    show_table(out, GAP_HEADINGS, gap_rows(record))
 
 
 def _show_proxy(out: Console, record: AuditRecord) -> None:

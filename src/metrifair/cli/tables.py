@@ -26,6 +26,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.problem.spelling import MISSING
 from metrifair.support.files import FORMULA, write_file
 from metrifair.support.provenance import SourceFile, write_score_origin
+from metrifair.tradeoff.points import FrontierNote
 
 if TYPE_CHECKING:
     from metrifair.figures.utility import Predictions
@@ -211,7 +212,7 @@ _CHANCE = 1e-4  # largest probability of such a column by chance that counts as 
 
 def check_leakage(
     features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool
-) -> list[str]:
+) -> list[FrontierNote]:
     """Raise a DataError where a column copies the label; notes on columns that determine
     it in every row.
 
@@ -228,7 +229,7 @@ exclude it with --ignore approved, or keep it with --keep approved
     >>> check_leakage(file[:6], pl.Series("label", [1, 0] * 3), number=False)
     []
     """
-    notes: list[str] = []
+    notes: list[FrontierNote] = []
     limit = log(_CHANCE / max(1, len(features.columns)))
     ways = _log_arrangements(label)
     values = label.n_unique()
@@ -242,11 +243,8 @@ exclude it with --ignore approved, or keep it with --keep approved
         if number and log(2) - ways < limit and _is_monotone(column, label):
             raise _leakage(name, label, "the same order")
         if not number and levels * log(values) - ways < limit and _determines(column, label):
-            notes.append(
-                f"Column {name!r} alone determines the label {label.name!r} in all {len(label):,} "
-                "rows; where it is "
-                f"written down only after the outcome, leave it out with --ignore {quote(name)}."
-            )
+            facts = {"column": name, "label": label.name, "rows": len(label)}
+            notes.append(FrontierNote("determined_label", facts))
     return notes
 
 

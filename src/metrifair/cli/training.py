@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cli.console import say, show_table
+from metrifair.cli.console import say, show_columns
 from metrifair.cli.options import cuts_text, probabilities_text
 from metrifair.cli.training_file import TrainingFile
 from metrifair.cli.training_options import Sweep, TrainingOptions
@@ -20,7 +19,7 @@ from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import fingerprint
 from metrifair.wording import frontier as wording
-from metrifair.wording.frontier_view import figure_texts
+from metrifair.wording.frontier_tables import constant_row, short_columns
 from metrifair.wording.numbers import count_text
 
 if TYPE_CHECKING:
@@ -140,7 +139,6 @@ def show_frontier(out: Console, front: Frontier) -> None:
 def show_strengths(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the notes."""
     view = front.view()
-    chosen = None if view.chosen is None else view.chosen.place
     named = wording.named_places(view)
     step = max(1, len(view.rows) // _SHOWN)
     shown = [
@@ -150,31 +148,11 @@ def show_strengths(out: Console, front: Frontier) -> None:
     ]
     keys = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = [key for key in _GAPS if key in view.keys]
-    by_group = any(row.needs_group for row in view.rows)
     if out.width < _NARROW:  # room for the most important ones only
         gaps = []
-    rows = [
-        [
-            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if wording.row_note(row) else ''}",
-            *(["needed" if row.needs_group else ""] if by_group else []),
-            *(row.figures[key].text for key in (*keys, "unfairness")),
-            *(row.figures[key].text for key in gaps),
-        ]
-        for row in shown
-    ]
-    if view.baseline is not None:
-        texts = figure_texts(view, replace(view.baseline, intervals={}))
-        cells = [
-            *(texts[key] for key in (*keys, "unfairness")),
-            *(texts[key] for key in gaps),
-        ]
-        rows.append(["constant", *([""] if by_group else []), *cells])
-    headings = [view.label(key) for key in (*keys, "unfairness", *gaps)]
-    first = [
-        "on the Pareto front" if view.parameters else view.parameter,
-        *(["group"] if by_group else []),
-    ]
-    show_table(out, [*first, *headings], rows, left=len(first))
+    constant = constant_row(view)
+    rows = shown if constant is None else [*shown, constant]
+    show_columns(out, short_columns(view, [*keys, "unfairness", *gaps]), rows)
     say(out, *wording.row_notes(view, shown))
     say(
         out,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from metrifair.auditing.sources.typed_tables import typed_text
 from metrifair.auditing.sources.used_rows import probabilities_in
 from metrifair.cli.columns import prediction_columns
 from metrifair.cli.console import collected_warnings, working
-from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.options import FAMILIES, continuous_argument, cuts_argument
 from metrifair.cli.tables import (
     PredictionTable,
@@ -42,7 +40,7 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.convergence import training_slack
 from metrifair.estimators.table_model import UTILITY_OF_RULE, TableModel
 from metrifair.figures.utility import Predictions, UtilityLike
-from metrifair.problem.attributes import cuts_by_column, in_groups, numbers_among, numbers_warning
+from metrifair.problem.attributes import cuts_by_column, in_groups, number_facts, numbers_among
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import value_counts
@@ -60,7 +58,12 @@ from metrifair.problem.values import place_among
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import Provenance, SourceFile, made_now
-from metrifair.tradeoff.frontier import FrontierRequest, group_notes, trade_off
+from metrifair.tradeoff.frontier import (
+    FrontierRequest,
+    group_notes,
+    positive_label_note,
+    trade_off,
+)
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.portfolio import AUTO
 from metrifair.tradeoff.repeats import repeat_notes
@@ -68,10 +71,8 @@ from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.tradeoff.thresholds import Threshold
-from metrifair.wording.frontier import note_text as frontier_note_text
-from metrifair.wording.frontier import note_texts
-from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import count_text, positive_text
+from metrifair.wording.frontier import note_text, note_texts
+from metrifair.wording.numbers import count_text
 
 _MOST_LEVELS = 50  # more distinct values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
@@ -94,7 +95,7 @@ class TrainingFile:
     estimator: Any
     left_out: int  # rows without a label
     files: tuple[SourceFile, ...] = ()
-    notes: tuple[str, ...] = ()  # caveats about the columns
+    notes: tuple[FrontierNote, ...] = ()  # caveats about the columns
 
     @property
     def labels(self) -> pl.Series:
@@ -177,13 +178,10 @@ class TrainingFile:
             # the notes have it
             warnings.filterwarnings("ignore", message=".*make it a category to have names")
             found = trade_off(request)
-        repeated = self.repeat_texts(self._parts_of(found))
-        known = note_texts(found.record)
-        texts = dict.fromkeys([*repeated, *self.notes, *warned.notes, *warned.unfinished])
-        more = [FrontierNote("message", {"text": text}) for text in texts if text not in known]
+        notes = [*self.repeats(self._parts_of(found)), *self.notes, *warned.notes]
         found.record = replace(
             found.record,
-            notes=(*found.record.notes, *more),
+            notes=(*found.record.notes, *_new_notes(notes, known=note_texts(found.record))),
             provenance=self._provenance(call),
         )
         return Frontier(_needing_the_group(found) if self.options.use_group else found)
@@ -281,7 +279,7 @@ class TrainingFile:
                 "Lower --strength, or train longer in Python, with more epochs."
             )
 
-    def repeat_texts(self, part: Integers) -> list[str]:
+    def repeats(self, part: Integers) -> Iterator[FrontierNote]:
         """Notes on rows that rows of other folds repeat, or their ids; ``part`` is the fold of each
         row, or -1 if no figure is of it.
         """
@@ -289,7 +287,7 @@ class TrainingFile:
             name: columns(name, self.table.get_column(name))[name][self.data.rows]
             for name in self.options.ids
         }
-        return [frontier_note_text(note) for note in repeat_notes(self.data, part, ids)]
+        return repeat_notes(self.data, part, ids)
 
     def _family(self, name: str) -> Any:
         """The estimator of a family; post-processors are around the model of the options,
@@ -456,34 +454,38 @@ def training_file(
     )
 
 
-def _notes(options: TrainingOptions, data: DataSet, features: pl.DataFrame) -> Iterator[str]:
+def _new_notes(notes: Iterable[FrontierNote], known: Iterable[str]) -> list[FrontierNote]:
+    """The notes whose sentences are not ``known``, each once."""
+    new: list[FrontierNote] = []
+    texts = {"", *known}
+    for note in notes:
+        text = note_text(note)
+        if text not in texts:
+            texts.add(text)
+            new.append(note)
+    return new
+
+
+def _notes(
+    options: TrainingOptions, data: DataSet, features: pl.DataFrame
+) -> Iterator[FrontierNote]:
     """Caveats about the label, the groups and the features."""
     scheme = data.problem.scheme
-    if not options.positive and (text := positive_text(scheme.classes, scheme.positive)):
-        yield text
-    yield from map(frontier_note_text, group_notes(data.problem))
+    if not options.positive and len(scheme.classes) == 2:
+        yield positive_label_note(scheme)
+    yield from group_notes(data.problem)
     yield from _odd_columns(features)
     for name in features.select(pl.selectors.temporal()).columns:
-        yield (
-            f"Column {name!r} contains dates. `metrifair export` cannot write a model with dates; "
-            "leave the column out "
-            f"with --ignore {quote(name)} if you need ONNX."
-        )
+        yield FrontierNote("dates", {"column": name})
     predictions = [name for name in prediction_columns(features) if name not in options.keep]
     if predictions:
-        ignored = " ".join(f"--ignore {quote(name)}" for name in predictions)
-        yield (
-            f"The features include {', '.join(map(repr, predictions))}. If these are scores or "
-            "decisions of another "
-            f"model, leave them out with {ignored}."
-        )
+        yield FrontierNote("predictions", {"columns": predictions})
     for attribute in scheme.attributes:
-        yield from (
-            note_text(note, OPTION_NAMES) for note in naming_notes(attribute.name, attribute.groups)
-        )
+        for note in naming_notes(attribute.name, attribute.groups):
+            yield FrontierNote(note.kind, note.facts)
 
 
-def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
+def _odd_columns(features: pl.DataFrame) -> Iterator[FrontierNote]:
     """Caveats about columns of text that are numbers except for a few cells, or dates."""
     texts = [
         with_plain_words(features, name)[name]
@@ -491,14 +493,10 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
     ]
     for text in texts:
         if (strays := strays_in(text)) is not None:
-            yield f"{strays.note(text.name)}, or leave it out with --ignore."
+            yield FrontierNote("stray_cells", {"column": text.name, **strays._asdict()})
     for days in (text.drop_nulls() for text in texts):
         if len(days) and days.str.contains(DAY_OR_MONTH).all():
-            yield (
-                f"column {days.name!r} contains dates such as {days[0]!r}, and is read as text: "
-                "use --day-first where "
-                "the day comes first, or write them as 2026-12-31."
-            )
+            yield FrontierNote("dates_as_text", {"column": days.name, "example": days[0]})
 
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
@@ -568,7 +566,7 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
 
 def _sensitive(
     options: TrainingOptions, frame: pl.DataFrame
-) -> tuple[dict[str, Column] | GroupProbabilities, list[str], list[str]]:
+) -> tuple[dict[str, Column] | GroupProbabilities, list[str], list[FrontierNote]]:
     """The groups; which of them are numeric; and a note where that was decided automatically."""
     if options.proxy is not None:
         return probabilities_in(options.proxy, frame), [], []
@@ -596,12 +594,8 @@ def _sensitive(
             groups |= in_groups({name: values[name]}, cuts[name])
         else:
             groups[name] = _groups("--group", frame.get_column(name))
-    notes = (
-        [f"{numbers_warning(coded, numbers).text(OPTION_NAMES)}."]
-        if numbers and continuous == "auto"
-        else []
-    )
-    return groups, numbers, notes
+    notes = [FrontierNote("numbers", number_facts(coded, numbers)._asdict())]
+    return groups, numbers, notes if numbers and continuous == "auto" else []
 
 
 def _groups(option: str, series: pl.Series) -> Column:
@@ -652,10 +646,10 @@ def _estimator(
 
 
 class TrainingWarnings(NamedTuple):
-    """The warnings of training, as sentences."""
+    """The warnings of training."""
 
-    notes: list[str]  # columns and rows that were left out
-    unfinished: list[str]  # convergence warnings
+    notes: list[FrontierNote]
+    unfinished: list[str]  # the words of convergence warnings
 
 
 @contextmanager
@@ -671,8 +665,12 @@ def _training(model: str) -> Iterator[TrainingWarnings]:
         with status, collected_warnings(MetrifairWarning, ConvergenceWarning) as caught:
             yield warned
         for text, warning in caught.items():
-            sentences = warned.notes if isinstance(warning, MetrifairWarning) else warned.unfinished
-            sentences.append(f"{text[0].upper()}{text[1:]}")
+            message = f"{text[0].upper()}{text[1:]}"
+            kind = "training_warning"
+            if isinstance(warning, ConvergenceWarning):
+                kind = "not_converged"
+                warned.unfinished.append(message)
+            warned.notes.append(FrontierNote(kind, {"message": message}))
     except DataError:
         raise
     except ValueError as error:

@@ -215,29 +215,50 @@ def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
     return groups
 
 
-def numbers_warning(features: CodedColumns, numbers: Sequence[str]) -> MetrifairWarning:
-    """The warning that names the columns taken as numbers, with remedies."""
+class NumberFacts(NamedTuple):
+    """The columns of groups that are taken as numbers, and what else they may be."""
+
+    columns: Mapping[str, int]  # their different values
+    integers: Sequence[str]  # of these columns, which may be codes of groups
+    shares: Sequence[str]  # from 0 to 1, which may be scores
+
+
+def number_facts(features: CodedColumns, numbers: Sequence[str]) -> NumberFacts:
+    """What is to be known of columns that are taken as numbers."""
     columns = {name: features[name] for name in numbers}
+    return NumberFacts(
+        {name: len(column.values) for name, column in columns.items()},
+        [name for name, column in columns.items() if (column.present % 1 == 0).all()],
+        [name for name, column in columns.items() if _are_shares(column.present)],
+    )
+
+
+def numbers_warning(facts: NumberFacts) -> MetrifairWarning:
+    """The warning that names the columns taken as numbers, with remedies.
+
+    >>> print(numbers_warning(NumberFacts({"age": 70}, ["age"], [])).problem)
+    'age' (70 different values) is taken as a number: unfairness is how much scores depend on it,
+    not a gap between groups; integers in 'age' may be codes of groups
+    """
     listed = " and ".join(
-        f"{name!r} ({len(column.values):,} different values)" for name, column in columns.items()
+        f"{name!r} ({count:,} different values)" for name, count in facts.columns.items()
     )
     taken = "is taken as a number"
     them = "it"
-    if len(numbers) > 1:
+    if len(facts.columns) > 1:
         taken = "are taken as numbers"
         them = "them"
     perhaps = ""
-    integers = [name for name in numbers if (columns[name].present % 1 == 0).all()]
-    if integers:
-        perhaps += f"; integers in {' and '.join(map(repr, integers))} may be codes of groups"
-    shares = [name for name in numbers if _are_shares(columns[name].present)]
-    if shares:
-        named = " and ".join(map(repr, shares))
+    if facts.integers:
+        named = " and ".join(map(repr, facts.integers))
+        perhaps += f"; integers in {named} may be codes of groups"
+    if facts.shares:
+        named = " and ".join(map(repr, facts.shares))
         perhaps += f"; {named} from 0 to 1 may be scores, not groups"
     meaning = f"unfairness is how much scores depend on {them}, not a gap between groups"
     return MetrifairWarning(
         f"{listed} {taken}: {meaning}{perhaps}",
-        remedy=[*remedies_for_numbers(numbers), f"cut {them} into groups"],
+        remedy=[*remedies_for_numbers(list(facts.columns)), f"cut {them} into groups"],
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.problem.criterion_names import OTHER_NAMES
 from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Integers
 from metrifair.support.checks import check_known
@@ -88,16 +89,6 @@ CRITERIA = {
         CONDITIONAL_STATISTICAL_PARITY,
     )
 }
-
-
-OTHER_NAMES = {
-    "demographic_parity": "statistical_parity",
-    "independence": "statistical_parity",
-    "separation": "equalized_odds",
-    "true_positive_rate_parity": "equal_opportunity",
-    "false_positive_rate_parity": "predictive_equality",
-}
-"""Synonyms of the criteria in other libraries and texts; accepted wherever a criterion is named."""
 
 
 def usual_name(name: str) -> str:

@@ -23,6 +23,7 @@ from metrifair.problem.attributes import (
     Continuous,
     Groups,
     group_codes,
+    number_facts,
     numbers_among,
     numbers_warning,
     stratum_codes,
@@ -574,7 +575,7 @@ def _groups_in(
     ]
     groups = group_codes(table, intersectional=intersectional, continuous=numbers)
     if numbers:
-        warnings.warn(numbers_warning(table, numbers), stacklevel=6)
+        warnings.warn(numbers_warning(number_facts(table, numbers)), stacklevel=6)
     return groups
 
 

@@ -25,6 +25,9 @@ function numberText(value) {
   return text.replaceAll("-", "\u2212");
 }
 
+/** A share in percent; as the texts made in Python. */
+function percentText(value) { return value === null ? "\u2013" : `${(100 * value).toFixed(1).replaceAll("-", "\u2212")}%`; }
+
 /** A p-value in four decimals; "at most" where no permutation was as extreme; as the texts made in Python. */
 function pText(value) {
   if (value === null) return "\u2013";

@@ -3,27 +3,42 @@
 const PAGE = 25;
 const table = { query: "", order: null, page: 0, open: new Set(), found: rows };
 
-const CELLS = {
+// Columns of names, which rows have by number, and of several fields.
+const NAMED = {
   groups: { text: pairName, under: (row) => `${data.attributes[row.attribute].name}, ${data.places[row.place].within}` },
   attribute: { text: (row) => data.attributes[row.attribute].name },
   within: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
   metric: { text: (row) => data.metrics[row.metric].short },
-  interval: { text: intervalText, value: (row) => row.interval_low },
+  significance: {
+    text: (row) => data.significances[row.significance] || "\u2013",
+    under: (row) => data.tests[row.tested_by],
+    value: (row) => data.significances[row.significance] || null,
+    detail: (row) => (row.tested_by ? textOf("significance_by", { significance: data.significances[row.significance], test: data.tests[row.tested_by] }) : data.significances[row.significance]),
+  },
   sizes: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
 };
-CELLS.joint = { text: (row) => rangeText(row.joint_low, row.joint_high), value: (row) => row.joint_low };
-CELLS.significance = { text: (row) => data.significances[row.significance] || "\u2013", under: (row) => data.tests[row.tested_by], value: (row) => data.significances[row.significance] || null };
-for (const key of ["value", "divided"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
-CELLS.p_value = { text: (row) => pText(row.p_value), value: (row) => row.p_value };
+// All other columns: their values have their keys, and a format.
+const FORMATS = { number: numberText, percent: percentText, p_value: pText, text: (value) => value ?? "\u2013" };
+
+function cellsOf(column) {
+  const { key, format } = column;
+  if (NAMED[key]) return { ...column, ...NAMED[key] };
+  const ends = [`${key}_low`, `${key}_high`];
+  if (format === "range") return { ...column, text: (row) => rangeText(...ends.map((end) => row[end])), value: (row) => row[ends[0]] };
+  return { ...column, text: (row) => FORMATS[format](row[key]), value: (row) => row[key] };
+}
+
+const columns = data.columns.map(cellsOf);
+const details = data.details.map(cellsOf);
 
 /** What a search looks through. */
 function wordsOf(row) {
-  return ["groups", "attribute", "within", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
+  return ["groups", "attribute", "within", "metric"].map((key) => `${NAMED[key].text(row)} ${NAMED[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
 }
 
 function setUpTable() {
-  const head = sortingHead(data.columns.map(([, name]) => name), (column, descending) => {
-    const { text, value = text } = CELLS[data.columns[column][0]];
+  const head = sortingHead(columns.map(({ name }) => name), (column, descending) => {
+    const { text, value = text } = columns[column];
     table.order = (a, b) => inOrder(value(a), value(b), descending) || a.index - b.index;
     listFindings();
   });
@@ -63,7 +78,7 @@ function tooFew(row) { return row.significance === data.significances.length - 1
 
 function fewLine() {
   const line = html("tr", { class: "apart" });
-  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, data.few));
+  line.append(html("th", { colspan: columns.length, scope: "colgroup" }, data.few));
   return line;
 }
 
@@ -93,8 +108,7 @@ function countLine(count, start, shown, isPrinted = false) {
 function findingRow(row) {
   const line = html("tr", { "data-row": row.index });
   if (row.index === state.row) line.setAttribute("aria-current", "true");
-  data.columns.forEach(([key], column) => {
-    const { text, under } = CELLS[key];
+  columns.forEach(({ text, under }, column) => {
     if (column) {
       const cell = html("td");
       cell.append(html("span", {}, text(row)), ...(under ? [html("small", {}, under(row))] : []));
@@ -131,7 +145,7 @@ function detailRow(row) {
   const show = html("button", { type: "button", class: "link" }, textOf("show_in_charts"));
   show.addEventListener("click", () => goAndLook(row.index));
   inside.append(list, show);
-  const cell = html("td", { colspan: data.columns.length });
+  const cell = html("td", { colspan: columns.length });
   cell.append(inside);
   const line = html("tr", { class: "details" });
   line.append(cell);
@@ -139,26 +153,10 @@ function detailRow(row) {
 }
 
 function figuresOf(row) {
-  const { names } = data;
-  const number = (key) => [names[key], row[key] === null ? null : numberText(row[key])];
-  const bracket = row.bracket_low === null ? null : rangeText(row.bracket_low, row.bracket_high);
-  const significance = { significance: CELLS.significance.text(row), test: data.tests[row.tested_by] };
-  const known = [
-    [data.metrics[row.metric].name, numberText(row.value)],
-    number("divided"),
-    number("r2"),
-    [names.bracket, bracket],
-    number("unbiased"),
-    [names.interval, row.interval_low === null ? null : intervalText(row)],
-    [names.joint, row.joint_low === null ? null : CELLS.joint.text(row)],
-    [names.significance, row.significance ? (significance.test ? textOf("significance_by", significance) : significance.significance) : null],
-    number("certified"),
-    number("certified_jointly"),
-    [names.p_value, row.p_value === null ? null : pText(row.p_value)],
-    [textOf("figure_rows", { group: groupName(row, "left") }), countText(row.leftSize)],
-    [textOf("figure_rows", { group: groupName(row, "right") }), countText(row.rightSize)],
-  ];
-  return known.filter(([, text]) => text !== null);
+  const known = details.filter(({ value }) => value(row) !== null);
+  const nameOf = ({ key, name }) => (key === "value" ? data.metrics[row.metric].name : name);
+  const sizes = [["left", row.leftSize], ["right", row.rightSize]].map(([side, size]) => [textOf("figure_rows", { group: groupName(row, side) }), countText(size)]);
+  return [...known.map((column) => [nameOf(column), (column.detail ?? column.text)(row)]), ...sizes];
 }
 
 function markFinding() {

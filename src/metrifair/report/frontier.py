@@ -43,9 +43,9 @@ from metrifair.wording.frontier import (
     overfit_sentence,
     page_headline,
     remarks,
-    row_note,
     row_notes,
 )
+from metrifair.wording.frontier_tables import row_columns, sort_value
 from metrifair.wording.frontier_view import (
     FrontierRow,
     FrontierView,
@@ -53,6 +53,7 @@ from metrifair.wording.frontier_view import (
     figure_texts,
 )
 from metrifair.wording.numbers import count_text, figure_text, noun
+from metrifair.wording.terms import term_name
 
 _SCRIPTS = ("frontier.js", "panels.js")
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
@@ -252,44 +253,25 @@ def _constant_lines(view: FrontierView) -> Json:
         return []
     texts = figure_texts(view, replace(view.baseline, intervals={}))
     return [
-        ["Constant predictor", constant_text(view.constant_value)],
+        [term_name("constant"), constant_text(view.constant_value)],
         *([view.label(key), text] for key, text in texts.items()),
     ]
 
 
 def _table(view: FrontierView) -> Json:
-    several = any(len(row.points) > 1 for row in view.rows)
-    failures = any(row.failed for row in view.rows)
-    by_group = any(row.needs_group for row in view.rows)
-    names = [
-        view.label("strength"),
-        *([view.label("needs_group")] if by_group else []),
-        *(view.label(key) for key in view.keys),
-    ]
-    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
-    cells = [
+    columns = row_columns(view)
+    rows = [
         [
-            _cell(
-                f"{row.text} *" if row_note(row) else row.text,
-                number if view.parameters else row.strength,
-            ),
-            *([_cell("needed" if row.needs_group else "", row.needs_group)] if by_group else []),
-            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
-            *(
-                [_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)]
-                if several
-                else []
-            ),
-            _cell("yes" if row.on_front else "", row.on_front),
-            *([_cell(row.state, row.failed)] if failures else []),
+            {"text": column.cell(row).text, "value": sort_value(view, column, row)}
+            for column in columns
         ]
-        for number, row in enumerate(view.rows)
+        for row in view.rows
     ]
-    return {"columns": names, "rows": cells, "notes": list(row_notes(view, view.rows))}
-
-
-def _cell(text: str, value: float | None) -> Json:
-    return {"text": text, "value": None if value is None else float(value)}
+    return {
+        "columns": [column.heading for column in columns],
+        "rows": rows,
+        "notes": list(row_notes(view, view.rows)),
+    }
 
 
 def _distributions(view: FrontierView, most_numbers: int) -> Json:

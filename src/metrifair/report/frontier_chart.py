@@ -11,6 +11,7 @@ from metrifair.report.frontier import front_line, frontier_axes
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import compared_note
 from metrifair.wording.frontier_view import FrontierView
+from metrifair.wording.terms import term_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ _CHOSEN = "Chosen model"
 _LOOKS = {
     _MODEL: _Look(SOFT, "o", 25, filled=True),
     "Not significantly better than a constant": _Look("#9b9aa3", "o", 25),
-    "Constant predictor": _Look(SOFT, "s", 55),
+    term_name("constant"): _Look(SOFT, "s", 55),
     "Without the penalty": _Look("#b4530a", "^", 70, filled=True, intervals=True),
     _CHOSEN: _Look("#4b3fbf", "D", 90, intervals=True),
 }
@@ -67,7 +68,7 @@ def frontier_chart(view: FrontierView, ax: Axes | None = None) -> ChartDisplay:
     axes = chart_axes(ax)
     x, y = frontier_axes(view)
     front = list(zip(*front_line(view), strict=True))
-    axes.plot(*front, color=INK, linewidth=1.5, label="Pareto front")
+    axes.plot(*front, color=INK, linewidth=1.5, label=term_name("pareto"))
     if view.limit is not None:
         axes.axvline(view.limit, color=ALARM_COLOR, linestyle=(0, (5, 4)), label="Limit")
     for kind, points in _points_by_kind(view).items():

@@ -149,9 +149,9 @@ class Section:
     """A stretch of a page: its markup, the values it shows, and the scripts that place them."""
 
     body: Markup
-    data: str  # id of the JSON block with the values
-    content: Json
-    scripts: tuple[str, ...]
+    data: str = ""  # id of the JSON block with the values
+    content: Json = None
+    scripts: tuple[str, ...] = ()  # none: the markup has all values
 
 
 def document(
@@ -159,10 +159,10 @@ def document(
     title: str,
     about: str,
     head: Markup,
-    unscripted: str,
     sections: Sequence[Section],
     words: Sequence[tuple[str, str]],
     provenance: Provenance | None = None,
+    unscripted: str = "This page needs no script.",
 ) -> str:
     """A page: a head, sections, a glossary and the provenance.
 
@@ -179,10 +179,11 @@ def document(
     printed = resource("print.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
     style = resource("page.css") + printed
     # Each section has its own script block, so that names cannot clash.
-    script = "".join(resource(name) for name in _DRAWING) + "".join(
-        f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
-    )
-    blocks = {"texts": dict(PAGE_TEXTS)} | {section.data: section.content for section in sections}
+    scripted = [section for section in sections if section.scripts]
+    own = [f"{{\n{''.join(map(resource, section.scripts))}}}\n" for section in scripted]
+    script = "".join([*map(resource, _DRAWING), *own]) if scripted else ""
+    blocks: dict[str, Json] = {"texts": dict(PAGE_TEXTS)} if scripted else {}
+    blocks |= {section.data: section.content for section in scripted}
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src "
         "data:; "

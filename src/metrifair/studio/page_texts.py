@@ -4,6 +4,11 @@ them as JSON.
 
 from __future__ import annotations
 
+from metrifair.criteria import CRITERIA
+
+OTHER_INPUTS = ("risk_parity", "conditional_statistical_parity")
+"""The criteria that the studio does not offer: they need a loss, or control features."""
+
 PAGE_TEXTS = {
     "studio": "metrifair studio",
     "studio_of": "{file} – metrifair studio",
@@ -71,3 +76,13 @@ PAGE_TEXTS = {
     "python": "Python",
 }
 """The texts by the names that the script uses."""
+
+
+def criterion_options() -> str:
+    """The criteria that the page offers, as options of a list.
+
+    >>> print(criterion_options().splitlines()[0])
+    <option value="statistical_parity">statistical parity</option>
+    """
+    names = [name for name in CRITERIA if name not in OTHER_INPUTS]
+    return "\n".join(f'<option value="{name}">{name.replace("_", " ")}</option>' for name in names)

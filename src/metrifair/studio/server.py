@@ -31,7 +31,7 @@ from metrifair.errors import DataError
 from metrifair.studio.access import Access, Ticket, write_redirect
 from metrifair.studio.commands import Choices, Table
 from metrifair.studio.folders import private_folder, remove_dead_folders
-from metrifair.studio.page_texts import PAGE_TEXTS
+from metrifair.studio.page_texts import PAGE_TEXTS, criterion_options
 from metrifair.studio.session import FILES, Refused, Session
 
 _HOST = "127.0.0.1"
@@ -235,7 +235,7 @@ def studio_app(session: Session, port: int, access: Access) -> ASGIApp:
 
     answers = Answers(session, access)
     routes = [
-        Route("/", _asset("page.html", TEXTS=json.dumps(PAGE_TEXTS))),
+        Route("/", _asset("page.html", TEXTS=json.dumps(PAGE_TEXTS), CRITERIA=criterion_options())),
         Route("/studio.css", _asset("studio.css")),
         Route("/studio.js", _asset("studio.js")),
         Route("/key", answers.key, methods=["POST"]),

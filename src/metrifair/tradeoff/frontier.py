@@ -37,7 +37,7 @@ from metrifair.metrics.penalty_options import HasPenaltyOptions, PenaltyOptions,
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
-from metrifair.problem.problem import Problem, attributes_equal_to_label, classes_in
+from metrifair.problem.problem import Problem, Scheme, attributes_equal_to_label, classes_in
 from metrifair.problem.tables import Table, columns, levels, not_numbers, one_column, table_library
 from metrifair.problem.unknown_names import (
     no_warnings_of_unknown_names,
@@ -323,9 +323,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
         notes += repeat_notes(data, search.fold_of_all_rows)
         notes += _families_notes(request, search.families, len(context.families))
     if len(scheme.classes) == 2 and request.setting(members, "pos_label") is None:
-        labels = [_plain(label) for label in scheme.classes]
-        facts = {"labels": labels, "positive": scheme.positive}
-        notes.append(FrontierNote("positive_label", facts))
+        notes.append(positive_label_note(scheme))
     return _trade_off(request, search, context, notes=notes)
 
 
@@ -807,6 +805,12 @@ def group_notes(problem: Problem) -> Iterator[FrontierNote]:
         if missing := int((code < 0).sum()):
             rows = {"rows": missing, "of": len(code)}
             yield FrontierNote("missing_groups", {"attribute": attribute.name, **rows})
+
+
+def positive_label_note(scheme: Scheme) -> FrontierNote:
+    """Which of two labels is positive by default."""
+    labels = [_plain(label) for label in scheme.classes]
+    return FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive})
 
 
 def _plain(label: Any) -> str | float:

@@ -63,19 +63,27 @@ class Point:
         """The job that trains its model."""
         return Job(self.strength, self.seed, self.family)
 
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """All figures by their names.
+
+        >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figures
+        {'accuracy': 0.9, 'unfairness': 0.4, 'decision_unfairness': None, 'auc': 0.95}
+        """
+        return {
+            "accuracy": self.accuracy,
+            "unfairness": self.unfairness,
+            "decision_unfairness": self.decision_unfairness,
+            **self.more,
+        }
+
     def figure(self, name: str) -> float | None:
         """A figure by its name; None if there is none. Accuracy and R2 are one figure.
 
         >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figure("auc")
         0.95
         """
-        figures = {
-            "accuracy": self.accuracy,
-            "r2": self.accuracy,
-            "unfairness": self.unfairness,
-            "decision_unfairness": self.decision_unfairness,
-        }
-        value = figures[name] if name in figures else self.more.get(name)
+        value = self.figures.get("accuracy" if name == "r2" else name)
         return value if value is not None and isfinite(value) else None
 
     def check(self) -> None:

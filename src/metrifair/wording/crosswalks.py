@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +38,8 @@ def crosswalk_names() -> list[str]:
 def crosswalk_named(name: str) -> Crosswalk:
     """The crosswalk to a scheme; a DataError for an unknown one."""
     check_known("crosswalks", name, crosswalk_names())
+    import tomllib  # noqa: PLC0415  # no help text needs it
+
     written = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     source = Source(**{field: written.pop(field) for field in Source._fields})
     return Crosswalk(source=source, **written)

@@ -38,7 +38,8 @@ from metrifair.wording.numbers import (
     strength_texts,
 )
 from metrifair.wording.proxies import assumption_sentence
-from metrifair.wording.terms import TERMS, term_name
+from metrifair.wording.terms import TERMS, glossary_entries, term_name
+from metrifair.wording.training_file import TRAINING_FILE_NOTES
 
 # what a row of a part is called
 _PARTS = {
@@ -276,7 +277,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "overfit": _overfit,
     "constant_models": _constant_models,
     "same_decisions": _same_decisions,
-    "message": lambda text: text,  # of a caller that has its own words, such as the command line
+    **TRAINING_FILE_NOTES,
 }
 
 
@@ -855,8 +856,8 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     return (
         (parameter, about),
         *((view.label(key), _figure_meaning(view, key)) for key in keys),
-        *([("Constant predictor", _CONSTANT)] if view.baseline is not None else []),
-        ("Pareto front", "The best utility at each unfairness. No model lies above it."),
+        *(glossary_entries("constant") if view.baseline is not None else []),
+        *glossary_entries("pareto"),
         *CURVES,
     )
 
@@ -879,9 +880,4 @@ _FAMILIES = (
     "strength 0 means none, of "
     "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows "
     "without it."
-)
-_CONSTANT = (
-    "Predicts the same for everyone: the base rate or the mean. A model that is not significantly "
-    "better (by the 95 % "
-    "interval of the difference) is marked."
 )

@@ -387,9 +387,7 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     """
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
     group = (
-        [(term_name("needs_group"), "needed" if point.needs_group else "not needed")]
-        if view.parameters
-        else []
+        [(term_name("needs_group"), needs_group_text(point.needs_group))] if view.parameters else []
     )
     return (
         (view.label("strength"), view.strength_text(point)),
@@ -397,6 +395,11 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
         (view.label("seed"), str(point.seed)),
         *figures,
     )
+
+
+def needs_group_text(needs_group: bool) -> str:
+    """Whether a model needs the group to predict."""
+    return "needed" if needs_group else "not needed"
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:

@@ -16,6 +16,7 @@ from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessC
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
+from metrifair.wording.groups import GLOSSARY as SEARCH_TERMS
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
 from metrifair.wording.numbers import (
     confidence_text,
@@ -194,7 +195,13 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ),
         *decision_words(record),
         *(glossary_entries(*FIGURES) if record.by_group else ()),
+        *search_words(record),
     )
+
+
+def search_words(record: AuditRecord) -> list[tuple[str, str]]:
+    """The terms of a search for groups, with their definitions; none without a search."""
+    return [] if record.group_search is None else list(SEARCH_TERMS.items())
 
 
 def decision_words(record: AuditRecord) -> list[tuple[str, str]]:

@@ -220,6 +220,13 @@ def _suppressed_groups(column: str, groups: Sequence[object], min_cell: int) -> 
     )
 
 
+def _withheld_search(min_cell: int) -> str:
+    return (
+        "The search for groups is not part of this release: its groups overlap, and differences of "
+        f"their counts would show cells with fewer than {min_cell:,} rows."
+    )
+
+
 def _merged_scores(min_cell: int) -> str:
     return (
         "Each score is known to an interval of a public grid. Neighboring intervals are merged "
@@ -478,6 +485,7 @@ NOTES = {
     "withheld_rows": Template("missing", _withheld_rows),
     "suppressed_groups": Template("missing", _suppressed_groups),
     "merged_scores": Template("exactness", _merged_scores),
+    "withheld_search": Template("exactness", _withheld_search),
     "unresolved_groups": Template("missing", _unresolved_groups),
     "rates_on_grid": Template("exactness", _rates_on_grid),
     "distances_on_grid": Template("exactness", _distances_on_grid),

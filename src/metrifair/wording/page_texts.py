@@ -4,6 +4,8 @@ JSON.
 
 from __future__ import annotations
 
+from metrifair.wording.terms import term_name
+
 PAGE_TEXTS = {
     "score": "score",
     "score_at": "score {score}",
@@ -25,7 +27,7 @@ PAGE_TEXTS = {
     "key_slider": "at the slider",
     "key_slider_seeds": "at the slider, mean of its seeds",
     "key_model": "model",
-    "key_front": "Pareto front",
+    "key_front": term_name("pareto"),
     "key_chosen": "chosen model",
     "key_constant": "constant predictor: the same for everyone",
     "key_alike": "not significantly better than it",

@@ -1,4 +1,4 @@
-"""An audit in one to seven sentences, the most important first."""
+"""An audit in one to eight sentences, the most important first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
+from metrifair.wording.groups import search_summary
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import (
     confidence_text,
@@ -68,6 +69,8 @@ def audit_summary(record: AuditRecord) -> list[str]:
             )
         sentences += _decisions(record)
         sentences += checks(record)
+    if record.group_search is not None:
+        sentences += search_summary(record.group_search)
     return sentences
 
 

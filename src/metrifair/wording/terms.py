@@ -105,6 +105,15 @@ TERMS = {
         "Fisher’s p",
         "The p-value of Fisher's exact test that two groups have the same selection rate.",
     ),
+    "standard_deviations": Term(
+        "Standard deviations",
+        "The difference of two selection rates in standard deviations of equal rates (two-sample "
+        "z). United States practice calls a difference beyond 2 statistically significant.",
+    ),
+    "odds_ratio": Term(
+        "Odds ratio",
+        "The odds of selection in a group divided by those in the reference group.",
+    ),
     "mean_difference": Term("Mean difference"),
     "four_fifths": Term(
         "Four-fifths ratio",
@@ -170,6 +179,14 @@ TERMS = {
     "strength": Term("Strength"),
     "needs_group": Term("Group at prediction"),
     "seed": Term("Seed"),
+    "models": Term("Number of models"),
+    "pareto": Term("Pareto front", "The best utility at each unfairness. No model lies above it."),
+    "training": Term("Training state"),
+    "constant": Term(
+        "Constant predictor",
+        "Predicts the same for everyone: the base rate or the mean. A model that is not "
+        "significantly better (by the 95 % interval of the difference) is marked.",
+    ),
     "unfairness": Term(
         "Unfairness",
         "The largest difference between the groups' shares at or above a score, over all scores "

@@ -195,8 +195,7 @@ def _page(
     return document(
         **titles,
         head=head,
-        unscripted="This page needs no script.",
-        sections=[Section(body, "difference-data", None, ())],
+        sections=[Section(body)],
         words=list(words.items()),
         provenance=origin,
     )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import AuditRecord
 from metrifair.support.provenance import Provenance
+from metrifair.wording.groups import HEADINGS, group_row
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
     confidence_text,
@@ -65,6 +66,10 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         place_name = markdown_text(f"{table.attribute}, {table.within}")
         yield f"**Decisions at {number_text(table.threshold)}: {place_name}**"
         yield table_markdown(rate_columns(table), rate_rows(table))
+    search = record.group_search
+    if search is not None and search.worse:
+        yield "**Groups that are worse**, found by a search"
+        yield markdown_table(HEADINGS, [group_row(search, group) for group in search.listed])
     findings = shown_findings(record.findings)
     ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:

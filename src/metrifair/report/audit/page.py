@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import (
+    Callable,
     Iterable,
     Mapping,
     Sequence,
@@ -43,6 +44,7 @@ from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
+from metrifair.report.groups import group_search_section
 from metrifair.report.html import (
     Json,
     Markup,
@@ -81,11 +83,17 @@ from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.notes import notes_by_topic
 from metrifair.wording.numbers import (
     confidence_text,
+    interval_text,
     name_text,
+    number_text,
+    p_text,
+    percent_text,
     shown_number,
 )
 from metrifair.wording.summary import audit_summary, few_text
 from metrifair.wording.tables import (
+    FINDING_DETAILS,
+    FINDING_KEYS,
     Column,
     ColumnTable,
     FrameColumns,
@@ -98,19 +106,17 @@ Item = TypeVar("Item")
 # Shares of the room for each kind of content, which is filled with the worst findings first.
 _SHARES = {"rows": 0.44, "texts": 0.24, "witnesses": 0.13, "distributions": 0.19}
 
-_NUMBERS = (
-    "value",
-    "interval",
-    "joint",
-    "certified",
-    "certified_jointly",
-    "p_value",
-    "unbiased",
-    "bracket",
-    "divided",
-    "r2",
-)
-"""The columns whose numbers the script of the page gets."""
+_NAMED = ("groups", "attribute", "within", "metric", "sizes", "significance")
+"""The columns of which the script of the page gets names by number, or several fields."""
+
+_FORMATS: Mapping[Callable[..., str], str] = {
+    number_text: "number",
+    percent_text: "percent",
+    p_text: "p_value",
+    interval_text: "range",
+    str: "text",
+}
+"""The formats of the script by the functions that make the same texts in Python."""
 
 # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _MOST_BYTES = 1_470_000
@@ -189,7 +195,11 @@ def _static_parts(
         "first": proxy_section(record),
         "ratios": rates_section(record, frontier=frontier),
         "along": along_section(record),
-        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
+        "bygroup": joined(
+            by_group_section(record.by_group),
+            group_metrics_section(group_metrics),
+            group_search_section(record.group_search),
+        ),
     }
     topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []
@@ -279,11 +289,24 @@ def _row(finding: Finding, columns: Sequence[Column]) -> Markup:
     return table_row(joined(groups.text, where), (with_small(*cell) for cell in cells))
 
 
-def finding_numbers(record: AuditRecord) -> FrameColumns:
-    """The numbers that the script of the page gets of a finding, by name."""
-    columns = finding_table(record).pick(*_NUMBERS)
-    numbers = (replace(column, kind=column.kind or "Ends", interval="") for column in columns)
-    return ColumnTable(*numbers).frame()
+def finding_values(record: AuditRecord) -> FrameColumns:
+    """The numbers and texts that the script of the page gets of a finding, by name."""
+    keys = dict.fromkeys((*FINDING_KEYS, *FINDING_DETAILS))
+    columns = finding_table(record).pick(*(key for key in keys if key not in _NAMED))
+    values = (replace(column, kind=column.kind or "Ends", interval="") for column in columns)
+    return ColumnTable(*values).frame()
+
+
+def _shown_value(value: Any) -> Json:
+    return value if isinstance(value, str) else shown_number(value)
+
+
+def _script_column(column: Column) -> Json:
+    """What the script needs to show a column."""
+    facts = {"key": column.key, "name": column.heading}
+    if column.key in _NAMED:
+        return facts
+    return {**facts, "format": _FORMATS[getattr(column.show, "func", column.show)]}
 
 
 @dataclass
@@ -342,7 +365,7 @@ def audit_content(
             names.group(distribution.attribute, name)
     findings = shown_findings(record.findings)
     ordered = sort_findings(findings)
-    numbers = finding_numbers(record)
+    numbers = finding_values(record)
     rows = _rows(ordered, names, numbers, rooms["rows"])
     listed = ordered[: len(rows)]
     drawn = fit_into(_distributions(record, listed, names), rooms["distributions"])
@@ -355,8 +378,8 @@ def audit_content(
     return {
         "confidence": confidence_text(record.confidence),
         "draws": test_draws(record),
-        "columns": [[column.key, column.heading] for column in finding_columns(record, findings)],
-        "names": {key: column.heading for key, column in finding_table(record).items()},
+        "columns": list(map(_script_column, finding_columns(record, findings))),
+        "details": list(map(_script_column, finding_table(record).pick(*FINDING_DETAILS))),
         "fields": [
             "place",
             "left",
@@ -438,7 +461,7 @@ def _rows(
             *finding.sizes,
             names.number(names.metrics, finding.metric),
         ]
-        row += [shown_number(value(finding)) for _, value in numbers.values()]
+        row += [_shown_value(value(finding)) for _, value in numbers.values()]
         row += [
             SIGNIFICANCE.index(significance_text(finding)),
             list(TESTS).index(finding.tested_by),

@@ -1,0 +1,86 @@
+"""All results with a page share one base: title, metadata, origin, JSON and the frame of notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metrifair import AuditOptions, audit, compare, find_groups, monitor
+from metrifair.api.frontier import Frontier
+from metrifair.api.pages import RecordedPage, ResultPage
+from metrifair.tradeoff.points import Outcome, Point
+from metrifair.tradeoff.result import TradeOff
+
+
+def results() -> dict[str, ResultPage]:
+    """One result of each class."""
+    generator = np.random.default_rng(5)
+    sex = np.repeat(["women", "men"], 100)
+    score = generator.random(200)
+    options = AuditOptions(resamples=20, permutations=0)
+    found = audit(
+        None, score, sensitive_features={"sex": sex}, threshold=0.5, random_state=0, options=options
+    )
+    point = Point(0.5, 0, 0.9, 0.4)
+    found_all: list[ResultPage] = [
+        found,
+        found.rates(),
+        compare(found, found),
+        monitor({"May": found, "June": found}),
+        find_groups(None, (score > 0.5).astype(int), {"sex": sex}),
+        Frontier(TradeOff([Outcome(point.job, point)])),
+    ]
+    return {type(result).__name__: result for result in found_all}
+
+
+def leaves(base: type) -> Iterator[str]:
+    for part in base.__subclasses__():
+        if part.__subclasses__():
+            yield from leaves(part)
+        else:
+            yield part.__name__
+
+
+RESULTS = results()
+
+
+def test_every_result_with_a_page_is_tested() -> None:
+    assert set(RESULTS) == set(leaves(ResultPage))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_page_has_its_title_metadata_and_origin(name: str, tmp_path: Path) -> None:
+    result = RESULTS[name]
+    path = tmp_path / "page.html"
+    result.to_html(path)
+    assert f'<h1 id="title">{result.page_title}</h1>' in path.read_text()
+    result.to_html(path, title="Who is hired", about={"reason": "a yearly check"})
+    page = path.read_text()
+    assert '<h1 id="title">Who is hired</h1>' in page
+    assert result.page_title not in page.partition("<body>")[0]
+    assert "a yearly check" in page
+    assert f'title="{result.page_title}"' in result._repr_html_()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_json_names_its_kind_and_version(name: str) -> None:
+    result = RESULTS[name]
+    content = json.loads(result.to_json())  # type: ignore[attr-defined]
+    assert content["kind"].startswith("metrifair ")
+    assert content["version"] == 1
+    assert content["summary"]
+    if isinstance(result, RecordedPage):
+        assert content["kind"] == f"metrifair {result.kind}"
+        assert content["summary"] == list(result.summary)
+
+
+@pytest.mark.parametrize("name", ["RateTable", "AuditDifference", "AuditSeries", "GroupSearch"])
+def test_a_page_without_drawings_has_no_script(name: str, tmp_path: Path) -> None:
+    RESULTS[name].to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert '<script type="module"></script>' in page
+    assert "application/json" not in page
