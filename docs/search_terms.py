@@ -22,7 +22,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "numbers": ("age", "income", "continuous attribute", "numeric attribute", "worst cut"),
     "deploy": ("onnx", "deployment", "production", "torchscript"),
-    "coming-from": ("fairlearn", "aif360", "migration"),
+    "coming-from": ("fairlearn", "aif360", "aequitas", "error-parity", "giskard", "migration"),
     "boosting": ("lightgbm", "xgboost", "gradient boosting"),
     "cli": ("command line", "cli", "terminal", "options", "exit code"),
     "beyond-one-machine": (

@@ -45,7 +45,7 @@ def opened(browser, tmp_path):
     """
     pages, trouble = [], []
 
-    def opener(shown, **options):
+    def opener(shown, *, folded=False, **options):
         text = shown if isinstance(shown, str) else frontier_html(shown)
         path = write_html(tmp_path / f"report{len(pages)}.html", text)
         page = browser.new_page(**({"viewport": WIDE} | options))
@@ -62,6 +62,8 @@ def opened(browser, tmp_path):
         )
         page.set_default_timeout(5000)
         page.goto(path.as_uri())
+        if not folded:  # what tests look at
+            page.evaluate("document.querySelectorAll('.fold').forEach(part => part.open = true)")
         pages.append(page)
         return page
 

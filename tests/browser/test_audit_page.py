@@ -38,6 +38,7 @@ from metrifair.wording.tables import (
 )
 
 PHONE = {"width": 390, "height": 844}
+WIDE_SCREEN = {"width": 1280, "height": 900}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
 BOLD = "<b>bold</b><img src=x onerror=alert(2)>"
 
@@ -89,7 +90,7 @@ def test_all_sections_are_there(opened):
     assert page.title() == "Loans of 2026 – metrifair"
     assert page.locator("#audit-summary").inner_text() == audit_summary(record)[0]
     assert page.locator(".remark").count() == 3
-    assert page.locator("#audit-highlights .highlight").count() == 3
+    assert page.locator("#audit-highlights .highlight").count() == 2
     assert (
         page.locator("#scored-cumulative path.group").count()
         == page.locator("#scored-density path.group").count()
@@ -103,6 +104,20 @@ def test_all_sections_are_there(opened):
     assert page.locator("#findings tbody tr").count() == 24
     assert page.locator("#words dt").count() > 10
     shoot(page, "wide-light")
+
+
+@pytest.mark.parametrize("size", [WIDE_SCREEN, PHONE], ids=["wide", "phone"])
+def test_decisions_come_first_and_the_rest_is_folded(opened, size):
+    page = opened(audit_html(demo_record()), folded=True, viewport=size)
+    tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("ratios", "scored")]
+    assert tops == sorted(tops)
+    for name in ("sure", "told", "findings"):
+        assert not page.locator(f"#{name}").is_visible()
+    page.locator("#statisticians > summary").click()
+    assert page.locator("#certain li").first.is_visible()
+    assert page.locator("#findings tbody tr").first.is_visible()
+    assert page.locator("#witness path").count() == 3
+    shoot(page, f"unfolded-{size['width']}")
 
 
 def test_the_gap_stands_where_the_witness_drops(opened):
@@ -179,10 +194,10 @@ def test_choosers_keep_what_was_not_changed(opened):
 
 def test_highlights_lead_to_what_they_are_about(opened):
     page = opened(audit_html(demo_record()))
-    page.locator(".highlight").nth(2).click()
+    page.locator(".highlight").first.click()
     label = page.evaluate("document.activeElement.getAttribute('aria-labelledby')")
     assert page.locator(f"#{label}").inner_text() == "By sex"
-    page.locator(".highlight").first.click()
+    page.locator(".highlight").nth(1).click()
     assert (
         page.locator("#showing").inner_text().startswith("“women” and “men” by sex, among label=1")
     )
@@ -396,6 +411,7 @@ def test_the_page_without_its_script_shows_summary_and_table(browser, opened, tm
     assert not page.locator("#search").is_visible()
     cells = "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
     static = page.locator("#listed tr").evaluate_all(cells)
+    page.locator("#statisticians > summary").click()
     assert page.locator("#listed").is_visible()
     assert not page.locator("#findings").is_visible()  # it waits for the script
     page.close()

@@ -662,3 +662,15 @@ def test_a_failed_training_names_the_parameter_that_was_varied(opened, changes, 
 def test_one_family_has_no_filter(opened):
     page = opened(demo_view())
     assert not page.locator("#without-label").is_visible()
+
+
+def test_a_telephone_shows_the_chart_first_under_a_short_answer(opened):
+    page = opened(costs_view(), folded=True, viewport=PHONE)
+    answer = page.locator("#summary").inner_text()
+    assert len(answer.split()) <= 25
+    assert len(re.findall(r"\d\.\d{3}", answer)) == 2
+    box = page.locator("#frontier svg").bounding_box()
+    assert box["y"] + box["height"] <= PHONE["height"]
+    assert not page.locator("#notes").is_visible()
+    page.locator("details summary").first.click()
+    assert page.locator("#notes li").first.is_visible()

@@ -103,7 +103,7 @@ def test_printing_unfolds_everything(opened):
         continuous=["age"],
         **flat(resamples=0, permutations=0),
     )
-    page = opened(audit_html(found.record))
+    page = opened(audit_html(found.record), folded=True)
     inside = page.locator("details > :not(summary)")
     assert page.locator("details").count() >= 2
     assert not any(one.is_visible() for one in inside.all())

@@ -95,13 +95,11 @@ def test_facts_are_counts_of_the_record():
 
 def test_highlights_are_the_extremes_of_the_record():
     record = demo_record()
-    largest, certain, decided = highlights(record)
+    decided, largest = highlights(record)
     gaps = [finding for finding in record.findings if finding.metric == "kolmogorov"]
     assert largest.about.joint_interval.low == max(finding.joint_interval.low for finding in gaps)
     assert largest.heading == "Largest significant gap"
     assert largest.sentence == finding_sentence(largest.about)
-    assert certain.about.certified_jointly == max(finding.certified_jointly for finding in gaps)
-    assert certain.sentence.startswith(f"All {len(gaps)} Kolmogorov distances are at most this")
     assert decided.about is min(record.decisions, key=lambda found: found.selection_ratio)
     assert decided.heading == "Decisions below four fifths"
 
@@ -223,11 +221,3 @@ def test_the_glossary_explains_what_occurs_and_only_that():
     )
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}
-
-
-def test_a_bound_that_no_distance_exceeds_is_no_highlight():
-    few = replace(bare_finding(0, metric="kolmogorov"), certified_jointly=1.0, enough=True)
-    many = replace(few, certified_jointly=0.4)
-    for findings in ([many], [many, few]):
-        shown = [one.heading for one in highlights(replace(demo_record(), findings=findings))]
-        assert ("At most" in shown) is (few not in findings)

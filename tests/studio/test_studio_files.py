@@ -279,13 +279,14 @@ def test_the_fields_of_messages_are_those_of_the_page() -> None:
     package = resources.files("metrifair.studio")
     page = package.joinpath("page.html").read_text() + package.joinpath("studio.js").read_text()
     found: dict[str, set[str]] = {}
-    in_page = re.findall(r">\s*([^<>]+?) <code>--([a-z-]+)</code>", page)
+    in_page = re.findall(r'<span data-option="([a-z-]+)">([^<>]+)</span>', page)
     in_script = re.findall(
-        r'textOf\("(\w+)"\)\} `, make\("code", \{ textContent: "--([a-z-]+)" \}', page
+        r'textContent: textOf\("(\w+)"\) \}\);\s+name\.dataset\.option = "([a-z-]+)"', page
     )
-    named = [(PAGE_TEXTS[name], option) for name, option in in_script]
-    for title, option in [*in_page, *named]:
+    named = [(option, PAGE_TEXTS[name]) for name, option in in_script]
+    for option, title in [*in_page, *named]:
         found.setdefault(option, set()).add(title)
+    assert not re.search("<code>--", page)  # people on the page need no options
     assert found.keys() == FIELDS.keys()
     assert {option: title for option, title in FIELDS.items() if title not in found[option]} == {}
 

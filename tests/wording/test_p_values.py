@@ -36,7 +36,8 @@ def separated_audit(permutations: int) -> Audit:
 
 
 @pytest.mark.parametrize(
-    ("permutations", "text"), [(999, "≤ 0.001"), (1000, "≤ 0.001"), (30, "≤ 0.0323")]
+    ("permutations", "text"),
+    [(999, "at most 0.001"), (1000, "at most 0.001"), (30, "at most 0.0323")],
 )
 def test_the_least_p_value_says_at_most_on_terminal_and_page(
     permutations: int, text: str, tmp_path: Path
@@ -59,6 +60,6 @@ def test_the_least_p_value_says_at_most_on_terminal_and_page(
 
 def test_a_bound_is_never_below_the_p_value_that_it_states() -> None:
     for draws in range(1, 3000):
-        bound = float(p_text(1 / (1 + draws), draws).removeprefix("≤ "))
+        bound = float(p_text(1 / (1 + draws), draws).removeprefix("at most "))
         assert 1 / (1 + draws) <= bound <= 1 / (1 + draws) + 1e-4
-        assert not p_text(2 / (1 + draws), draws).startswith("≤")
+        assert not p_text(2 / (1 + draws), draws).startswith("at most")

@@ -32,7 +32,7 @@ function percentText(value) { return value === null ? "\u2013" : `${(100 * value
 function pText(value) {
   if (value === null) return "\u2013";
   const least = 1 / (1 + data.draws);
-  if (data.draws > 0 && value <= least * (1 + 1e-9)) return `\u2264 ${Number((Math.ceil(least * 1e4) / 1e4).toPrecision(6))}`;
+  if (data.draws > 0 && value <= least * (1 + 1e-9)) return textOf("p_at_most", { bound: Number((Math.ceil(least * 1e4) / 1e4).toPrecision(6)) });
   return value >= 1e-4 ? value.toFixed(4) : "< 0.0001";
 }
 

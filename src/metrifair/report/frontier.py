@@ -90,7 +90,7 @@ def frontier_head(view: FrontierView) -> Markup:
             "details",
             element("summary", "Intervals, costs and notes"),
             item_list(sentences, id="notes", class_="notes"),
-            class_="origin",
+            class_="origin fold",
         ),
     )
 

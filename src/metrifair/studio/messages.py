@@ -31,7 +31,7 @@ FIELDS = {
     "criterion": "Criterion",
     "standard": "Tables of a standard",
     "threshold": "Threshold",
-    "utility": "Utility",
+    "utility": "What the model is for",
     "max-unfairness": "Unfairness limit",
     "budget": "Time budget in minutes",
     "families": "Model families",

@@ -278,7 +278,9 @@ function furtherForms() {
     return button;
   };
   const least = make("input", { type: "number", min: 1, step: 1, value: 1 });
-  const label = make("label", {}, `${textOf("minimum_rows")} `, make("code", { textContent: "--min-cell" }), " ", least);
+  const name = make("span", { textContent: textOf("minimum_rows") });
+  name.dataset.option = "min-cell";
+  const label = make("label", {}, name, " ", least);
   const hint = make("small", { textContent: textOf("minimum_hint") });
   return [make("div", { className: "further" }, runs("pdf", textOf("print_pdf"))), make("div", { className: "further" }, runs("evidence", textOf("write_evidence")), label), hint];
 }

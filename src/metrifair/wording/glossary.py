@@ -14,7 +14,7 @@ from metrifair.auditing.ranking import (
 )
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
-from metrifair.metrics.registry import METRICS, is_largest_gap
+from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
 from metrifair.wording.groups import GLOSSARY as SEARCH_TERMS
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
@@ -71,13 +71,13 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
 
 
 def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
-    """The largest gap, the certified bound and the smallest impact ratio, if they exist.
+    """The smallest impact ratio and the largest gap, if they exist.
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
     >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
     [('No significant gap', '0.300')]
     """
-    headlines = [_largest(record), _certified(record), _four_fifths(record)]
+    headlines = [_four_fifths(record), _largest(record)]
     return tuple(highlight for highlight in headlines if highlight is not None)
 
 
@@ -110,33 +110,6 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
         largest,
-    )
-
-
-def _certified(record: AuditRecord) -> AuditHighlight | None:
-    """The largest certified upper bound, which holds jointly for all Kolmogorov distances."""
-    bounded = [
-        (finding.certified_jointly, finding)
-        for finding in record.findings
-        if is_largest_gap(finding.metric)
-        and finding.certified_jointly is not None
-        and finding.assessed
-    ]
-    bound, finding = max(bounded, key=lambda pair: pair[0], default=(1.0, None))
-    if finding is None or bound >= 1:  # the largest possible distance: the bound is vacuous
-        return None
-    several = (
-        f"All {len(bounded)} Kolmogorov distances are"
-        if len(bounded) > 1
-        else "The Kolmogorov distance is"
-    )
-    sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
-    return AuditHighlight(
-        "At most",
-        ((term_name("certified"), number_text(bound)),),
-        sentence,
-        f"{finding.attribute}, {finding.within}",
-        finding,
     )
 
 

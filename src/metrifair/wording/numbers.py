@@ -155,13 +155,13 @@ def p_text(value: float | None, draws: int = 0) -> str:
     >>> p_text(0.01234), p_text(3e-36), p_text(None)
     ('0.0123', '< 0.0001', '–')
     >>> p_text(1 / 1001, draws=1000), p_text(2 / 1001, draws=1000), p_text(1 / 31, draws=30)
-    ('≤ 0.001', '0.0020', '≤ 0.0323')
+    ('at most 0.001', '0.0020', 'at most 0.0323')
     """
     if value is None:
         return MISSING
     least = 1 / (1 + draws)
     if draws and value <= least * (1 + _ROUNDING):
-        return f"≤ {math.ceil(least * 1e4) / 1e4:g}"
+        return f"at most {math.ceil(least * 1e4) / 1e4:g}"
     return f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
 
 

@@ -43,6 +43,7 @@ PAGE_TEXTS = {
     "show_fewer": "Show fewer",
     "show_all": "Show all {count} comparisons",
     "at_most": "{text}, at most {bound}",
+    "p_at_most": "at most {bound}",
     "mark_value": "measured",
     "mark_interval_low": "{confidence} interval (bootstrap)",
     "mark_divided": "divided by R2",

@@ -12,6 +12,7 @@ from metrifair.auditing.records import AuditSettings, Decisions, Favorable, Sele
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, GroupRates, is_below
 from metrifair.wording.numbers import (
     count_text,
+    figure_text,
     interval_text,
     number_text,
     percent_text,
@@ -184,7 +185,7 @@ def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
         return f"{where}: {ratio_text(table, settings)}"
     low, high = worst.group, worst.reference
     verb = "scores beyond the median" if table.selected_by == "median" else "is selected"
-    times = number_text(worst.ratio, limit=FOUR_FIFTHS)
+    times = figure_text(worst.ratio, digits=2, limit=FOUR_FIFTHS)
     rates = f"{percent_text(low.selection_rate)} and {percent_text(high.selection_rate)}"
     return (
         f"{where}: {quoted(low.group)} {verb} {times} times as often as {quoted(high.group)} "
