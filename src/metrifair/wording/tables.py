@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import (
+    FIGURES,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -430,9 +431,6 @@ _GROUP = (
     text_column("group", "group.group", name_text),
     count_column("rows", "group.size"),
 )
-
-FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
-"""The figures by group of every audit."""
 
 BY_GROUP = ColumnTable(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
 """The columns of figures by group."""
