@@ -157,24 +157,26 @@ assert (found.to_frame("pandas")["doubled"] == 2 * found.to_frame("pandas")["val
         [
             Edit(
                 "src/metrifair/wording/tables.py",
-                '    count_column("others", lambda row: row.group.size - row.group.selected),\n',
+                '    count_column("unselected", lambda row: row.group.size - row.group.selected),\n',
                 '    count_column("selected", "group.selected"),\n',
             ),
             Edit(
-                "src/metrifair/wording/terms.py", '    "others": Term("Others"),\n', "TERMS = {\n"
+                "src/metrifair/wording/terms.py",
+                '    "unselected": Term("Not selected"),\n',
+                "TERMS = {\n",
             ),
             Edit(
                 "src/metrifair/figures/selection_rates.py",
-                '    "others",\n',
+                '    "unselected",\n',
                 '_USUAL = (\n    "group",\n',
             ),
         ],
         f"""
 command = ("audit", file, "--score", "p", "--group", "sex", "--threshold", "0.5")
-assert "Others" in run(*command, "--html", {PAGE})
-assert "Others" in {PAGE}.read_text()
+assert "Not selected" in run(*command, "--html", {PAGE})
+assert "Not selected" in {PAGE}.read_text()
 found = audit(None, score, sensitive_features=sex, threshold=0.5, options=options)
-assert found.rates().to_frame("pandas")["others"].notna().all()
+assert found.rates().to_frame("pandas")["unselected"].notna().all()
 """,
     ),
     "figure of a frontier": Addition(

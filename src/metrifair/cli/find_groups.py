@@ -70,7 +70,7 @@ def find_groups_command(
         search = _search(file, reading, outcome.replace("-", " "), arguments)
     origin = replace(search.provenance, call=command_text(ctx)).described(*about)
     search = replace(search, provenance=origin)
-    _show(out, search)
+    show_search(out, search)
     write_results(out, search, written, search.to_html)
 
 
@@ -138,15 +138,15 @@ def _with_values(table: pl.DataFrame, needed: list[str], label: str | None) -> p
     return used
 
 
-def _show(out: Console, search: GroupSearch) -> None:
+def show_search(out: Console, search: GroupSearch) -> None:
     """The sentences, the listed groups and the bounds of all gaps."""
-    from metrifair.cli.console import say, show_table
-    from metrifair.wording.groups import GAP_HEADINGS, HEADINGS, gap_rows, group_row
+    from metrifair.cli.console import say, show_columns
+    from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table
 
     say(out, *search.summary)
     record = search.record
     if record.listed:
-        show_table(out, HEADINGS, [group_row(record, group) for group in record.listed])
+        show_columns(out, group_table(record).pick(*GROUP_KEYS), record.listed)
     if any(group.is_protected for group in record.listed):
         say(out, "* Has a condition on a protected attribute.")
-    show_table(out, GAP_HEADINGS, gap_rows(record))
+    show_columns(out, gap_columns(record), record.largest_gaps)
