@@ -12,13 +12,13 @@ from metrifair.problem.criteria import (
     CRITERIA,
     EQUAL_OPPORTUNITY,
     EQUALIZED_ODDS,
-    OTHER_NAMES,
     PREDICTIVE_EQUALITY,
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
     criterion_named,
 )
+from metrifair.problem.criterion_names import OTHER_NAMES
 
 __all__ = [
     "CONDITIONAL_STATISTICAL_PARITY",

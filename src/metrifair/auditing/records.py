@@ -244,7 +244,7 @@ class ReliabilityBin:
     size: float  # samples, or the sum of their weights in the unit that the user passed
 
 
-FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
+FIGURES: tuple[str, ...] = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 """The figures by group of every audit: fields of ``GroupFigures``."""
 
 

@@ -16,7 +16,7 @@ from metrifair.auditing.ranking import (
     summarized_finding,
     worst_ratio,
 )
-from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.auditing.records import FIGURES, AuditRecord, ByGroup, Decisions, Difference, Finding
 from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
@@ -26,7 +26,6 @@ from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sente
 from metrifair.wording.summary import audit_summary, rates_summary
 from metrifair.wording.tables import (
     BY_GROUP,
-    FIGURES,
     LOOKS,
     RATES,
     Column,

@@ -4,10 +4,7 @@ them as JSON.
 
 from __future__ import annotations
 
-from metrifair.wording.metrics import CRITERIA, criterion_name
-
-OTHER_INPUTS = ("risk_parity", "conditional_statistical_parity")
-"""The criteria that the studio does not offer: they need a loss, or control features."""
+from metrifair.criteria import CRITERIA
 
 PAGE_TEXTS = {
     "studio": "metrifair studio",
@@ -79,12 +76,10 @@ PAGE_TEXTS = {
 
 
 def criterion_options() -> str:
-    """The criteria that the page offers, as options of a list.
+    """The criteria that the page offers, as options of a list: they need no loss and no strata.
 
     >>> print(criterion_options().splitlines()[0])
     <option value="statistical_parity">statistical parity</option>
     """
-    names = [name for name in CRITERIA if name not in OTHER_INPUTS]
-    return "\n".join(
-        f'<option value="{name}">{criterion_name(name).lower()}</option>' for name in names
-    )
+    names = [name for name, row in CRITERIA.items() if row.score != "loss" and not row.strata]
+    return "\n".join(f'<option value="{name}">{name.replace("_", " ")}</option>' for name in names)

@@ -12,7 +12,7 @@ from metrifair.auditing.ranking import (
     sort_findings,
     worst_ratio,
 )
-from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
+from metrifair.auditing.records import FIGURES, AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
@@ -27,7 +27,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.tables import FIGURES, rate_columns
+from metrifair.wording.tables import rate_columns
 from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (

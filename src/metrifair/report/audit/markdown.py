@@ -13,7 +13,7 @@ from collections.abc import (
 from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.records import FIGURES, AuditRecord
 from metrifair.support.provenance import Provenance
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
@@ -24,7 +24,6 @@ from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.summary import audit_summary
 from metrifair.wording.tables import (
     BY_GROUP,
-    FIGURES,
     Column,
     estimate_rows,
     figure_rows,
