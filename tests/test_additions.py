@@ -131,7 +131,7 @@ models = [metrifair.FairClassifier(0, model="linear").fit(X, y)]
 front = metrifair.frontier(models, X, y, sensitive_features=sex)
 front.to_html({PAGE})
 assert "Even in 200 rows." in {PAGE}.read_text()
-assert "Even in 200 rows." in front.summary() and "Even in 200 rows." in front.to_json()
+assert "Even in 200 rows." in front.summary and "Even in 200 rows." in front.to_json()
 """,
     ),
     "column of findings": Addition(

@@ -19,8 +19,8 @@ LIMIT = 0.2
 COLORS = {"not white": "#d55e00", "white": "#0072b2"}
 TITLE = "Mortgage approvals in Boston, by race"
 NOTE = (
-    "Gap: the largest difference between the groups' approval rates over all thresholds. "
-    "1,989 mortgage applications,\neach scored by models that were trained without it."
+    "Gap: the largest difference between the groups' shares at or above a score, over all scores.\n"
+    "1,989 mortgage applications, each scored by models that were trained without it."
 )
 
 

@@ -55,7 +55,7 @@ def outcome(path: Path, **options: Any) -> Verification | DataError:
         found = verify(path, **options)
     except DataError as error:
         found = error
-    lines = [str(found)] if isinstance(found, DataError) else found.summary
+    lines = [str(found)] if isinstance(found, DataError) else found.summary.splitlines()
     assert all(line.isprintable() and len(line) < 5000 for line in lines)
     return found
 

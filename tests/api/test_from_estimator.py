@@ -89,6 +89,8 @@ def test_the_same_rows_have_the_same_intervals_unless_a_seed_is_drawn() -> None:
 def test_print_shows_the_answer_and_the_notes() -> None:
     result = audit(LABEL, (X.sum(1) > 0).astype(float), sensitive_features=SEX)
     lines = str(result).splitlines()
-    assert lines == [*result.summary, *(f"Note: {text}" for text in result.note_texts())]
-    assert "percentage points" in lines[0]
+    notes = [f"Note: {text}" for text in result.note_texts()]
+    assert lines[-len(notes) :] == notes
+    assert lines == result.summary.splitlines()
+    assert " points between " in lines[0]
     assert "confidence" in lines[1]

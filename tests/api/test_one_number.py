@@ -68,9 +68,9 @@ def test_the_chosen_figures_are_not_those_by_which_it_was_compared(front: Fronti
 
 def test_texts_have_the_figures_of_the_chosen_model(front: Frontier) -> None:
     sentence = f"AUC {shown(front, 'auc')}, unfairness {shown(front, 'unfairness')}."
-    assert sentence in front.summary().splitlines()[0]
-    assert repr(front).endswith(front.summary().splitlines()[0])
-    assert headline(front.view())[0] == front.summary().splitlines()[0]
+    assert sentence in front.summary.splitlines()[0]
+    assert repr(front).endswith(front.summary.splitlines()[0])
+    assert headline(front.view())[0] == front.summary.splitlines()[0]
 
 
 def test_page_and_picture_have_the_figures_of_the_chosen_model(front: Frontier) -> None:
@@ -112,7 +112,7 @@ def test_frame_and_card_have_the_figures_of_the_chosen_model(front: Frontier) ->
 def test_a_file_keeps_the_number_and_where_it_is_from(front: Frontier, tmp_path: Path) -> None:
     front.save(tmp_path / "front")
     again = cast("Frontier", load(tmp_path / "front"))
-    assert again.summary() == front.summary()
+    assert again.summary == front.summary
     assert repr(again) == repr(front)
     assert chosen_row(again) == chosen_row(front)
 
@@ -127,14 +127,14 @@ def test_other_models_keep_the_figures_by_which_they_were_compared(front: Fronti
 def test_the_first_line_says_where_the_figures_are_from(front: Frontier) -> None:
     where = "On 150 test rows: " if "On 150" in repr(front) else "Expected on new data: "
     assert f"Chosen: strength {chosen_of(front).strength:g}. {where}" in repr(front)
-    assert ("The choice did not see the 150 test rows." in front.summary()) is ("150" in where)
+    assert ("The choice did not see the 150 test rows." in front.summary) is ("150" in where)
 
 
 @pytest.mark.filterwarnings("ignore:The chosen model is not significantly better")
 def test_a_best_effort_is_named_in_the_first_line(front: Frontier) -> None:
     effort = Frontier(copy(front._trade_off))
     effort.select(max_unfairness=0.001, best_effort=True)
-    first = effort.summary().splitlines()[0]
+    first = effort.summary.splitlines()[0]
     assert effort.record.is_best_effort
     assert first.startswith("A limit of 0.001 cannot be verified with these rows")
     assert "Chosen as a best effort: strength" in first
@@ -156,7 +156,7 @@ def test_a_constant_predictor_is_named_in_the_first_line(utility: str) -> None:
     )
     with pytest.warns(MetrifairWarning, match="The chosen model decides the same for everyone"):
         front.select(max_unfairness=0.5)
-    assert front.summary().startswith("Chosen: strength 1e6, a constant predictor. Expected on new")
+    assert front.summary.startswith("Chosen: strength 1e6, a constant predictor. Expected on new")
     assert "a constant predictor" in repr(front)
 
 

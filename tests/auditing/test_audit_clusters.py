@@ -292,7 +292,7 @@ def test_the_minimum_group_size_counts_clusters() -> None:
     (text,) = [text for text in found.note_texts() if "minimum group size of" in text]
     assert "30 clusters" in text
     assert "(25 clusters in everyone)" in text
-    assert "fewer than 30 clusters" in found.summary[0]
+    assert "fewer than 30 clusters" in found.summary.splitlines()[0]
 
 
 # --- oracles
@@ -503,7 +503,8 @@ def test_different_rows_may_be_of_the_same_clusters() -> None:
         assert wide.interval.low < narrow.interval.low
         assert wide.interval.high > narrow.interval.high
     assert any(
-        "a cluster may have rows in several" in sentence for sentence in any_correlation.summary
+        "a cluster may have rows in several" in sentence
+        for sentence in any_correlation.summary.splitlines()
     )
 
 

@@ -24,13 +24,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"y_pred": [0.1, np.inf, 0.2, 0.3]},
         "y_pred contains NaN or infinite values; remove or replace them",
     ),
-    ({"y_pred": []}, "arguments must have one length, got y_pred 0, sensitive_features 4"),
+    ({"y_pred": []}, "arguments must have the same length, got y_pred 0, sensitive_features 4"),
     ({"y_pred": list("abcd")}, "y_pred must contain numbers"),
     (
         {"y_pred": [-1e308, 1e308, 0.0, 1.5e308]},
         "y_pred spans more than floating-point numbers can",
     ),
-    ({"y_pred": [0.1, 0.2]}, "arguments must have one length, got y_pred 2, sensitive_features 4"),
+    (
+        {"y_pred": [0.1, 0.2]},
+        "arguments must have the same length, got y_pred 2, sensitive_features 4",
+    ),
     (
         {"sensitive_features": list("aaaa")},
         "sensitive_features must contain at least two groups, got 1",
@@ -42,7 +45,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sensitive_features": [1, "a", 2, "b"]}, "mixes values that cannot be ordered"),
     ({"y_true": [0, 1, None, 1]}, "y_true has no value in 1 of 4 rows; leave those samples out"),
     ({"y_true": np.zeros((4, 2))}, "y_true must be one column, got 2"),
-    ({"y_true": [0, 1]}, "arguments must have one length"),
+    ({"y_true": [0, 1]}, "arguments must have the same length"),
     (
         {"y_true": [0.5, 1.5, np.inf, 2.5]},
         "y_true contains infinite values; leave those samples out",
@@ -60,7 +63,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "pos_label cannot be matched to a column, as the only outcome is 'yes', got 'yes'",
     ),
     ({"sample_weight": [1, 1, -1, 1]}, "sample_weight must be finite and not negative"),
-    ({"sample_weight": [1, 1, 1]}, "arguments must have one length"),
+    ({"sample_weight": [1, 1, 1]}, "arguments must have the same length"),
     (
         {"pos_label": 7, "y_true": [0, 1, 0, 1]},
         "pos_label must be one of the classes [0, 1], got 7",

@@ -82,9 +82,13 @@ def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_
     assert path.read_text(encoding="utf-8") == text
     content = json.loads(text, parse_constant=refuse)
     assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 1)
-    assert content.pop("summary") == list(found.summary)
-    assert [note.pop("text") for note in content["notes"]] == found.note_texts()
-    assert content == json.loads(json.dumps(asdict(found.record)))
+    texts = [note.pop("text") for note in content["notes"]]
+    assert texts == found.note_texts()
+    notes = [f"Note: {text}" for text in texts]
+    assert "\n".join([*content.pop("summary"), *notes]) == found.summary == str(found)
+    record = json.loads(json.dumps(asdict(found.record)))
+    assert record.pop("group_search") is None  # of audits with a search alone
+    assert content == record
     assert content["findings"][0]["groups"] == list(found.findings[0].groups)
 
 

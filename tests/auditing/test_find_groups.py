@@ -13,7 +13,7 @@ import pytest
 from benchmarks import groups as simulated
 from metrifair import DataError, find_groups
 from metrifair.api.find_groups import GroupSearch
-from metrifair.auditing.groups.records import Condition
+from metrifair.auditing.search_records import Condition
 
 
 def meets(condition: Condition, column: Any) -> Any:
@@ -264,7 +264,7 @@ def test_a_planted_gap_of_ten_points_in_a_thousand_rows_is_found() -> None:
         ({"search_rows": np.ones(6_000, dtype=bool)}, "search_rows must leave rows on both sides"),
         ({"cuts": "deciles"}, "cuts must be 'quantiles', or a dict"),
         ({"cuts": {"height": [1]}}, "cuts names 'height'"),
-        ({"sensitive_features": ["f"]}, "must have one length"),
+        ({"sensitive_features": ["f"]}, "must have the same length"),
     ],
 )
 def test_bad_input_names_its_argument_and_a_remedy(changes: dict[str, Any], message: str) -> None:
@@ -304,8 +304,8 @@ def test_json_frame_and_page_have_the_values_of_the_record(tmp_path: Path) -> No
     assert "<b>Farm" not in page
     assert page.count('class="change-bar"') == len(search.groups)
     assert "How large a gap could be missed" in page
-    assert all(sentence.split(" “")[0] in page for sentence in search.summary)
-    assert str(search) == "\n".join(search.summary)
+    assert all(sentence.split(" “")[0] in page for sentence in search.summary.splitlines())
+    assert str(search) == search.summary
 
 
 def test_the_chart_has_one_row_for_each_listed_group() -> None:
@@ -326,5 +326,5 @@ def test_a_search_without_a_worse_group_says_so() -> None:
     rng = np.random.default_rng(9)
     search = find_groups(None, (rng.random(6_000) < 0.7).astype(float), people())
     assert search.groups == []
-    assert search.summary[0].startswith("None of the ")
+    assert search.summary.splitlines()[0].startswith("None of the ")
     assert len(search.to_frame("polars")) == 0

@@ -42,7 +42,7 @@ def test_no_change_gives_no_alarm_over_fifty_looks_and_levels_never_add_up_to_mo
 ):
     found = series([0.5] * 51, seed=1)
     assert found.alarms == []
-    assert "No distance has changed" in found.summary[0]
+    assert "No distance has changed" in found.summary.splitlines()[0]
     levels = [one.level for one in found.record.series if one.level is not None]
     assert levels == pytest.approx([0.05 / (look * (look + 1)) for look in range(1, 51)])
     assert sum(levels) == pytest.approx(0.05 * (1 - 1 / 51))
@@ -149,7 +149,9 @@ def test_a_baseline_pools_looks_until_both_groups_reach_the_minimum_size() -> No
     )
     assert found.record.series[0].value == pooled.findings[0].value
     assert found.record.series[0].sizes == (600, 35)
-    assert any("pools several looks" in text and "30 rows" in text for text in found.summary)
+    assert any(
+        "pools several looks" in text and "30 rows" in text for text in found.summary.splitlines()
+    )
 
 
 def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> None:
@@ -165,7 +167,7 @@ def test_audits_without_rows_begin_at_the_first_look_that_is_large_enough() -> N
         (("day 1",), ("day 2",))
     }
     assert {one.look for one in found.record.series} == {"day 1", "day 3"}
-    assert any("are not tested at “day 2”" in text for text in found.summary)
+    assert any("are not tested at “day 2”" in text for text in found.summary.splitlines())
 
 
 @pytest.mark.oracle("Baseline.enough")
@@ -174,8 +176,8 @@ def test_a_series_that_never_reaches_the_minimum_size_is_not_called_unchanged() 
     found = monitor(looks, metrics="kolmogorov", random_state=0, options=AuditOptions(resamples=60))
     (baseline,) = found.record.baselines
     assert (found.record.series, baseline.enough, baseline.sizes) == ([], False, (20, 20))
-    assert "No distance was tested" in found.summary[0]
-    assert not any("No distance has changed" in text for text in found.summary)
+    assert "No distance was tested" in found.summary.splitlines()[0]
+    assert not any("No distance has changed" in text for text in found.summary.splitlines())
 
 
 def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> None:
@@ -202,7 +204,7 @@ def test_a_group_that_appears_later_begins_a_series_with_its_own_baseline() -> N
     assert total <= 0.05
     assert any(
         "begins after the first look" in text and "“x”" in text and "“June”" in text
-        for text in found.summary
+        for text in found.summary.splitlines()
     )
 
 

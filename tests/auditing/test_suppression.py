@@ -286,7 +286,7 @@ def test_what_is_suppressed_is_said_on_every_page_and_by_verify(tmp_path: Path) 
         ("distances_on_grid", "sex"),
         ("distances_on_grid", "race"),
     ]
-    assert "withheld: Cannot be recomputed: figures of race " in "\n".join(found.summary)
+    assert "withheld: Cannot be recomputed: figures of race " in found.summary
     for name in ("README.txt", "report.html"):
         text = (tmp_path / "evidence" / name).read_text()
         assert "Suppressed: race" in " ".join(text.split())

@@ -423,23 +423,23 @@ METRIC_NAMES = "'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 't
 MANY = [
     (
         {"y_pred": [0.1, 0.2]},
-        "arguments must have one length, got y_pred 2, y_true 6, sensitive_features 6",
+        "arguments must have the same length, got y_pred 2, y_true 6, sensitive_features 6",
     ),
     (
         {"y_true": [0, 1]},
-        "arguments must have one length, got y_pred 6, y_true 2, sensitive_features 6",
+        "arguments must have the same length, got y_pred 6, y_true 2, sensitive_features 6",
     ),
     (
         {"sensitive_features": ["a", "b"], "control_features": [1] * 5, "sample_weight": [1] * 4},
         (
-            "arguments must have one length, got y_pred 6, y_true 6, sensitive_features 2, "
+            "arguments must have the same length, got y_pred 6, y_true 6, sensitive_features 2, "
             "control_features 5, "
             "sample_weight 4"
         ),
     ),
     (
         {"y_pred": []},
-        "arguments must have one length, got y_pred 0, y_true 6, sensitive_features 6",
+        "arguments must have the same length, got y_pred 0, y_true 6, sensitive_features 6",
     ),
     (
         {"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]},

@@ -79,7 +79,7 @@ def test_groups_may_be_any_values_in_any_column(frame: Any) -> None:
         (["f", "f", "f", "f"], "needs at least two"),
         (["a", "b", "c", "a"], "two groups"),
         (["f", None, "m", "m"], "missing in row 1"),
-        (["f", "m"], "one length"),
+        (["f", "m"], "the same length"),
         (np.array([[0, 1], [1, 1], [0, 0], [1, 0]]), "one column"),
     ],
 )
@@ -103,7 +103,7 @@ def test_three_groups_where_they_are_allowed() -> None:
     ],
 )
 def test_tables_that_cannot_be_used(x: Any, y: Any) -> None:
-    with pytest.raises(ValueError, match=r"array|NaN|infinity|sample|one length|empty|at least"):
+    with pytest.raises(ValueError, match=r"array|NaN|infinity|sample|same length|empty|at least"):
         rows(x=x, y=y)
 
 

@@ -602,7 +602,7 @@ def test_frontier_in_processes(kind: type) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no groups": ({}, {"sensitive_features": None}, "sensitive_features is missing"),
     "one group": ({}, {"sensitive_features": ["f"] * 500}, "needs at least two"),
-    "too short": ({}, {"sensitive_features": ["f", "m"]}, "must have one length"),
+    "too short": ({}, {"sensitive_features": ["f", "m"]}, "must have the same length"),
     "criterion": ({"criterion": "parity"}, {}, "criterion must be one of"),
     "metric": ({"metric": "energie"}, {}, "energy"),
     "strata": ({"criterion": "conditional_statistical_parity"}, {}, "needs control_features"),

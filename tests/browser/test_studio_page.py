@@ -151,6 +151,49 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     assert "--threshold=0.51" in phone.text_content("#downloads pre >> nth=0")
 
 
+def test_look_for_groups_shows_them_in_the_report(visit, studio, contrast):
+    page = visit(viewport={"width": 1280, "height": 900})
+    page.wait_for_selector("#found:not([hidden])")
+    page.click("#roles-form button[type=submit]")
+    page.wait_for_selector("#audit-form", state="visible")
+    wait_until_idle(page)
+    assert page.is_hidden("#among-field")
+    assert "Look for groups" in page.inner_text("#search-field legend")
+    page.select_option("#find_groups", "missed-positives")
+    page.wait_for_selector("#among-field", state="visible")
+    boxes = page.locator("#among input")
+    # without the score, the label, the groups and the ids
+    assert boxes.evaluate_all("all => all.map(e => [e.value, e.checked])") == [
+        ["income", True],
+        ["town", True],
+    ]
+    check_shape(page, contrast, 1280)
+    keep(page, "audit-search-1280-light")
+    page.click("#audit-form button[type=submit]")
+    report = page.frame_locator("#audit-result iframe")
+    report.locator("#group-search").wait_for()
+    assert "Search for groups" in report.locator("#group-search").inner_text()
+    listed = report.locator("#groups tbody th").all_inner_texts()
+    assert listed
+    assert all("income" in name for name in listed)
+    bars = report.locator("#groups .change-bar")
+    assert bars.count() == len(listed)
+    assert bars.first.bounding_box()["width"] > 0
+    assert "--find-groups=missed-positives" in page.text_content("#downloads pre >> nth=0")
+    assert studio.state()["choices"]["audit"]["among"] == ["income", "town"]
+    # live: without an outcome, the report has no search
+    shown = page.get_attribute("#audit-result iframe", "src")
+    page.select_option("#find_groups", "")
+    page.wait_for_function(
+        "old => document.querySelector('#audit-result iframe')?.src.endsWith(old) === false",
+        arg=shown,
+    )
+    wait_until_idle(page)
+    assert page.is_hidden("#among-field")
+    report.locator("#audit-summary").wait_for()
+    assert report.locator("#group-search").count() == 0
+
+
 def test_one_click_joins_spellings_and_another_marks_missing_values(visit, studio, tmp_path):
     text = studio.file.read_text().replace(",men,0.9", ",Men ,0.9")
     (tmp_path / "loans.csv").write_text(text)

@@ -176,8 +176,8 @@ def test_the_version_is_the_packages() -> None:
 ROOT = Path(__file__).parents[2]
 # With the penalty, and its change from no penalty: AUC and unfairness, each with its interval.
 STORY = [
-    (0.856, 0.824, 0.886, 0.185, 0.089, 0.237),
-    (0.016, 0.004, 0.029, 0.129, 0.083, 0.185),
+    (0.854, 0.820, 0.886, 0.177, 0.089, 0.231),
+    (0.018, 0.006, 0.031, 0.136, 0.090, 0.193),
 ]
 GAP_BEFORE = 0.314  # without the penalty
 

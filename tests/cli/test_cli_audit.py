@@ -60,7 +60,7 @@ def test_sentences_and_tables_say_what_was_found(scores: Path, call: Any) -> Non
     done = call("audit", scores, *ASKED, "--seed", 1)
     assert done.exit_code == 0, done.output
     found = audit_file(scores, score="p", group="sex", label="y", random_state=1)
-    for sentence in found.summary:
+    for sentence in found.summary.splitlines():
         assert sentence in done.stdout
     for words in (
         "(Statistical",

@@ -140,7 +140,7 @@ def test_caveats_name_small_groups_duplicates_and_leakage(
     notes = "\n".join(facts(call, tmp_path / "table.csv")["notes"])
     assert "2 of 62 rows repeat an earlier row in every column." in notes
     assert "Column 'applicantSex' has groups with fewer than 30 rows: m (10)." in notes
-    assert "Column 'decision' is the label 'outcome' in other words" in notes
+    assert "Column 'decision' copies the label 'outcome'" in notes
     table.drop("decision", "member").write_csv(tmp_path / "clean.csv")
     assert len(facts(call, tmp_path / "clean.csv")["notes"]) == 1  # the small group
 

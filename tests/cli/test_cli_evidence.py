@@ -152,19 +152,15 @@ def test_decisions_that_are_words_stay_words(call: Call, scores: Path, tmp_path:
     [
         (
             ["--gap", "0.1"],
-            (
-                "With 412 and 412 rows, a true gap of 10.0 points is detected with a probability "
-                "of "
-                "80%."
-            ),
+            "412 and 412 rows detect a gap of 10.0 points with a power of 80%.",
         ),
         (
             ["--rows", "200", "--rows", "200"],
-            "With 200 and 200 rows, a true gap of 14.5 points is detected",
+            "200 and 200 rows detect a gap of 14.5 points",
         ),
         (
             ["--rows", "2", "--rows", "2"],
-            "2 and 2 rows are too few to detect any gap with a probability of 80%.",
+            "2 and 2 rows are too few to detect any gap with a power of 80%.",
         ),
     ],
 )

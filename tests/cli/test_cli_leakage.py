@@ -1,4 +1,4 @@
-"""A label in other words is refused; by a rule that few rows do not fool, in either direction."""
+"""A copy of the label is refused; by a rule that few rows do not fool, in either direction."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def test_a_renaming_of_a_class_is_refused_by_name(how: str) -> None:
     with pytest.raises(DataError) as caught:
         check_leakage(table, LABEL, number=False)
     assert str(caught.value) == (
-        "column 'so called' is the label 'hired' in other words (one-to-one in all 60 rows), which "
-        "no later file will "
-        "contain: exclude it with --ignore 'so called', or keep it with --keep 'so called'"
+        "column 'so called' copies the label 'hired' (one-to-one in all 60 rows): "
+        "exclude it with --ignore 'so called', or keep it with --keep 'so called'"
     )
     assert check_leakage(table, LABEL, keep=["so called"], number=False) == []
 
@@ -55,7 +54,7 @@ def test_a_renaming_of_a_class_is_refused_by_name(how: str) -> None:
 @pytest.mark.parametrize("how", IN_ANOTHER_UNIT)
 def test_a_number_in_another_unit_is_refused(how: str) -> None:
     table = pl.DataFrame(NOISE).with_columns(IN_ANOTHER_UNIT[how].alias("pay"))
-    with pytest.raises(DataError, match="column 'pay' is the label 'wage' in other words"):
+    with pytest.raises(DataError, match="column 'pay' copies the label 'wage'"):
         check_leakage(table, WAGE, number=True)
 
 
@@ -126,7 +125,7 @@ def test_a_copy_of_the_label_stops_the_command_line(
     )
     asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage")
     done = call(command, tmp_path / "p.csv", *asked)
-    assert "column 'contract' is the label 'hired' in other words" in refusal(done)
+    assert "column 'contract' copies the label 'hired'" in refusal(done)
     assert left_behind(tmp_path) == ["p.csv"]
 
 
@@ -146,7 +145,7 @@ def test_a_copy_of_the_label_is_taken_where_it_is_named(
         "--strength",
         "0",
     )
-    assert "in other words" in refusal(call("train", tmp_path / "p.csv", *asked))
+    assert "copies the label" in refusal(call("train", tmp_path / "p.csv", *asked))
     done = call("train", tmp_path / "p.csv", *asked, "--keep", "contract")
     assert done.exit_code == 0, done.output
     done = call("train", tmp_path / "p.csv", *asked, "--ignore", "contract")
@@ -204,10 +203,5 @@ def test_a_group_that_is_the_label_is_told_once(
     asked += {"train": ("--strength", "0.5"), "frontier": ("--strengths", "0,0.5")}[command]
     done = call(command, tmp_path / "p.csv", *asked, "--group", "outcome", "--group", "sex")
     assert done.exit_code == 0, done.output
-    assert (
-        done.output.count(
-            "are the label in other words: scores that are right are then unfair by design."
-        )
-        == 1
-    )
-    assert "The groups of outcome are the label" in done.output
+    assert done.output.count("copy the label: correct scores are then unfair by design.") == 1
+    assert "The groups of outcome copy the label" in done.output

@@ -220,15 +220,18 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
     assert refusal(done) == (
         f"the label 'hired' does not show which value is positive: {listed}; use --positive CLASS"
     )
-    assert "Positive label" not in call(command, csv, *asked, "--positive", "ja").stdout
-    said = "Positive label: 'Approved' (the first of 'Approved', 'Declined'); name another positive label to change it."
+    assert "counts as positive" not in call(command, csv, *asked, "--positive", "ja").stdout
+    said = (
+        "'Approved' counts as positive (by default the first of 'Approved', 'Declined'); name "
+        "another positive label to change it."
+    )
     people.with_columns(pl.col("hired").replace({"yes": "Approved", "no": "Declined"})).write_csv(
         csv
     )
     assert call(command, csv, *asked).stdout.count(said) == 1
     assert said in texts_of(json.loads((tmp_path / "found.json").read_text()))
     people.write_csv(csv)  # "yes" needs no explanation
-    assert "Positive label" not in call(command, csv, *asked).stdout
+    assert "counts as positive" not in call(command, csv, *asked).stdout
 
 
 @pytest.mark.parametrize(
@@ -331,7 +334,7 @@ def test_why_there_is_no_ratio_is_told(csv: Path, people: pl.DataFrame, call: An
         sex=pl.when(pl.int_range(240) < 3).then(pl.lit("other")).otherwise("sex")
     ).write_csv(csv)
     asked = ("--standard", "credit", "--reference", "other", "--threshold", "3000")
-    assert "By sex: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
+    assert "sex: There is no impact ratio: " in call("audit", csv, *AUDIT, *asked).stdout
 
 
 def test_a_table_of_many_groups_is_cut_on_the_terminal(

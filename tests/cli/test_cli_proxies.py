@@ -173,7 +173,7 @@ def test_both_ends_are_in_every_output(
     _, words = audited(call, scores, *written)
     frame = pl.read_csv(tmp_path / "findings.csv")
     low, high = frame["value"][0], frame["divided"][0]
-    bracket = f"The gap is {100 * low:.1f} to {100 * high:.1f} percentage points"
+    bracket = f"The gap is {100 * low:.1f} to {100 * high:.1f} points"
     assert bracket in words
     page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     for text in (words, page):

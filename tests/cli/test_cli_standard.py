@@ -45,7 +45,8 @@ def test_the_tables_fill_the_first_screen_and_nothing_else_follows(
     men, women = (rate(set(SELECTED), {sex}) for sex in ("Male", "Female"))
     assert "Local Law 144" in lines[0]
     assert lines[1].startswith(
-        f"By Sex, {100 * women:.1f}% of “Female” and {100 * men:.1f}% of “Male” are selected."
+        f"Sex: “Female” is selected {women / men:.3f} times as often as “Male” "
+        f"({100 * women:.1f}% and {100 * men:.1f}%)."
     )
     assert f"Smallest impact ratio {women / men:.3f}" in " ".join(lines[1:3])
     rows = {line: at for at, line in enumerate(lines) if line.startswith(("  Sex ", "  Race "))}

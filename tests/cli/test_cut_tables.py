@@ -63,7 +63,9 @@ def test_the_worst_stratum_is_shown_wherever_it_is(worst: int) -> None:
     named = worst_ratio(result.record.decisions)
     assert named is not None
     assert named.table.within == f"office=office {worst:02d}"
-    assert any(f"(within {named.table.within})" in sentence for sentence in result.summary)
+    assert any(
+        f"(within {named.table.within})" in sentence for sentence in result.summary.splitlines()
+    )
     shown = re.findall(r"sex +(\w+) +office=office (\d\d)", rates[: rates.index("Base rate")])
     assert shown[0][1] == f"{worst:02d}"
     assert len({office for _, office in shown}) == 12

@@ -218,7 +218,7 @@ GROUPS = {
             "strength=0"
         ),
     ),
-    "short": (A[:-1], "arguments must have one length, got X 60, y 60, sensitive_features 59"),
+    "short": (A[:-1], "arguments must have the same length, got X 60, y 60, sensitive_features 59"),
     "one group": (
         0 * A,
         "sensitive_features has 1 group(s): [0]; fairness between groups needs at least two",
@@ -365,7 +365,7 @@ def test_conditional_parity_needs_strata() -> None:
     assert refusal(
         DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5])
     ) == (
-        "arguments must have one length, got X 60, y 60, sensitive_features 60, control_features 5"
+        "arguments must have the same length, got X 60, y 60, sensitive_features 60, control_features 5"
     )
 
 
@@ -414,7 +414,7 @@ def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
         (
             {"sample_weight": np.ones(59)},
             (
-                "arguments must have one length, got X 60, y 60, sensitive_features 60, "
+                "arguments must have the same length, got X 60, y 60, sensitive_features 60, "
                 "sample_weight "
                 "59"
             ),

@@ -208,7 +208,7 @@ def test_an_audit_that_finds_nothing_says_what_it_could_have_found() -> None:
                 assert fisher_power(1_000, finding.sizes, rates, 0.05 / 3, rng) == pytest.approx(
                     0.8, abs=0.05
                 )
-            assert "is detected with a probability of 80%" in describe(finding).meaning
+            assert "reliably detect only gaps of " in describe(finding).meaning
     assert all(finding.detectable is None for finding in findings if finding.metric != "kolmogorov")
 
 

@@ -102,7 +102,7 @@ def test_a_bank_audits_and_trains_on_an_export_from_a_spreadsheet(
         "train", "bank.csv", *asked, *reading, "--output", "m.metrifair", "--held-out", "held.csv"
     )
     # approved and declined are a pair, and a note names it
-    assert "Positive label: 'Approved'" in done.output
+    assert "'Approved' counts as positive" in done.output
     held = pl.read_csv("held.csv").to_dicts()
     run("audit", "held.csv", "--score", "probability", "--group", "Sex", "--label", "Outcome", "--positive", "Approved",
         "--json", "held.json")  # fmt: skip

@@ -90,7 +90,7 @@ def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(
         ("a group is missing", "TooFewSamples", "the batch has 0 sample(s) of group '2'", False),
         ("integers", "DataError", "scores must be floating-point numbers", True),
         ("not a number", "DataError", "scores must be finite, got nan", False),
-        ("another length", "DataError", "arguments must have one length", True),
+        ("another length", "DataError", "arguments must have the same length", True),
         (
             "another kind",
             "DataError",

@@ -338,11 +338,11 @@ def test_groups_once_seen_are_missed_later() -> None:
 @pytest.mark.parametrize(
     ("options", "rows", "message"),
     [
-        ({}, {"groups": SEX[:5]}, "arguments must have one length, got scores 60, groups 5"),
+        ({}, {"groups": SEX[:5]}, "arguments must have the same length, got scores 60, groups 5"),
         (
             {},
             {"groups": SEX, "targets": LABELS[:5], "weights": WEIGHTS[:4]},
-            "arguments must have one length, got scores 60, weights 4, groups 60, targets 5",
+            "arguments must have the same length, got scores 60, weights 4, groups 60, targets 5",
         ),
         ({"n_groups": 2}, {"groups": GROUPS}, "group contains 2, which is none of [0, 1]"),
         (
@@ -758,7 +758,7 @@ def test_targets_in_bins_are_no_labels() -> None:
 
 def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
     with pytest.raises(
-        DataError, match=r"arguments must have one length, got groups 60, targets 5"
+        DataError, match=r"arguments must have the same length, got groups 60, targets 5"
     ):
         StratifiedBatchSampler(SEX, LABELS[:5], batch_size=10, random_state=0)
 

@@ -286,7 +286,7 @@ def test_what_cannot_be_drawn_or_compared_is_refused_in_words() -> None:
         UnfairnessPenalty("equal_opportunity", estimate="rows", sampler=sampler)
     with pytest.raises(DataError, match="contrast must be that of the sampler, 'pairs'"):
         UnfairnessPenalty(contrast="rest", estimate="rows", sampler=sampler)
-    with pytest.raises(DataError, match="must have one length, got scores 2, groups 6"):
+    with pytest.raises(DataError, match="must have the same length, got scores 2, groups 6"):
         penalty(SCORE[:2], sampler.batch_groups)
     with pytest.raises(DataError, match="leave weights out here"):
         penalty(SCORE[:6], sampler.batch_groups, weights=torch.ones(6))

@@ -102,7 +102,7 @@ def test_lengths_are_looked_at_before_all_else() -> None:
     ):
         unfairness(None, [0.1] * 5, sensitive_features=[["a"] * 5, ["b"] * 5])
     with pytest.raises(
-        DataError, match="arguments must have one length, got y_pred 5, sensitive_features 1"
+        DataError, match="arguments must have the same length, got y_pred 5, sensitive_features 1"
     ):
         unfairness(None, [0.1] * 5, sensitive_features=["a"])
 

@@ -287,7 +287,7 @@ MESSAGES = [
     ),
     (
         lambda: same_length(y=[1], weight=None, groups=np.zeros((2, 3))),
-        "arguments must have one length, got y 1, groups 2",
+        "arguments must have the same length, got y 1, groups 2",
     ),
 ]
 

@@ -278,6 +278,9 @@ def test_the_note_on_chance_names_the_comparisons_it_is_the_largest_of():
 
 def test_the_glossary_explains_what_is_shown_by_the_names_that_are_shown():
     words = dict(glossary(demo_view(labels={"unfairness": "gap"})))
-    assert "largest difference between the groups' shares below any score" in words["gap"]
+    assert (
+        "largest difference between the groups' shares at or above a score, over all scores"
+        in words["gap"]
+    )
     assert "Unfairness of decisions" in words
     assert "Unfairness of decisions" not in dict(glossary(demo_view(decisions=False)))

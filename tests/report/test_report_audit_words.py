@@ -183,7 +183,7 @@ def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():
         replace(one, sizes=(rows, 400), joint_interval=Interval(0.0, 0.9)) for rows in (50, 90, 60)
     ]
     (picked,) = highlights(demo_record(findings=uncertain, decisions=[]))
-    assert picked.heading == "No established gap"
+    assert picked.heading == "No significant gap"
     assert picked.about.sizes == (90, 400)
 
 

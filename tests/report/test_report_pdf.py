@@ -70,7 +70,8 @@ def test_the_tables_of_a_standard_fill_at_most_two_pages(
     assert len(pages) == 2
     text = " ".join(pages)
     men, women = (rate(set(SELECTED), {sex}) for sex in ("Male", "Female"))
-    first = f"By Sex, {100 * women:.1f}% of “Female” and {100 * men:.1f}% of “Male” are selected."
+    rates = f"{100 * women:.1f}% and {100 * men:.1f}%"
+    first = f"Sex: “Female” is selected {women / men:.3f} times as often as “Male” ({rates})."
     assert first in pages[0]
     assert f"Smallest impact ratio {women / men:.3f}" in pages[0]
     for race, (own, chosen, others, chosen_others) in SELECTED.items():

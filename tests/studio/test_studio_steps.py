@@ -84,6 +84,40 @@ def test_the_shown_command_and_python_compute_the_figures_of_the_page(
     assert b"--missing=N/A" in page or b"--missing N/A" in page  # the report names its command
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"threshold": "0.6"},
+        {"score": "decision", "favorable_decision": "Approved", "threshold": ""},
+    ],
+)
+def test_a_search_has_the_same_groups_in_the_page_the_command_and_python(
+    studio: Studio, loans: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    studio.idle()
+    studio.run("inspect", missing=["N/A"])
+    studio.run("roles", **ROLES | changes)
+    choices = CHOICES | changes | {"find_groups": "missed-positives", "among": ["town", "income"]}
+    state = studio.run("audit", **choices)
+    assert state["failed"] == {}
+    done = state["done"]["audit"]
+    shown = json.loads(studio.ask("GET", "/download/audit/audit.json")[2])["group_search"]
+    assert shown["worse"]
+    run_shown(done["commands"][0], tmp_path)
+    by_command = json.loads((tmp_path / "audit.json").read_text())["group_search"]
+    script = done["python"] + "print(audit.to_json())\n"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert by_command == json.loads(printed.stdout)["group_search"] == shown
+    evidence = studio.run("evidence")
+    assert evidence["failed"] == {}
+    (tmp_path / "evidence.zip").write_bytes(studio.ask("GET", "/download/evidence/evidence.zip")[2])
+    found = verify(tmp_path / "evidence.zip", data=loans)
+    assert found.agrees, str(found)
+    assert "search_recount" in {check.kind for check in found.checks}
+
+
 def test_evidence_of_the_audit_agrees_with_the_file(
     studio: Studio, loans: Path, tmp_path: Path
 ) -> None:

@@ -190,6 +190,42 @@ def test_a_confidence_adds_standard_errors_and_the_optimism_of_choosing() -> Non
     assert sure.feasible == int((needed <= 0.2**2).sum())
 
 
+def test_without_a_confidence_the_luck_of_choosing_counts_as_far_as_a_model_is_left() -> None:
+    """Forty models of true gap 0.24 seem to differ; the fairest seem to keep a limit of 0.22 only
+    by luck, and the most accurate of those that seem to do so is none of the fairest.
+    """
+    draw = np.random.default_rng(5)
+    group = np.arange(1_000) % 2
+    scores = draw.random((40, 1_000)) + 0.24 * group
+    correct = (draw.random((40, 1_000)) < 0.7).astype(float)
+    chooser = chooser_of(scores, correct, group, resamples=100)
+    squares = chooser.gaps.squares
+    limit = float(np.sqrt(np.sort(squares)[10]))
+    assert chooser.optimism(Rule(limit, 0.5)) > limit**2 - squares.min() > 0
+    assert chooser.choose(Rule(limit)).configuration == int(squares.argmin())
+    # the fairest predicts the same for everyone: one of the others has to be left
+    tier = np.zeros(40, dtype=int)
+    tier[int(squares.argmin())] = 2
+    other = Chooser(**{**vars(chooser), "tier": tier})
+    second = int(np.argsort(squares)[1])
+    assert other.choose(Rule(limit)).configuration == second
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1_000))
+def test_a_limit_that_is_met_with_a_confidence_is_met_without(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    group = np.arange(400) % 2
+    scores = draw.random((6, 400)) + np.linspace(0.0, 0.4, 6)[:, None] * group
+    correct = (draw.random((6, 400)) < 0.7).astype(float)
+    chooser = chooser_of(scores, correct, group, resamples=50)
+    for limit in (0.1, 0.15, 0.2, 0.3, 0.4):
+        sure = chooser.choose(Rule(limit, 0.9)).configuration
+        plain = chooser.choose(Rule(limit)).configuration
+        assert plain != NOTHING or sure == NOTHING
+        assert (plain != NOTHING) == bool((chooser.gaps.gaps <= limit).any())
+
+
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1_000), confidence=st.sampled_from([None, 0.8, 0.95]))
 def test_the_least_limit_can_be_met_and_one_step_less_cannot(
@@ -269,25 +305,27 @@ def test_a_gap_that_chance_explains_is_reported_as_below_its_upper_end() -> None
     assert below >= 15
 
 
-def test_a_confidence_keeps_the_limit_more_often() -> None:
+def test_a_confidence_stays_further_below_the_limit() -> None:
     """Five models of each sample; a larger gap comes with a better utility. True gaps are known:
     uniform scores, shifted.
     """
     group = np.arange(1_000) % 2
     shifts = np.linspace(0.0, 0.2, 9)
-    kept = {None: [], 0.9: []}
+    true_gaps = {None: [], 0.9: []}
     for seed in range(40):
         draw = np.random.default_rng(seed)
         scores = draw.random((9, 1_000)) + shifts[:, None] * group
         correct = (draw.random((9, 1_000)) < 0.6 + shifts[:, None]).astype(float)
         chooser = chooser_of(scores, correct, group, resamples=50)
-        for confidence, keeps in kept.items():
+        for confidence, found in true_gaps.items():
             choice = chooser.choose(Rule(0.12, confidence))
             if choice.configuration != NOTHING:
-                keeps.append(shifts[choice.configuration] <= 0.12)
-    assert len(kept[0.9]) >= 28
-    assert np.mean(kept[0.9]) >= 0.9
-    assert np.mean(kept[None]) < np.mean(kept[0.9])
+                found.append(shifts[choice.configuration])
+    assert len(true_gaps[None]) == 40
+    assert len(true_gaps[0.9]) >= 28
+    for found in true_gaps.values():
+        assert np.mean(np.array(found) <= 0.12) >= 0.9
+    assert np.mean(true_gaps[0.9]) < np.mean(true_gaps[None]) - 0.01
 
 
 def test_fold_models_that_differ_widen_the_standard_error() -> None:

@@ -109,7 +109,7 @@ def test_clusters_that_cannot_be_split_are_refused() -> None:
         TooFewSamples, match="folds must be at most 3, as every fold needs rows of every label"
     ):
         make_folds(data(few), np.arange(N), 5, 0, "folds")
-    with pytest.raises(DataError, match="arguments must have one length"):
+    with pytest.raises(DataError, match="arguments must have the same length"):
         data(PERSON[:-1])
     with pytest.raises(DataError, match="clusters must be one column, got 2"):
         data(np.column_stack([PERSON, PERSON]))

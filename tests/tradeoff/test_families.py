@@ -283,7 +283,7 @@ def test_a_failing_choice_keeps_what_was_asked_and_the_earlier_choice(
     def texts() -> list[str]:
         page = tmp_path / "page.html"
         front.to_html(page)
-        return [" ".join(text.split()) for text in (front.summary(), page.read_text())]
+        return [" ".join(text.split()) for text in (front.summary, page.read_text())]
 
     with pytest.raises(DataError, match=r"no model .*needs the group"):
         front.select(**asked)

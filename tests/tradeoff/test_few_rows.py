@@ -44,7 +44,7 @@ def test_auto_of_few_rows_has_no_trees_and_prints_nothing(
     families = {point.family for point in front.points}
     assert "linear" in families
     assert not [name for name in families if "tree" in name or "stack" in name]
-    assert "Trees and stacks were left out: too few rows train a model." in front.summary()
+    assert "Trees and stacks were left out: too few rows train a model." in front.summary
 
 
 def test_trees_are_families_where_they_can_be_trained() -> None:

@@ -105,7 +105,7 @@ def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> 
         for point in front.points
     )
     assert FrontierNote("same_decisions", {"models": 2, "of": 2}) in front.record.notes
-    assert "2 of 2 models decide the same for everyone at their threshold" in front.summary()
+    assert "2 of 2 models decide the same for everyone at their threshold" in front.summary
     with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
         front.select(max_unfairness=1.0)
     # By scikit-learn's own AUC it is no constant either, as by ours.

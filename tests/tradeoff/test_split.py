@@ -135,12 +135,12 @@ def test_held_out_rows_stay_together() -> None:
         ({"y": np.zeros((240, 2))}, "y must be one column, got 2"),
         (
             {"sensitive_features": np.arange(100) % 2},
-            "arguments must have one length, got X 240, y 240, sensitive_features 100",
+            "arguments must have the same length, got X 240, y 240, sensitive_features 100",
         ),
         (
             {"criterion": "conditional_statistical_parity", "control_features": np.arange(90) % 2},
             (
-                "arguments must have one length, got X 240, y 240, sensitive_features 240, "
+                "arguments must have the same length, got X 240, y 240, sensitive_features 240, "
                 "control_features 90"
             ),
         ),

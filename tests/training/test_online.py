@@ -470,11 +470,7 @@ LATER = {
     ),
     "no groups": (
         {"sensitive_features": None},
-        (
-            "sensitive_features is missing, although the rows of fit came with it; pass one value "
-            "per "
-            "row"
-        ),
+        ("sensitive_features is missing: fit received it; pass one value per row"),
     ),
     "another attribute": (
         {"sensitive_features": [[0, 1]] * 4},
@@ -483,7 +479,7 @@ LATER = {
     "a new class": ({"y": [0, 1, 5, 1]}, "y contains 5, which is none of [0, 1]"),
     "too few groups": (
         {"sensitive_features": [0, 1]},
-        "arguments must have one length, got X 4, y 4, sensitive_features 2",
+        "arguments must have the same length, got X 4, y 4, sensitive_features 2",
     ),
     "another width": (
         {"X": np.zeros((4, 2))},

@@ -560,9 +560,7 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
         FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
     (message,) = (str(one.message) for one in caught)
     assert message == (
-        "the labels of some rows are determined by flag, so their weights have no finite optimum; "
-        "add some "
-        "weight_decay, or leave them out"
+        "column flag separates the classes; set weight_decay=1e-5, or leave such columns out"
     )
 
 

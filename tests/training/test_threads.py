@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from metrifair import FairClassifier
-from metrifair.training import loop
+from metrifair.training import loop, solver
 from metrifair.training.loop import one_thread
 from metrifair.training.stack import Adam
 
@@ -67,5 +68,27 @@ def test_small_stacks_train_on_one_thread_and_large_ones_on_as_many_as_the_user_
     generator = np.random.default_rng(0)
     x, group = generator.normal(size=(60, 2)), np.arange(60) % 2
     FairClassifier(epochs=2, random_state=0).fit(x, x[:, 0] > 0, sensitive_features=group)
+    assert seen == {threads}
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize(("most", "threads"), [(loop._MOST_ON_ONE_THREAD, 1), (0, 3)])
+def test_small_linear_models_are_solved_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch, most: int, threads: int
+) -> None:
+    seen: set[int] = set()
+    minimize = solver.minimize
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        seen.add(torch.get_num_threads())
+        return minimize(*arguments, **named)
+
+    monkeypatch.setattr(solver, "minimize", watched)
+    monkeypatch.setattr(loop, "_MOST_ON_ONE_THREAD", most)
+    generator = np.random.default_rng(0)
+    x, group = generator.normal(size=(60, 2)), np.arange(60) % 2
+    fair = FairClassifier(model="linear", weight_decay=0.1)
+    fair.fit(x, x[:, 0] > 0, sensitive_features=group)
     assert seen == {threads}
     assert torch.get_num_threads() == 3

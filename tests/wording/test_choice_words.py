@@ -41,7 +41,7 @@ def media(front: Frontier) -> dict[str, str]:
     return {
         "terminal": out.file.getvalue(),  # type: ignore[attr-defined]
         "page": html.unescape(re.sub("<[^>]*>", " ", page)),
-        "Python": front.summary(),
+        "Python": front.summary,
         "JSON": " ".join(json.loads(front.to_json())["summary"]),
     }
 

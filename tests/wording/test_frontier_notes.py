@@ -70,9 +70,8 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "positive_label",
         {"labels": ["approved", "denied"], "positive": 1},
         (
-            "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive "
-            "label "
-            "to change it."
+            "'denied' counts as positive (alphabetical default); name another positive label to "
+            "change it."
         ),
     ),
     ("weighted", {}, "Rows count by their sample weights."),
@@ -121,11 +120,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     (
         "label_groups",
         {"attribute": "sex"},
-        (
-            "The groups of sex are the label in other words: scores that are right are then unfair "
-            "by "
-            "design."
-        ),
+        ("The groups of sex copy the label: correct scores are then unfair by design."),
     ),
     (
         "unknown_name",
@@ -190,12 +185,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     (
         "constant_models",
         {"family": "linear", "strengths": [0, 1, 10], "constant": [1]},
-        (
-            "linear: models predict the same for everyone at strength 1 (1 of 3 strengths): "
-            "training found "
-            "nothing with a lower objective there. Use smaller strengths or longer training to see "
-            "the trade-off."
-        ),
+        ("linear: at strength 1, models are constant. Use smaller strengths to see the trade-off."),
     ),
     (
         "same_decisions",

@@ -52,11 +52,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "positive_label": (
         {"classes": ["approved", "denied"], "positive": "denied"},
-        (
-            "Positive label: 'denied' (the last of 'approved', 'denied'). Pass pos_label=... to "
-            "change "
-            "it."
-        ),
+        ("'denied' counts as positive (alphabetical default). Pass pos_label=... to change it."),
     ),
     "reversed_score": (
         {"auc": 0.3, "favorable": "high"},
@@ -114,7 +110,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "left_out_rows": (
         {"rows": 1},
-        "Excluded: 1 row with a missing value that the audit needs, such as the score.",
+        "Excluded: 1 row with a missing score, decision or weight.",
     ),
     "suppressed_groups": (
         {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},
@@ -124,6 +120,13 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
             "rows, or a total would reveal such a cell. All rows of suppressed groups are "
             "withheld, "
             "and their number is rounded up to a power of two."
+        ),
+    ),
+    "withheld_search": (
+        {"min_cell": 10},
+        (
+            "The search for groups is not part of this release: its groups overlap, and differences "
+            "of their counts would show cells with fewer than 10 rows."
         ),
     ),
     "merged_scores": (

@@ -17,8 +17,7 @@ from rich.console import Console
 import metrifair
 from metrifair import Audit, AuditOptions, audit, find_groups
 from metrifair.api.frontier import Frontier
-from metrifair.cli.find_groups import show_search
-from metrifair.cli.show import show_audit
+from metrifair.cli.show import show_audit, show_search
 from metrifair.cli.training import show_frontier
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.markdown import audit_markdown
@@ -210,7 +209,7 @@ def test_a_new_name_is_read_by_all_media_of_a_search(
     assert len(search.groups) == 1
     monkeypatch.setitem(TERMS, key, Term("A new name"))
     out = Console(file=io.StringIO(), width=400)
-    show_search(out, search)
+    show_search(out, search.record)
     assert "A new name" in out.file.getvalue()  # type: ignore[attr-defined]
     assert "A new name</th>" in search._page()
 

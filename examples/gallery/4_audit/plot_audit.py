@@ -26,7 +26,7 @@ found = audit(
     metrics=["kolmogorov"],
     random_state=0,
 )
-print("\n".join(found.summary))
+print(found.summary)
 
 # %%
 # Points are measured distances, thick lines 95% confidence intervals, and thin lines end at the

@@ -27,7 +27,7 @@ both = audit(
     random_state=0,
     options=AuditOptions(permutations=0),
 )
-print("\n".join(both.summary))
+print(both.summary)
 
 # %%
 # Points to the left of 0 are improvements.

@@ -141,7 +141,7 @@ def audit(
     --------
     >>> result = audit(None, [0.1, 0.4, 0.6, 0.7, 0.5, 0.8], sensitive_features=list("aaabbb"), random_state=0)
     >>> print(result.describe().sentence)
-    The gap is largest at score 0.4: 66.7% of “a” and 0.0% of “b” score at or below it.
+    At a cutoff of 0.4, 33.3% of “a” and 100.0% of “b” score above it.
     >>> result.decisions[0].selection_ratio
     0.3333333333333333
     """

@@ -23,6 +23,7 @@ from metrifair.auditing.group_measures import (
     audited_by_group,
     metrics_by_group,
 )
+from metrifair.auditing.groups.same_rows import check_same_rows
 from metrifair.auditing.measure.r2_correction import gap_bracket
 from metrifair.auditing.ranking import headline_finding, worst_finding
 from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
@@ -44,6 +45,8 @@ from metrifair.wording.tables import FrameColumns, finding_table, rate_frame
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from metrifair.api.find_groups import GroupSearch
+    from metrifair.auditing.groups.search_counts import SearchCounts
     from metrifair.wording.frontier_view import FrontierView
 
 
@@ -77,6 +80,9 @@ class Audit(ResultPage):
         copies of the audit drop them.
     library : str, default=None
         Library of the audited data frames, which ``to_frame`` also uses.
+    search_counts : SearchCounts, default=None
+        The counts of the search for groups that ``with_groups`` added, for evidence. Copies of the
+        audit drop them.
 
     Examples
     --------
@@ -96,6 +102,7 @@ class Audit(ResultPage):
     record: AuditRecord
     rows: AuditedRows | None = None
     library: Backend | None = None
+    search_counts: SearchCounts | None = None
 
     def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
         return Audit, (self.record, None, self.library)
@@ -199,9 +206,10 @@ compute them.
         return [note_text(note, names) for note in self.notes]
 
     @property
-    def summary(self) -> Sequence[str]:
-        """The audit in sentences, the most important first."""
-        return audit_summary(self.record)
+    def summary(self) -> str:
+        """The answer in a few sentences, the most important first, and the notes in full."""
+        notes = (f"Note: {text}" for text in self.note_texts())
+        return "\n".join([*audit_summary(self.record), *notes])
 
     def describe(self, finding: Finding | None = None) -> Description:
         """One finding as sentences.
@@ -425,6 +433,41 @@ compute them.
         generator = np.random.default_rng(self.provenance.seed)
         return GroupMetrics(metrics_by_group(self.rows, metrics, y_pred, generator), self.library)
 
+    def with_groups(self, group_search: GroupSearch) -> Audit:
+        """Add a search for groups of the same rows and scores.
+
+        The page, the JSON, the summary and the evidence of the audit then show which groups are
+        worse, without anybody having named them.
+
+        Parameters
+        ----------
+        group_search : GroupSearch
+            What ``find_groups`` returned for the labels and predictions of this audit.
+
+        Returns
+        -------
+        Audit
+            The audit with the search, as ``record.group_search``.
+
+        Raises
+        ------
+        DataError
+            If the search has other rows, clusters or labels, or another threshold.
+
+        Examples
+        --------
+        >>> from metrifair import audit, find_groups
+        >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
+        >>> y_pred = [1, 1, 1, 0] * 100
+        >>> result = audit(None, y_pred, sensitive_features=X["region"], random_state=0)
+        >>> found = result.with_groups(find_groups(None, y_pred, X))
+        >>> [part.rows for part in found.record.group_search.listed]
+        [100]
+        """
+        check_same_rows(self.record, group_search.record)
+        record = replace(self.record, group_search=group_search.record)
+        return replace(self, record=record, search_counts=group_search.counts)
+
     def to_json(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -439,10 +482,10 @@ compute them.
         their names: ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``,
         ``findings`` (objects with the fields of Finding; ``interval`` and ``bracket`` are {"low",
         "high"}), ``decisions``, ``distributions``, ``notes`` (kind and facts), ``settings`` and
-        ``provenance``. Missing values are null; there is no NaN. ``summary`` and the ``text`` of
-        each note are for people; no reader uses them. ``metrifair audit --json`` adds ``limits``:
-        the ``option``, ``metric`` and ``value`` of each limit of the command, and whether it is
-        ``broken``.
+        ``provenance``. An audit ``with_groups`` has ``group_search`` too. Missing values are null;
+        there is no NaN. ``summary`` and the ``text`` of each note are for people; no reader uses
+        them. ``metrifair audit --json`` adds ``limits``: the ``option``, ``metric`` and ``value``
+        of each limit of the command, and whether it is ``broken``.
 
         Parameters
         ----------
@@ -546,7 +589,8 @@ compute them.
 
         The rows are counted by group, stratum, label and score. All figures are computed from the
         counts, so that ``metrifair.evidence.verify`` can recompute them. With more than 4,096
-        distinct scores, each distance has a lower and an upper bound.
+        distinct scores, each distance has a lower and an upper bound. A search ``with_groups`` is
+        part of the evidence with the counts of its groups, unless ``min_cell`` is above 1.
 
         Parameters
         ----------
@@ -606,11 +650,8 @@ compute them.
             sign_with=sign,
             pdf=pdf,
             again=again,
+            search_counts=self.search_counts,
         )
-
-    def __str__(self) -> str:
-        """The answer: the summary, and the notes in full."""
-        return "\n".join([*self.summary, *(f"Note: {text}" for text in self.note_texts())])
 
     def __repr__(self) -> str:
         counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
@@ -809,7 +850,9 @@ class RateTable(ResultPage):
             return self.audit.to_html(path, title=title, about=about, frontier=frontier)
         return self._write_page(path, title, about, frontier=_optional_view(frontier))
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Each table's impact ratio, and the selection rates of its groups, one line each."""
         lines = []
         for table in self.tables:
             lines.append(

@@ -24,6 +24,11 @@ def result_fields(kind: str, summary: Sequence[str], **fields: Any) -> dict[str,
 
 
 def audit_fields(record: AuditRecord) -> dict[str, Any]:
-    """The fields of the JSON of an audit, with its notes in words."""
+    """The fields of the JSON of an audit, with its notes in words, and its search for groups if it
+    has one.
+    """
     notes = [{**asdict(note), "text": note_text(note)} for note in record.notes]
-    return result_fields("audit", audit_summary(record), **{**asdict(record), "notes": notes})
+    fields = result_fields("audit", audit_summary(record), **{**asdict(record), "notes": notes})
+    if record.group_search is None:
+        del fields["group_search"]
+    return fields

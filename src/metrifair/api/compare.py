@@ -59,9 +59,7 @@ class AuditDifference(RecordedPage):
         """The differences, one for each figure and audit but the first."""
         return self.record.differences
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The comparison in sentences; one of them states whether rows are paired."""
+    def _sentences(self) -> Sequence[str]:
         return difference_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:

@@ -10,9 +10,9 @@ import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -21,12 +21,17 @@ from metrifair import report
 from metrifair.api.audit_tables import audit_fields
 from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_with_rates
 from metrifair.auditing.group_measures import audited_by_group
+from metrifair.auditing.groups.counts_file import counts_content
+from metrifair.auditing.groups.same_rows import check_same_rows
+from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.measure.sample import WITHHELD
 from metrifair.auditing.measure.selection import DEFAULT_THRESHOLD
 from metrifair.auditing.notes import release_notes, released_note
 from metrifair.auditing.records import AuditRecord, GridError
 from metrifair.auditing.release.evidence_format import (
     AUDIT,
+    GROUPS,
     MANIFEST,
     PAGE,
     PRINT,
@@ -62,6 +67,7 @@ from metrifair.support.provenance import Provenance
 from metrifair.support.ssh_signatures import sign
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.evidence import readme_text
+from metrifair.wording.groups import group_table
 from metrifair.wording.tables import FrameColumns, finding_table, metric_frame, rate_frame
 
 _SHOWN = ("threshold", "score_range", "cuts", "favorable_decision", "intersectional", "standard")
@@ -80,24 +86,17 @@ def write_evidence(
     pdf: bool = True,
     again: bool = False,
     counted_by: Mapping[str, Any] | None = None,
+    search_counts: SearchCounts | None = None,
 ) -> AuditRecord:
     """Write the counts of an audit, their audit, and all that is derived from both; return the
     audit of the counts.
 
     ``again`` permits other parameters than those of an earlier release of the same rows.
     ``counted_by`` are the parameters with which a file was counted; an audit of counts does not
-    contain them.
+    contain them. A search for groups is withheld if cells have a minimum: its groups overlap, so
+    that differences of their counts would show smaller cells.
     """
-    if rows is None:
-        raise DataError(
-            "this audit was copied or read from a file, without its rows; audit the rows again"
-        )
-    if rows.sample.problem.clusters is not None:
-        raise DataError(
-            "evidence contains counts of scores, from which intervals of rows in clusters cannot "
-            "be recomputed",
-            remedy="write the audit with to_json or to_html",
-        )
+    rows = _rows_for_evidence(record, rows, search_counts)
     check_integer("min_cell", min_cell, least=1)
     check_switches(again=again)
     if score_digits is not None:
@@ -123,11 +122,15 @@ def write_evidence(
         score_digits=score_digits,
         suppressed=release.suppressed,
         grid=dict(zip(counts, map(list, release.grid), strict=False)),
+        search=_search_state(search_counts, min_cell),
     )
-    recounted = recomputed_record(release.tables, manifest)
+    released_search = search_counts if manifest.search == "counted" else None
+    recounted = recomputed_record(release.tables, manifest, released_search)
     manifest = msgspec.structs.replace(manifest, provenance=recounted.provenance)
     contents = [to_bytes(state_content(table)) for table in release.tables]
     files = dict(zip(counts, contents, strict=True))
+    if released_search is not None:
+        files[GROUPS] = to_bytes(counts_content(released_search))
     files[AUDIT] = f"{write_json(audit_fields(recounted))}\n".encode()
     published = record_in(files[AUDIT])
     if pdf:
@@ -138,7 +141,7 @@ def write_evidence(
     if sign_with is not None:
         files[SIGNATURE] = sign(files[MANIFEST], sign_with)
     check_place(Path(path))
-    shown = _shown_parameters(manifest, parts)
+    shown = _shown_parameters(manifest, parts, released_search)
     hashes = row_hashes(rows, parts, [file.sha256 for file in record.provenance.files])
     entry = ReleaseEntry(
         rows=hashes, name=Path(path).name, time=recounted.provenance.time, parameters=shown
@@ -149,7 +152,36 @@ def write_evidence(
     return recounted
 
 
-def _shown_parameters(manifest: Manifest, parts: StateParts) -> dict[str, Any]:
+def _rows_for_evidence(
+    record: AuditRecord, rows: AuditedRows | None, search_counts: SearchCounts | None
+) -> AuditedRows:
+    """The rows; a DataError if figures cannot be recomputed from counts of them."""
+    if rows is None:
+        raise DataError(
+            "this audit was copied or read from a file, without its rows; audit the rows again"
+        )
+    if record.group_search is not None and search_counts is None:
+        raise DataError("the search for groups of this audit was copied, without its counts")
+    if rows.sample.problem.clusters is not None:
+        raise DataError(
+            "evidence contains counts of scores, from which intervals of rows in clusters cannot "
+            "be recomputed",
+            remedy="write the audit with to_json or to_html",
+        )
+    return rows
+
+
+def _search_state(
+    search_counts: SearchCounts | None, min_cell: int
+) -> Literal["", "counted", "withheld"]:
+    if search_counts is None:
+        return ""
+    return "counted" if min_cell == 1 else "withheld"
+
+
+def _shown_parameters(
+    manifest: Manifest, parts: StateParts, search_counts: SearchCounts | None
+) -> dict[str, Any]:
     """The parameters that decide what a release shows of its rows; others change only the
     figures.
     """
@@ -163,7 +195,12 @@ def _shown_parameters(manifest: Manifest, parts: StateParts) -> dict[str, Any]:
         "columns": shape,
     }
     score = {"score": list(manifest.provenance.columns.get("score", ()))}
-    parameters: dict[str, Any] = json.loads(json.dumps({**of_rows, **released, **score}))
+    searched: dict[str, Any] = {}
+    if search_counts is not None:
+        columns = [column.name for column in search_counts.columns]
+        searched = {"search": [search_counts.outcome, asdict(search_counts.settings), columns]}
+    shown = {**of_rows, **released, **score, **searched}
+    parameters: dict[str, Any] = json.loads(json.dumps(shown))
     return parameters
 
 
@@ -203,9 +240,11 @@ def _parameters(request: Request, parts: StateParts) -> dict[str, Any]:
     return parameters
 
 
-def recomputed_record(tables: Sequence[StateParts], manifest: Manifest) -> AuditRecord:
+def recomputed_record(
+    tables: Sequence[StateParts], manifest: Manifest, search_counts: SearchCounts | None
+) -> AuditRecord:
     """The record of an audit of the counts, with the parameters and the provenance of the
-    manifest.
+    manifest; and its search for groups, from the counts of these.
     """
     parameters = dict(manifest.parameters)
     provenance = manifest.provenance
@@ -224,10 +263,23 @@ def recomputed_record(tables: Sequence[StateParts], manifest: Manifest) -> Audit
     request = replace(rows.request, **of_rows).by_standard(**of_rates)
     record = record_with_rates(record, rows.sample, request)
     hidden = {*manifest.suppressed, *(() if error is None else error.unresolved)}
-    released = release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits, error)
+    released = release_notes(
+        manifest.suppressed,
+        manifest.min_cell,
+        manifest.score_digits,
+        error,
+        without_search=manifest.search == "withheld",
+    )
     notes = [*released, *(released_note(note, hidden) for note in record.notes)]
+    group_search = None
+    if search_counts is not None:
+        group_search = search_record(search_counts)
+        check_same_rows(record, group_search)
     return replace(
-        record, notes=notes, provenance=replace(provenance, **_row_counts(record, manifest))
+        record,
+        notes=notes,
+        group_search=group_search,
+        provenance=replace(provenance, **_row_counts(record, manifest)),
     )
 
 
@@ -301,11 +353,16 @@ def derived_files(
         "tables/rates.csv": _table(*rate_frame(record)),
         "tables/by_group.csv": _table(*metric_frame(audited_by_group(record))),
     }
+    search = record.group_search
+    if search is not None:
+        files["tables/groups.csv"] = _table(search.worse, group_table(search).frame())
     for name in manifest.crosswalks:
         items = crosswalk_named(name).items
         table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}
         files[f"tables/crosswalk-{name}.csv"] = csv_bytes(table)
     names = [*files, AUDIT, *counts_names(len(tables)), *([PRINT] if printed else [])]
+    if manifest.search == "counted":
+        names.append(GROUPS)
     entries = np.concatenate(
         [np.zeros(0) if table.counts is None else table.counts.rows for table in tables]
     )

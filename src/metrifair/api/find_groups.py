@@ -11,14 +11,15 @@ import numpy as np
 from metrifair import report
 from metrifair.api.pages import RecordedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
-from metrifair.auditing.groups.records import (
+from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
+from metrifair.auditing.search_records import (
     GapLimit,
     Outcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
 )
-from metrifair.auditing.groups.search import find
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.problem.clusters import cluster_share
@@ -57,6 +58,8 @@ class GroupSearch(RecordedPage):
         The origin of the search.
     library : str, default=None
         The library of the searched data frames, which ``to_frame`` uses too.
+    counts : SearchCounts, default=None
+        The counts of all groups, from which evidence is made. No JSON contains them.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class GroupSearch(RecordedPage):
     record: SearchRecord
     provenance: Provenance = field(default_factory=Provenance)
     library: Backend | None = None
+    counts: SearchCounts | None = None
 
     @property
     def groups(self) -> Sequence[WorseGroup]:
@@ -87,9 +91,7 @@ class GroupSearch(RecordedPage):
         """Upper bounds of the gaps of all groups of the search, by their rows."""
         return self.record.largest_gaps
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The result in sentences, the most important first."""
+    def _sentences(self) -> Sequence[str]:
         return search_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -230,7 +232,7 @@ def find_groups(
     --------
     >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
     >>> y_pred = [1, 1, 1, 0] * 100
-    >>> print(find_groups(None, y_pred, X).summary[0])
+    >>> print(find_groups(None, y_pred, X).summary.splitlines()[0])
     Of 8 groups, 3 have a lower selection rate than the other rows, jointly at 95% confidence.
     """
     check_integer("max_conditions", max_conditions, least=1)
@@ -269,7 +271,7 @@ def find_groups(
         sample_weight=sample_weight,
         clusters=clusters,
     )
-    record = find(
+    counts = search_counts(
         rows,
         {**tables, **protected},
         protected=set(protected),
@@ -281,7 +283,7 @@ def find_groups(
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())
     library = table_library(X_audit, y_pred, sensitive_features, y_true)
-    return GroupSearch(record, provenance, library)
+    return GroupSearch(search_record(counts), provenance, library, counts)
 
 
 def _search_rows(

@@ -420,20 +420,18 @@ class Frontier(ResultPage):
         columns = self._trade_off.held_out()
         return frame({name: column.tolist() for name, column in columns.items()}, None, backend)
 
+    @property
     def summary(self) -> str:
         """The chosen model and the notes, one statement per line.
 
-        Returns
-        -------
-        str
-            The chosen model with its figures, or the best one; its cost, whether it keeps the
-            limit, the constant predictor, and the notes.
+        The chosen model with its figures, or the best one; its cost, whether it keeps the limit,
+        the constant predictor, and the notes.
 
         Examples
         --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
         >>> front = Frontier(TradeOff([Outcome(Job(0.5, 0), point)]))
-        >>> front.summary().splitlines()[0]
+        >>> front.summary.splitlines()[0]
         'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.'
         """
         view = self.view()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from metrifair import report
+from metrifair.api.pages import Summarized
 from metrifair.auditing.records import Measure, MeasuresByGroup
 from metrifair.problem.tables import Backend, frame, make_frame
 from metrifair.support.checks import check_known
@@ -65,7 +66,7 @@ def _ratio(table: MeasuresByGroup, metric: str, method: Method) -> float | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupMetrics:
+class GroupMetrics(Summarized):
     """Metrics by group: values with confidence intervals, and the difference and ratio between
     groups.
 
@@ -212,7 +213,9 @@ class GroupMetrics:
         """One row for each metric and group, and the columns of a data frame of them."""
         return metric_frame(self.record)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Each metric with its smallest and largest group, difference and ratio, one line each."""
         lines = []
         for table in self.record:
             for metric, difference in table.differences.items():

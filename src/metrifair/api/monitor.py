@@ -67,9 +67,7 @@ class AuditSeries(RecordedPage):
         """The distances that have changed significantly, at each look that shows it."""
         return [row for row in self.record.series if row.alarm in ("better", "worse")]
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The series in sentences, with the distances that are not tested."""
+    def _sentences(self) -> Sequence[str]:
         return series_sentences(self.record)
 
     def to_frame(self, backend: Backend | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Results that write themselves as pages and as JSON text: what their classes share."""
+"""Results that are printed as text and written as pages: what their classes share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,22 @@ from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 
 
-class ResultPage:
+class Summarized:
+    """A result with a summary, which ``print`` shows."""
+
+    @property
+    def summary(self) -> str:
+        """The answer first, then caveats, one statement per line."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+class ResultPage(Summarized):
     """Base of results with a page: its title, its origin, and where it is written or shown.
 
     A subclass names its default title, has ``_origin``, and makes the page in ``_document``.
@@ -108,10 +123,13 @@ class RecordedPage(ResultPage):
     kind: ClassVar[str]
     record: Any
 
-    @property
-    def summary(self) -> Sequence[str]:
-        """The result in sentences, the most important first."""
+    def _sentences(self) -> Sequence[str]:
         raise NotImplementedError
+
+    @property
+    def summary(self) -> str:
+        """The result in sentences, the most important first, one per line."""
+        return "\n".join(self._sentences())
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The result as JSON text: ``kind``, ``version``, ``summary`` and all values.
@@ -126,10 +144,8 @@ class RecordedPage(ResultPage):
         str
             The text.
         """
-        return write_json(result_fields(self.kind, self.summary, **self._fields()), path)
+        fields = result_fields(self.kind, self._sentences(), **self._fields())
+        return write_json(fields, path)
 
     def _fields(self) -> dict[str, Any]:
         return asdict(self.record)
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)

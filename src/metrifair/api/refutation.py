@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from metrifair.api.pages import Summarized
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
@@ -26,7 +27,7 @@ from metrifair.support.special import normal_quantile
 from metrifair.wording.refutation import refutation_text
 
 
-class Refutation(LinearRefutation):
+class Refutation(Summarized, LinearRefutation):
     """Whether a linear model with a low risk and a small gap is excluded.
 
     Attributes
@@ -62,9 +63,6 @@ class Refutation(LinearRefutation):
     def summary(self) -> str:
         """The result in words."""
         return refutation_text(self)
-
-    def __str__(self) -> str:
-        return self.summary
 
 
 def refute_linear(

@@ -26,9 +26,14 @@ from metrifair.api.evidence_writer import (
     record_in,
     released_error,
 )
+from metrifair.api.pages import Summarized
+from metrifair.api.search_file import search_cuts, search_file
+from metrifair.auditing.groups.counts_file import read_counts
+from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.records import GridError
 from metrifair.auditing.release.evidence_format import (
     AUDIT,
+    GROUPS,
     MANIFEST,
     PAGE,
     PRINT,
@@ -76,7 +81,7 @@ _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verification:
+class Verification(Summarized):
     """The result of verifying evidence; ``verify`` returns it.
 
     Parameters
@@ -108,12 +113,9 @@ class Verification:
         return True
 
     @property
-    def summary(self) -> Sequence[str]:
+    def summary(self) -> str:
         """The result in one sentence, then one line for each check."""
-        return [verdict_text(self.checks), *map(check_text, self.checks)]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
+        return "\n".join([verdict_text(self.checks), *map(check_text, self.checks)])
 
 
 def verify(
@@ -200,7 +202,9 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
         published = parse_json(files[AUDIT])
         record = record_in(files[AUDIT])
         tables = _read_tables(files)
-        recomputed = audit_fields(recomputed_record(tables, manifest))
+        recomputed = audit_fields(
+            recomputed_record(tables, manifest, _read_search(files, manifest))
+        )
         derived = derived_files(record, tables, manifest, printed=PRINT in files)
     except _UNUSABLE as error:
         yield _unusable(error)
@@ -213,7 +217,7 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
         elif name not in manifest.files:
             yield Check("missing_file", "differs", {"name": name})
     for name in sorted(
-        manifest.files.keys() - {*derived, AUDIT, *counts_names(len(tables)), PRINT}
+        manifest.files.keys() - {*derived, AUDIT, *_counted_files(tables, manifest), PRINT}
     ):
         yield Check("underived_file", "differs", {"name": name})
     if PRINT in files:
@@ -241,6 +245,21 @@ def _check_draws(manifest: Manifest) -> None:
 def _read_tables(files: Files) -> list[StateParts]:
     """The counts: of all attributes together, or of each attribute."""
     return [read_parts(from_bytes(content)) for content in counts_files(files)]
+
+
+def _counted_files(tables: Sequence[StateParts], manifest: Manifest) -> list[str]:
+    """The names of the files of counts: of rows, and of the groups of a search."""
+    names = counts_names(len(tables))
+    return [*names, GROUPS] if manifest.search == "counted" else names
+
+
+def _read_search(files: Files, manifest: Manifest) -> SearchCounts | None:
+    """The counts of the search for groups; None without a search."""
+    if manifest.search != "counted":
+        return None
+    if GROUPS not in files:
+        raise DataError(f"there is no {GROUPS}")
+    return read_counts(from_bytes(files[GROUPS]))
 
 
 def _check_values(
@@ -327,6 +346,7 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
         yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
     try:
         yield _check_counts(files, manifest, data)
+        yield from _check_search(files, manifest, data)
     except DataError:
         raise
     except _UNUSABLE as error:
@@ -364,6 +384,63 @@ def _check_counts(files: Files, manifest: Manifest, data: PathLike) -> Check:
         "their_cells": len(theirs),
     }
     return Check("recount", "agrees" if same else "differs", facts)
+
+
+def _check_search(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
+    """Whether a search of the data counts the same groups; nothing without a search."""
+    published = _read_search(files, manifest)
+    if published is None:
+        return
+    facts = {"name": Path(data).name, "groups": len(published.groups)}
+    if published.search_rows is not None:
+        yield Check("search_recount", "unchecked", facts)
+        return
+    recounted = _search_again(published, manifest, data)
+    same = _same_search(recounted, published)
+    yield Check("search_recount", "agrees" if same else "differs", facts)
+
+
+def _search_again(published: SearchCounts, manifest: Manifest, data: PathLike) -> SearchCounts:
+    """The counts of a search of a file, by the columns and parameters of the manifest."""
+    columns = manifest.provenance.columns
+    parameters = manifest.parameters
+    alone: dict[str, Any] = {
+        role: next(iter(columns.get(role, ())), None) for role in ("label", "weight")
+    }
+    settings = published.settings
+    search = search_file(
+        data,
+        ReadOptions(**manifest.provenance.reading),
+        score=columns["score"][0],
+        among=columns.get("among", ()),
+        protected=columns["group"],
+        **alone,
+        favorable_decision=parameters["favorable_decision"],
+        outcome=published.outcome,
+        threshold=parameters["threshold"],
+        pos_label=parameters["pos_label"],
+        cuts=search_cuts(parameters["cuts"], columns["group"]),
+        max_conditions=settings.max_conditions,
+        min_rows=settings.min_rows,
+        confidence=settings.confidence,
+    )
+    if search.counts is None:
+        raise DataError("the search has no counts")
+    return search.counts
+
+
+def _same_search(old: SearchCounts, new: SearchCounts) -> bool:
+    """Whether two searches have the same groups and sums, which may differ by rounding."""
+    names = [[list(column.conditions) for column in counts.columns] for counts in (old, new)]
+    if names[0] != names[1] or old.settings != new.settings:
+        return False
+    old_arrays = [*old.groups, old.whole]
+    new_arrays = [*new.groups, new.whole]
+    pairs = list(zip(old_arrays, new_arrays, strict=True))
+    return all(
+        left.shape == right.shape and np.allclose(left, right, rtol=TOLERANCE, atol=0)
+        for left, right in pairs
+    )
 
 
 def _recount(manifest: Manifest, data: PathLike) -> StateParts:

@@ -455,6 +455,8 @@ def release_notes(
     min_cell: int,
     score_digits: int | None,
     error: GridError | None = None,
+    *,
+    without_search: bool = False,
 ) -> list[Note]:
     """Notes on the differences between released counts and those of the rows."""
     notes = [
@@ -466,6 +468,8 @@ def release_notes(
     ]
     if min_cell > 1:
         notes.append(Note("merged_scores", {"min_cell": min_cell}))
+    if without_search:
+        notes.append(Note("withheld_search", {"min_cell": min_cell}))
     if error is not None:
         groups = error.unresolved.items()
         notes += [

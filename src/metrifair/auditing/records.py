@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from metrifair.auditing.search_records import SearchRecord
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.selection_rates import MIN_GROUP_SHARE, GroupRates
@@ -415,6 +416,7 @@ class AuditRecord:
     proxy: ProxyRecord | None = None  # None: groups are known
     settings: AuditSettings = field(default_factory=AuditSettings)
     clusters: ClusterFacts | None = None  # None: rows are independent
+    group_search: SearchRecord | None = None  # None: no groups were searched
     # Two audits with the same results are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 

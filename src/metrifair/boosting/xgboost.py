@@ -157,8 +157,9 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and
-        needs no groups.
+        Penalty strength: the weight of the unfairness, as in FairClassifier. 1 weighs a gap of 0.1
+        at every score like 0.02 of log loss. 0 is exactly the plain XGBClassifier and needs no
+        groups.
     criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label; by default the last class.

@@ -17,6 +17,7 @@ from metrifair.auditing.sources.connections import DatabaseTable, is_address, op
 from metrifair.auditing.sources.file_formats import is_utf8
 from metrifair.auditing.sources.file_tables import matching_files, open_files
 from metrifair.cli import options, rules
+from metrifair.cli.group_search import SEARCHED, Searched, with_search
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.proxies import take_probabilities
@@ -56,6 +57,7 @@ WRITTEN = options.gather_options("written", Written, Written._fields)
 @options.command_options("audit")
 @rules.LIMITS
 @rules.RATES
+@SEARCHED
 @options.REPORT_ABOUT
 @WRITTEN
 @options.READING
@@ -68,6 +70,7 @@ def audit_command(
     score: tuple[str, ...],
     rates: Path | None,
     standard: rules.Rates,
+    searched: Searched,
     written: Written,
     about: options.About,
     reading: ReadOptions,
@@ -102,9 +105,13 @@ def audit_command(
             "compare, or read files of one table with a pattern such as 'scores-*.csv'"
         )
     proxy = take_probabilities(arguments)
+    searched.check(file, score, arguments["group"])
     place = table_at(file, table, query, reading, [*written, rates])
-    check_columns(file, reading, score=score, **{**arguments, **proxy.columns})
+    columns = {**arguments, **proxy.columns}
+    columns["group"] = [*columns["group"], *searched.among]
+    check_columns(file, reading, score=score, **columns)
     from metrifair.api.audit_columns import audit_file, audit_table
+    from metrifair.api.audit_result import Audit
     from metrifair.cli.console import console, working_with_notes
     from metrifair.cli.show import write_rates
 
@@ -121,6 +128,8 @@ def audit_command(
             **audit_arguments(ctx, arguments, arguments["group"]) | {**proxy.arguments},
         )
         result = rules.with_rates(audited, standard, arguments["group"])
+        if isinstance(result, Audit):
+            result = with_search(result, searched, file, reading, {**arguments, "score": scores})
     write_rates(out, result, rates)
     report_audit(ctx, out, result, written, about=about, details=standard.details)
 

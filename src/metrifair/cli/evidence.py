@@ -14,6 +14,7 @@ from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.auditing.sources.file_tables import matching_files
 from metrifair.cli import options, rules
 from metrifair.cli.audit import audit_arguments, check_columns, with_provenance
+from metrifair.cli.group_search import SEARCHED, Searched, with_search
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.errors import DataError
 from metrifair.support.provenance import source_files
@@ -26,6 +27,7 @@ _DIFFERS, _NOT_CHECKED = 1, 2  # exit codes
 )
 @click.argument("file")
 @options.command_options("evidence")
+@SEARCHED
 @options.REPORT_ABOUT
 @options.READING
 @click.pass_context
@@ -41,6 +43,7 @@ def evidence_command(
     standard: Any,
     references: tuple[str, ...],
     min_group_share: float,
+    searched: Searched,
     about: options.About,
     reading: ReadOptions,
     out: Path,
@@ -54,7 +57,8 @@ def evidence_command(
 
     FILE is a file as for audit, of any size. The command counts its rows by group, stratum, label
     and score. All figures are computed from these counts, so that metrifair verify can recompute
-    them. The evidence contains no other column.
+    them. The evidence contains no other column. With --find-groups, it contains counts of groups by
+    the columns --among, unless --min-cell is above 1.
 
     \b
     Example:
@@ -69,7 +73,9 @@ def evidence_command(
     columns = {
         name: arguments.pop(name) for name in ("score", "group", "label", "control", "weight")
     }
-    check_columns(file, reading, **columns)
+    searched.check(file, [columns["score"]], columns["group"])
+    names = {**columns, "group": [*columns["group"], *searched.among]}
+    check_columns(file, reading, **names)
     from metrifair.api.evidence_writer import write_evidence
     from metrifair.api.state import AuditState
     from metrifair.auditing.sources.column_roles import Roles
@@ -92,8 +98,16 @@ def evidence_command(
         result = state.audit(**audit_arguments(ctx, arguments, columns["group"]))
         reference = rules.reference_argument(references, columns["group"])
         result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
+        search_arguments = {
+            **columns,
+            "threshold": threshold,
+            "pos_label": arguments["pos_label"],
+            "cuts": cuts,
+            "favorable_decision": favorable_decision,
+        }
         sources = {"files": source_files(matching_files(file)), "columns": roles.by_role}
         result = with_provenance(ctx, result, about, reading=reading.changed, **sources)
+        result = with_search(result, searched, file, reading, search_arguments)
         published = write_evidence(
             result.record,
             result.rows,
@@ -103,6 +117,7 @@ def evidence_command(
             pdf=not no_pdf,
             again=again,
             counted_by=of_rows,
+            search_counts=result.search_counts,
         )
     show_audit(screen, published, details=True)
     say(screen, f"Evidence: {out}")
@@ -140,7 +155,7 @@ def verify_command(
     screen = console(stderr=json_to == options.STANDARD_OUTPUT)
     with working_with_notes(screen, f"Verifying {evidence}"):
         verification = verify(evidence, data=data, key=verify_key)
-    say(screen, *verification.summary)
+    say(screen, *verification.summary.splitlines())
     if json_to is not None:
         write_json(
             {

@@ -10,10 +10,8 @@ import click
 from metrifair.cli import options
 from metrifair.cli.audit import WRITTEN, Written, check_columns, write_results
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.errors import DataError
 
 if TYPE_CHECKING:
-    import polars as pl
     from rich.console import Console
 
     from metrifair.api.find_groups import GroupSearch
@@ -70,83 +68,42 @@ def find_groups_command(
         search = _search(file, reading, outcome.replace("-", " "), arguments)
     origin = replace(search.provenance, call=command_text(ctx)).described(*about)
     search = replace(search, provenance=origin)
-    show_search(out, search)
+    _show(out, search)
     write_results(out, search, written, search.to_html)
 
 
 def _search(
     file: str, reading: ReadOptions, outcome: str, arguments: dict[str, Any]
 ) -> GroupSearch:
-    """The search of the rows that have a score, a label and a weight."""
-    from metrifair.api.find_groups import find_groups
-    from metrifair.auditing.sources.typed_tables import typed_table
+    from metrifair.api.search_file import search_file
 
-    roles = {
-        role: [arguments[role]]
-        for role in ("score", "label", "weight", "clusters")
-        if arguments[role] is not None
+    columns = {name: arguments[name] for name in ("score", "label", "weight", "clusters", "among")}
+    options = {
+        name: arguments[name]
+        for name in (
+            "pos_label",
+            "max_conditions",
+            "min_rows",
+            "search_rows",
+            "confidence",
+            "random_state",
+        )
     }
-    names = {"among": arguments["among"], "group": arguments["group"]}
-    texts = [arguments["clusters"]] if arguments["clusters"] else []
-    table, files = typed_table(file, reading, texts=texts, roles={**roles, **names})
-    needed = [name for role, (name,) in roles.items() if role != "clusters"]
-    used = _with_values(table, needed, arguments["label"])
-    label, weight, clusters = (
-        None if arguments[role] is None else used[arguments[role]]
-        for role in ("label", "weight", "clusters")
-    )
-    protected = None
-    if arguments["group"]:
-        protected = used.select(arguments["group"])
-    search = find_groups(
-        label,
-        used[arguments["score"]],
-        used.select(arguments["among"] or arguments["group"]),
+    return search_file(
+        file,
+        reading,
+        **columns,
+        protected=arguments["group"],
         outcome=outcome,
-        sensitive_features=protected,
         threshold="auto" if arguments["threshold"] is None else arguments["threshold"],
-        pos_label=arguments["pos_label"],
-        sample_weight=weight,
-        clusters=clusters,
-        **{
-            name: arguments[name]
-            for name in ("max_conditions", "min_rows", "search_rows", "confidence", "random_state")
-        },
+        **options,
     )
-    left_out = {"missing_score": len(table) - len(used)} if len(used) < len(table) else {}
-    origin = replace(
-        search.provenance,
-        files=files,
-        source="",
-        rows_read=len(table),
-        left_out=left_out,
-        reading=reading.changed,
-    )
-    return replace(search, provenance=origin)
 
 
-def _with_values(table: pl.DataFrame, needed: list[str], label: str | None) -> pl.DataFrame:
-    """The rows with a value in each of these columns; a word such as NA is none in a label."""
-    from metrifair.problem.spelling import MISSING
-
-    used = table.drop_nulls(needed)
-    if label is not None and str(used[label].dtype) == "String":
-        words = used[label].str.strip_chars().str.to_lowercase()
-        used = used.filter(~words.is_in(MISSING))
-    if not len(used):
-        raise DataError(f"no row has a value in each of {', '.join(needed)}")
-    return used
-
-
-def show_search(out: Console, search: GroupSearch) -> None:
+def _show(out: Console, search: GroupSearch) -> None:
     """The sentences, the listed groups and the bounds of all gaps."""
-    from metrifair.cli.console import say, show_columns
-    from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table
+    from metrifair.cli.console import say
+    from metrifair.cli.show import show_search
 
-    say(out, *search.summary)
-    record = search.record
-    if record.listed:
-        show_columns(out, group_table(record).pick(*GROUP_KEYS), record.listed)
-    if any(group.is_protected for group in record.listed):
-        say(out, "* Has a condition on a protected attribute.")
-    show_columns(out, gap_columns(record), record.largest_gaps)
+    say(out, *search.summary.splitlines())
+    show_search(out, search.record)

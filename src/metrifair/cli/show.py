@@ -17,10 +17,12 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import FIGURES, AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.auditing.search_records import SearchRecord
 from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
+from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table, search_summary
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
@@ -80,6 +82,10 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
             show_rates(out, record)
         _show_proxy(out, record)
         show_by_group(out, record)
+    if record.group_search is not None:
+        if standard and not details:
+            say(out, *search_summary(record.group_search))
+        show_search(out, record.group_search)
     notes = record.notes if details or not standard else rate_notes(record.notes)
     say(out, *(f"Note: {note_text(note, OPTION_NAMES)}" for note in notes))
     if standard and not details:
@@ -88,6 +94,15 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
             "Use --details to add distances between score distributions, figures by group and all "
             "findings.",
         )
+
+
+def show_search(out: Console, record: SearchRecord) -> None:
+    """Print the listed groups of a search, and the bounds of all gaps."""
+    if record.listed:
+        show_columns(out, group_table(record).pick(*GROUP_KEYS), record.listed)
+    if any(group.is_protected for group in record.listed):
+        say(out, "* Has a condition on a protected attribute.")
+    show_columns(out, gap_columns(record), record.largest_gaps)
 
 
 def _show_proxy(out: Console, record: AuditRecord) -> None:
@@ -237,7 +252,7 @@ def _significance_rank(row: Difference) -> tuple[float, float]:
 
 def show_differences(out: Console, difference: AuditDifference) -> None:
     """Sentences first, then the differences, the most significant on top."""
-    say(out, *difference.summary)
+    say(out, *difference.summary.splitlines())
     wide = out.width >= _WIDE
     ordered = sorted(difference.differences, key=_significance_rank)
     names = list(difference.audits)
@@ -260,7 +275,7 @@ def show_differences(out: Console, difference: AuditDifference) -> None:
 
 def show_alarms(out: Console, series: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
-    say(out, *series.summary)
+    say(out, *series.summary.splitlines())
     shown = sorted(series.alarms, key=lambda alarm: alarm.p_value or 0.0)[:_DIFFERENCES]
     if shown:
         show_columns(out, LOOKS.pick(*_ALARM_KEYS), shown)

@@ -1,4 +1,4 @@
-"""Tables in files: columns read by commands; columns that are the label in other words (a copy, a
+"""Tables in files: columns read by commands; columns that copy the label (the same column, a
 renaming, the same number in another unit); results, and predictions beside columns, written by the
 ending of their name.
 """
@@ -213,7 +213,7 @@ _CHANCE = 1e-4  # largest probability of such a column by chance that counts as 
 def check_leakage(
     features: pl.DataFrame, label: pl.Series, *, keep: Collection[str] = (), number: bool
 ) -> list[FrontierNote]:
-    """Raise a DataError where a column is the label in other words; notes on columns that determine
+    """Raise a DataError where a column copies the label; notes on columns that determine
     it in every row.
 
     A column is a renaming of the label where either determines the other; of numbers, where one is
@@ -224,8 +224,8 @@ def check_leakage(
     >>> file = pl.DataFrame({"approved": ["y", "n"] * 20, "age": range(40)})
     >>> check_leakage(file, pl.Series("label", [1, 0] * 20), number=False)
     Traceback (most recent call last):
-    metrifair.errors.DataError: column 'approved' is the label 'label' in other words (one-to-one in all 40 rows), \
-which no later file will contain: exclude it with --ignore approved, or keep it with --keep approved
+    metrifair.errors.DataError: column 'approved' copies the label 'label' (one-to-one in all 40 rows): \
+exclude it with --ignore approved, or keep it with --keep approved
     >>> check_leakage(file[:6], pl.Series("label", [1, 0] * 3), number=False)
     []
     """
@@ -261,9 +261,8 @@ def _determines(column: pl.Series, label: pl.Series) -> bool:
 
 def _leakage(name: str, label: pl.Series, how: str) -> DataError:
     return DataError(
-        f"column {name!r} is the label {label.name!r} in other words ({how} in all {len(label):,} "
-        "rows), which no "
-        f"later file will contain: exclude it with --ignore {quote(name)}, or keep it with --keep "
+        f"column {name!r} copies the label {label.name!r} ({how} in all {len(label):,} rows): "
+        f"exclude it with --ignore {quote(name)}, or keep it with --keep "
         f"{quote(name)}"
     )
 

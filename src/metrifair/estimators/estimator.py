@@ -507,10 +507,11 @@ def _warn_of_solutions(
         )
     if separating:
         more = f" and {len(separating) - 5} others" if len(separating) > 5 else ""
+        subject = "columns" if len(separating) > 1 else "column"
+        verb = "separate" if len(separating) > 1 else "separates"
         warnings.warn(
-            f"the labels of some rows are determined by {', '.join(separating[:5])}{more}, so "
-            "their weights have no "
-            "finite optimum; add some weight_decay, or leave them out",
+            f"{subject} {', '.join(separating[:5])}{more} {verb} the classes; set "
+            "weight_decay=1e-5, or leave such columns out",
             ConvergenceWarning,
             stacklevel=4,
         )

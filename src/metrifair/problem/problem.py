@@ -594,9 +594,14 @@ def problem_with_scheme(inputs: Inputs, scheme: Scheme) -> Problem:
     }
     for name, is_required in required.items():
         if is_required and getattr(inputs, name) is None:
+            if rows.y is None:
+                uses = "group" if name == "sensitive_features" else "stratum"
+                raise DataError(
+                    f"predict needs {inputs.prefix}{name}: this post-processor uses the {uses}; "
+                    "pass one value per row"
+                )
             raise DataError(
-                f"{inputs.prefix}{name} is missing, although the rows of fit came with it; pass "
-                "one value per row"
+                f"{inputs.prefix}{name} is missing: fit received it; pass one value per row"
             )
     if scheme.attributes and rows.groups is not None:
         coded, _, numbers = group_codes(
@@ -894,8 +899,7 @@ def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
     """Warn if the groups are a renaming of the label."""
     for name in attributes_equal_to_label(problem, rows):
         warnings.warn(
-            f"The groups of {name} are the label in other words: scores that are right are then "
-            "unfair by design",
+            f"The groups of {name} copy the label: correct scores are then unfair by design",
             MetrifairWarning,
             stacklevel=4,
         )

@@ -665,7 +665,7 @@ def same_length(**arguments: Any) -> int:
     lengths = {name: len(values) for name, values in arguments.items() if values is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise DataError(f"arguments must have one length, got {listed}")
+        raise DataError(f"arguments must have the same length, got {listed}")
     return next(iter(lengths.values()))
 
 

@@ -41,6 +41,7 @@ from metrifair.wording.frontier import (
     highlights,
     note_texts,
     overfit_sentence,
+    page_headline,
     remarks,
     row_notes,
 )
@@ -81,10 +82,18 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
 
 
 def frontier_head(view: FrontierView) -> Markup:
-    """The summary and the notes."""
+    """The answer; and folded, so that the chart is on the first screen, intervals and notes."""
+    answer = page_headline(view)
+    sentences = [*headline(view), *remarks(view), *note_texts(view)]
+    sentences = [text for text in sentences if text != answer]
     return joined(
-        element("p", " ".join(headline(view)), id="summary", class_="summary"),
-        item_list([*remarks(view), *note_texts(view)], id="notes", class_="notes"),
+        element("p", answer, id="summary", class_="summary"),
+        element(
+            "details",
+            element("summary", "Intervals, costs and notes"),
+            item_list(sentences, id="notes", class_="notes"),
+            class_="origin",
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from metrifair.auditing.groups.records import SearchRecord, WorseGroup
+from metrifair.auditing.search_records import SearchRecord, WorseGroup
 from metrifair.figures.intervals import Interval
 from metrifair.report.charts import interval_bar
 from metrifair.report.display import ChartDisplay, IntervalRow, draw_intervals
@@ -17,6 +17,7 @@ from metrifair.report.html import (
     document,
     element,
     fact_list,
+    item_list,
     joined,
     summary_head,
     table_head,
@@ -58,6 +59,16 @@ def group_search_html(
         words=search_glossary(),
         provenance=provenance,
     )
+
+
+def group_search_section(record: SearchRecord | None) -> Markup:
+    """The search as a section of the page of an audit; empty without a search."""
+    if record is None:
+        return Markup("")
+    sentences = item_list(search_sentences(record), class_="sentences")
+    said = card("group-search", "Search for groups", sentences, fact_list(overview(record)))
+    listed = [_groups(record)] if record.worse else []
+    return joined(said, *listed, _gaps(record))
 
 
 def _groups(record: SearchRecord) -> Markup:

@@ -84,26 +84,35 @@ AUDIT = (
     "favorable_decision",
     "criterion",
 )
+SEARCH = ("find_groups", "among")
+
+
+def _searched(choices: Choices) -> tuple[str, ...]:
+    """The options of a search for groups; none without its outcome."""
+    return SEARCH if choices.get("find_groups") else ()
 
 
 def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
     """Audit a file; ``outputs`` are options that name files."""
     standard = ("standard", "details") if choices.get("standard") else ()
     options = _options(
-        {**choices, "details": True}, (*AUDIT, "intersectional", *standard, *READING)
+        {**choices, "details": True},
+        (*AUDIT, "intersectional", *_searched(choices), *standard, *READING),
     )
     return Command(("audit", table, *options, *outputs))
 
 
 def evidence_command(table: Table, choices: Choices) -> Command:
     """Write the audit of a file as evidence that others can verify."""
-    options = _options(choices, (*AUDIT, "intersectional", "standard", "min_cell", *READING))
+    names = (*AUDIT, "intersectional", *_searched(choices), "standard", "min_cell", *READING)
+    options = _options(choices, names)
     return Command(("evidence", table, *options, "--out=evidence.zip"))
 
 
 def comparison_commands(before: Table, after: Table, choices: Choices) -> list[Command]:
     """Audit two files, and compare the second with the first."""
-    alone = {**choices, "standard": ""}  # a comparison has no tables of a standard
+    # a comparison has no tables of a standard, and no search
+    alone = {**choices, "standard": "", "find_groups": ""}
     return [
         audit_command(before, alone, "--json=before.json"),
         audit_command(after, alone, "--json=after.json"),

@@ -32,7 +32,39 @@ def evidence_python(table: Table, choices: Choices) -> str:
 def _audit_script(table: Table, choices: Choices, call: str) -> str:
     """An audit, with the tables of a standard if one is chosen, and the call that writes it."""
     rates = f".rates({choices['standard']!r})" if choices.get("standard") else ""
-    return _script(f"audit = {_audit_call(table, choices)}", f"audit{rates}.{call}")
+    lines = [f"audit = {_audit_call(table, choices)}"]
+    if choices.get("find_groups"):
+        lines += _search_lines(table, choices)
+    return _script(*lines, f"audit{rates}.{call}")
+
+
+def _search_lines(table: Table, choices: Choices) -> Iterable[str]:
+    """Lines that search the rows of the audit for groups, as ``--find-groups`` does."""
+    used = [choices[role] for role in ("score", "label", "weight") if choices.get(role)]
+    score = f"table[{choices['score']!r}]"
+    favorable = choices.get("favorable_decision")
+    if favorable:
+        score = f"({score} == {favorable!r}).cast(int)"
+    label = f"table[{choices['label']!r}]" if choices.get("label") else "None"
+    among = choices.get("among") or choices["group"]
+    arguments = [
+        label,
+        score,
+        f"table.select({among!r})",
+        f"outcome={choices['find_groups'].replace('-', ' ')!r}",
+        f"sensitive_features=table.select({choices['group']!r})",
+    ]
+    if choices.get("threshold"):
+        arguments.append(f"threshold={float(choices['threshold'])!r}")
+    if choices.get("positive"):
+        arguments.append(f"pos_label={choices['positive']!r}")
+    if choices.get("weight"):
+        arguments.append(f"sample_weight=table[{choices['weight']!r}]")
+    read = _call("metrifair.read_file", repr(table.name), *_reading_argument(choices))
+    yield f"table = {read}"
+    yield f"table = table.drop_nulls({used!r})"
+    yield f"search = {_call('metrifair.find_groups', *arguments)}"
+    yield "audit = audit.with_groups(search)"
 
 
 def comparison_python(before: Table, after: Table, choices: Choices) -> str:

@@ -7,6 +7,7 @@ const RESULTS = ["audit", "pdf", "evidence", "compare", "train", "choose"];
 const TEXTS = JSON.parse(byId("texts").textContent);
 const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
 const KEY = "metrifair-key"; // in sessionStorage: it survives a reload, and other tabs and other ports cannot read it
+const MOST_LEVELS = 100; // of a column that is searched: more are ids, or free text
 const PAUSE = 2000; // milliseconds, before the page asks again
 let state = null;
 
@@ -199,10 +200,28 @@ function showAuditForm(roles) {
   byId("threshold-slider").hidden = !probabilities;
   byId("audit-groups").replaceChildren(...roles.group.map((name) =>
     make("label", { className: "check" }, make("input", { type: "checkbox", name: "group", value: name, checked: true }), name)));
+  showAmong(roles);
   byId("threshold").value = "";
   byId("threshold-slider").value = 0.5;
   restore(byId("audit-form"), state.choices.audit);
+  showSearch();
   if (byId("threshold").value) byId("threshold-slider").value = byId("threshold").value;
+}
+
+/** The columns whose conditions a search can combine: those without a role that have few values, or numbers. */
+function showAmong(roles) {
+  const taken = new Set([roles.score, roles.label, roles.weight, roles.id, ...roles.group, ...(roles.ignore ?? [])]);
+  const free = state.columns.columns.filter((column) => !taken.has(column.name));
+  byId("among").replaceChildren(...free.map(({ name, kind, distinct }) => {
+    const checked = kind === "number" || distinct <= MOST_LEVELS;
+    return make("label", { className: "check" }, make("input", { type: "checkbox", name: "among", value: name, checked }), name);
+  }));
+  for (const option of all("#find_groups [data-label]")) option.disabled = !roles.label;
+}
+
+/** The columns are shown once there is an outcome to search by. */
+function showSearch() {
+  byId("among-field").hidden = !byId("find_groups").value || !byId("among").children.length;
 }
 
 /** An address that opens a result once: frames and links send no key. */
@@ -358,6 +377,7 @@ byId("file").addEventListener("change", ({ target }) => target.files[0] && uploa
 byId("second").addEventListener("change", ({ target }) => target.files[0] && upload("compare", "second", target.files[0]));
 byId("score").addEventListener("change", showValues);
 byId("label").addEventListener("change", showValues);
+byId("find_groups").addEventListener("change", showSearch);
 byId("cancel").addEventListener("click", () => run("cancel"));
 byId("close").addEventListener("click", () => run("close"));
 byId("forget").addEventListener("click", () => run("forget"));

@@ -132,17 +132,21 @@ class Chooser:
         return _Task(self, rule, usable if allowed is None else usable & allowed)
 
     def optimism(self, rule: Rule, allowed: Booleans | None = None) -> float:
-        """The allowance in the square of the gap for choosing the best of many, which only a
-        confidence asks for.
+        """The allowance in the square of the gap for choosing the best of many; 0 without a limit
+        on the gap.
 
-        How much larger squared gaps are on rows that did not choose the model, at least 0.
+        How much larger squared gaps are on rows that did not choose the model, at least 0. Without
+        a confidence, the gap alone has to be within the limit: the allowance then leaves at least
+        the fairest of the models whose gap is.
         """
-        if rule.confidence is None:
+        if rule.limit is None:
             return 0.0
-        choices = self._task(rule, allowed).choices()
+        task = self._task(rule, allowed)
+        choices = task.choices()
         draws = np.arange(len(choices))
         larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
-        return max(0.0, float(larger.mean()))
+        allowance = max(0.0, float(larger.mean()))
+        return allowance if rule.confidence is not None else min(allowance, task.room())
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
         """The figures of the choice on the rows that did not make it.
@@ -186,6 +190,17 @@ class _Task:
     def needed(self) -> Floats:
         """What each configuration needs, by all rows."""
         return self._needed(self.chooser.gaps.squares, self.chooser.accuracy.values)
+
+    def room(self) -> float:
+        """What can be added to all needs so that one of the best tier stays within the limit."""
+        needed = self.needed()
+        within = needed <= self.limit
+        if not within.any():
+            return 0.0
+        tier = self.chooser.tier
+        within &= tier == tier[within].min()
+        # a little less, so that rounding takes none away
+        return (1 - 1e-9) * float(self.limit - needed[within].min())
 
     def choice(self, allowance: float) -> int:
         """The configuration that all rows choose, or ``NOTHING``."""

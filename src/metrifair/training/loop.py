@@ -236,7 +236,7 @@ def train(
         validator = RowsObjective.from_rows(
             data, validation, replace(objective, estimate=validated), like=stack.x
         )
-    with _computing_on(target, source.size * len(stack.adam.vector)):
+    with computing_on(target, source.size * len(stack.adam.vector)):
         constants = None
         if schedule.from_constant and isinstance(model, Network):
             constants = torch.stack(
@@ -254,7 +254,7 @@ def train(
     return TrainedStack(model, parameters, seed_scaling, failed, epochs)
 
 
-def _computing_on(device: torch.device, multiplications: int) -> AbstractContextManager[None]:
+def computing_on(device: torch.device, multiplications: int) -> AbstractContextManager[None]:
     """A context for the steps of a stack: on its CUDA device, or on one thread of the CPU if
     steps are small.
     """

@@ -28,7 +28,7 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import rows_or_none
-from metrifair.training.loop import TrainedStack
+from metrifair.training.loop import TrainedStack, computing_on
 from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
 
@@ -76,7 +76,15 @@ def solve_linear(
     They minimize the mean loss + strength x the plug-in metric of all rows + weight_decay / 2 x the
     squared parameters in units of the scaled features.
     """
-    problem = _problem(data, model, objective, weight_decay=weight_decay, standardize=standardize)
+    with computing_on(torch.device("cpu"), data.x.numel() * model.outputs):
+        problem = _problem(
+            data, model, objective, weight_decay=weight_decay, standardize=standardize
+        )
+        return _solve(problem, strengths)
+
+
+def _solve(problem: _Problem, strengths: Sequence[float]) -> Solution:
+    model = problem.model
     without_x = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
     intercepts = minimize(
         without_x.objective_at(0.0), np.zeros(model.outputs), lambda slope: slope, tolerance=_TIGHT

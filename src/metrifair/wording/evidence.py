@@ -12,6 +12,7 @@ from metrifair.auditing.records import AuditRecord, GridError
 from metrifair.auditing.release.evidence_format import (
     AUDIT,
     COUNTS,
+    GROUPS,
     MANIFEST,
     PAGE,
     PRINT,
@@ -69,6 +70,7 @@ _CONTENT = {
     "tables/": "Findings, rates and figures by group as csv files.",
     AUDIT: "All figures, as JSON.",
     COUNTS: "Counts by group, stratum, label and score. All figures are computed from them.",
+    GROUPS: "Counts of the groups that were searched. All figures of the search are computed from them.",
     "counts-*.state": "The same rows, counted by each further attribute.",
     MANIFEST: "The sha256 of every file and of the inputs, the command, all parameters, versions "
     "and time.",
@@ -128,6 +130,16 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "{their_rows:,} and "
         "{their_left_out:,}. {cells} of {their_cells} cells (groups, strata and label) have other "
         "counts.",
+    },
+    "search_recount": {
+        "agrees": "A search of {name} counts the same {groups:,} groups as groups.state.",
+        "differs": "A search of {name} does not count the same groups as groups.state.",
+        "unchecked": "The search cannot be repeated on {name}: only its author knows which rows selected "
+        "the groups.",
+    },
+    "withheld_search": {
+        "withheld": "Cannot be recomputed: the search for groups. Its groups overlap, so that their "
+        "counts would show cells with fewer than {min_cell} rows."
     },
     "signature": {
         "agrees": "The manifest is signed by the key in {name}.",
@@ -215,14 +227,12 @@ def plan_text(gap: float | None, rows: Sequence[int], power: float) -> str:
     """The gap that so many rows detect.
 
     >>> plan_text(0.1, (412, 824), 0.8)
-    'With 412 and 824 rows, a true gap of 10.0 points is detected with a probability of 80%.'
+    '412 and 824 rows detect a gap of 10.0 points with a power of 80%.'
     """
     groups = " and ".join(f"{size:,}" for size in rows)
     if gap is None:
-        return (
-            f"{groups} rows are too few to detect any gap with a probability of {100 * power:g}%."
-        )
-    return f"With {groups} rows, a true gap of {points_text(gap)} is detected with a probability of {100 * power:g}%."
+        return f"{groups} rows are too few to detect any gap with a power of {100 * power:g}%."
+    return f"{groups} rows detect a gap of {points_text(gap)} with a power of {100 * power:g}%."
 
 
 def readme_text(
@@ -279,17 +289,30 @@ def readme_text(
 
 
 def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
+    searched = ""
+    if manifest.search == "counted":
+        searched = " Columns that were searched are in it as counts of groups."
     sentences = [
         (
             "The evidence contains no input file, only its sha256, and no column except groups, "
-            "strata, label and score."
+            f"strata, label and score.{searched}"
         ),
     ]
     if manifest.min_cell == 1:
         text = f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row."
         sentences.append(f"{text} With --min-cell, every count is of at least so many rows.")
+    if manifest.search == "counted":
+        sentences.append(
+            "The groups in groups.state overlap: differences of their counts can be of a single row."
+        )
     sentences += map(
-        note_text, release_notes(manifest.suppressed, manifest.min_cell, manifest.score_digits)
+        note_text,
+        release_notes(
+            manifest.suppressed,
+            manifest.min_cell,
+            manifest.score_digits,
+            without_search=manifest.search == "withheld",
+        ),
     )
     return [
         *sentences,
@@ -322,6 +345,8 @@ def suppression_checks(manifest: Manifest, error: GridError | None) -> list[Chec
         )
         for column, values in manifest.suppressed.items()
     ]
+    if manifest.search == "withheld":
+        checks.append(Check("withheld_search", "withheld", {"min_cell": manifest.min_cell}))
     if error is None:
         return checks
     checks.append(Check("merged_scores", "withheld", {"min_cell": manifest.min_cell}))

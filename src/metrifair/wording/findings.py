@@ -55,12 +55,13 @@ def detectable_text(finding: Finding) -> str:
 
     >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
     >>> detectable_text(Finding(*names, (90, 90), "kolmogorov", 0.1, detectable=0.24))
-    'With this many rows, a true gap of 24.0 points is detected with a probability of 80%.'
+    '180 rows reliably detect only gaps of 24.0 points or more (power 80%).'
     """
     if finding.detectable is None:
         return ""
+    rows = count_text(sum(finding.sizes), "row")
     gap = points_text(finding.detectable)
-    return f"With this many rows, a true gap of {gap} is detected with a probability of 80%."
+    return f"{rows} reliably detect only gaps of {gap} or more (power 80%)."
 
 
 def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
@@ -70,13 +71,13 @@ def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
     >>> names = ("sex", "statistical_parity", "everyone", ("f", "m"))
     >>> gap, larger = (Finding(*names, (90, 90), "kolmogorov", value, significant=True) for value in (0.3, 0.4))
     >>> rank_text(gap, [gap]), rank_text(gap, [gap, larger])
-    ('largest significant gap', 'gap with the highest lower confidence limit')
+    ('largest significant gap', 'clearest gap')
     """
     significant = [
         other.value for other in findings if other.certain and other.metric == headline.metric
     ]
     if max(significant, default=0.0) > headline.value:
-        return "gap with the highest lower confidence limit"
+        return "clearest gap"
     return "largest significant gap"
 
 
@@ -92,12 +93,12 @@ def group_texts(finding: Finding) -> tuple[str, str]:
 
 
 def finding_sentence(finding: Finding) -> str:
-    """Where the shares at or below a score differ most.
+    """Where the shares above a score differ most.
 
     >>> found = Finding("sex", "statistical_parity", "everyone", ("men", "women"), (90, 90), "kolmogorov", 0.21,
     ...                 at=0.43, shares=(0.41, 0.62))
     >>> finding_sentence(found)
-    'The gap is largest at score 0.43: 62.0% of “women” and 41.0% of “men” score at or below it.'
+    'At a cutoff of 0.43, 38.0% of “women” and 59.0% of “men” score above it.'
     """
     if finding.shares is None or finding.at is None:
         return ""
@@ -112,9 +113,8 @@ def finding_sentence(finding: Finding) -> str:
         return f"The decision is 1 for {percent_text(1 - more)} of {upper} and {percent_text(1 - less)} of {lower}."
     at = score_text(finding.at, finding.span, is_place=True)
     where = (
-        f"The gap is largest at score {at}: {percent_text(more)} of {upper} and "
-        f"{percent_text(less)} of {lower} score "
-        "at or below it."
+        f"At a cutoff of {at}, {percent_text(1 - more)} of {upper} and "
+        f"{percent_text(1 - less)} of {lower} score above it."
     )
     compares_means = finding.metric in METRICS and METRICS[finding.metric].compares_means
     if finding.means is None or not compares_means:
@@ -133,8 +133,8 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
         zip(shares, (f"up to {cut}", f"above {cut}"), strict=True)
     )
     return (
-        f"Scores are lower for {finding.attribute} {lower}: {percent_text(more)} score at or below "
-        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(less)} of those "
+        f"Scores are lower for {finding.attribute} {lower}: {percent_text(1 - more)} score above "
+        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(1 - less)} of those "
         f"{higher}."
     )
 

@@ -229,13 +229,8 @@ def _constant_models(family: str, strengths: Sequence[float], constant: Sequence
     where = f"at strength {listed([f'{value:g}' for value in constant])}"
     if len(last) > 1 and last == list(constant):
         where = f"from strength {last[0]:g} on"
-    return (
-        f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(constant)} "
-        f"of {len(strengths)} "
-        "strengths): training found nothing with a lower objective there. Use smaller strengths or "
-        "longer training to "
-        "see the trade-off."
-    )
+    who = f"{family}: {where}" if family else where[:1].upper() + where[1:]
+    return f"{who}, models are constant. Use smaller strengths to see the trade-off."
 
 
 def _same_decisions(models: int, of: int) -> str:
@@ -262,8 +257,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "positive_label": positive_text,
     "weighted": lambda: "Rows count by their sample weights.",
     "label_groups": lambda attribute: (
-        f"The groups of {attribute} are the label in other words: scores that are right are then "
-        "unfair by design."
+        f"The groups of {attribute} copy the label: correct scores are then unfair by design."
     ),
     "unknown_name": lambda attribute, group, rows, of: (
         f"{unknown_name_text(attribute, group, rows, of)} It is compared as a group. "
@@ -340,7 +334,7 @@ def constant_text(value: object) -> str:
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 _KOLMOGOROV = (
-    "the Kolmogorov distance, the largest difference between the groups' shares below any score"
+    "the largest difference between the groups' shares at or above a score, over all scores"
 )
 
 
@@ -424,7 +418,7 @@ def headline(view: FrontierView) -> tuple[str, ...]:
             "A smaller learning rate or smaller strengths usually help.",
         )
     if view.choice is None:
-        none = "No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness."
+        none = "No model has been chosen yet. Choose how much unfairness you accept."
         best = f"The best model in {view.label(view.key)}"
         if view.key == "accuracy":
             best = "The most accurate model"
@@ -498,8 +492,28 @@ def _unverified(view: FrontierView, goal: Goal) -> str:
     )
 
 
+def page_headline(view: FrontierView) -> str:
+    """The answer of a page: the chosen model with one pair of figures, without their intervals.
+
+    >>> none, chosen = Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)
+    >>> page_headline(FrontierView([none, chosen], chosen=chosen))
+    'Chosen: strength 1. Expected on new data: accuracy 0.800, unfairness 0.100.'
+    """
+    if view.choice is None:
+        return headline(view)[0]
+    figures = [
+        f"{noun(view.label(key))} {view.text(view.choice, key)}" for key in (view.key, view.gap_key)
+    ]
+    return f"{_choice_name(view, view.choice)}: {', '.join(figures)}."
+
+
 def _chosen(view: FrontierView, choice: Point) -> str:
     """The chosen model with its figures."""
+    return f"{_choice_name(view, choice)}: {', '.join(_reached(view, choice))}."
+
+
+def _choice_name(view: FrontierView, choice: Point) -> str:
+    """The chosen model, and the rows that its figures are about."""
     model = _model(view, choice)
     if choice.marks.get(view.key) == CONSTANT:
         model = f"{model}, a constant predictor"
@@ -511,7 +525,7 @@ def _chosen(view: FrontierView, choice: Point) -> str:
     where = "Expected on new data"
     if view.test_rows:
         where = f"On {count_text(view.test_rows, 'test row')}"
-    return f"{first}. {where}: {', '.join(_reached(view, choice))}."
+    return f"{first}. {where}"
 
 
 def _effort(view: FrontierView, goal: Goal) -> str:
@@ -648,7 +662,7 @@ def summary(view: FrontierView) -> tuple[str, ...]:
     >>> for sentence in summary(view):
     ...     print(sentence)
     The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
-    No model has been chosen yet: set a limit with select(max_unfairness=...) or --max-unfairness.
+    No model has been chosen yet. Choose how much unfairness you accept.
     """
     return (*headline(view), *remarks(view))
 
@@ -770,8 +784,8 @@ def shown_note(view: FrontierView, shown: int) -> str:
     """How much of a frontier a short table shows, and what its figures are.
 
     >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
-    "Means of 2 seeds. Unfairness is the Kolmogorov distance, the largest difference between the groups' shares below \
-any score."
+    "Means of 2 seeds. Unfairness is the largest difference between the groups' shares at or above a score, over all \
+scores."
     """
     sentences = [f"Unfairness is {_KOLMOGOROV}.", compared_note(view)]
     if (seeds := len({point.seed for point in view.points})) > 1:
@@ -855,7 +869,8 @@ def _figure_meaning(view: FrontierView, key: str) -> str:
 
 
 _PARAMETERS = {
-    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty.",
+    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty; 1 "
+    "weighs a gap of 0.1 at every score like 0.02 of log loss.",
     "tolerance": "Unfairness that post-processing allows. 0 means parity.",
     "model": "The number of the model in the list of fitted models.",
 }

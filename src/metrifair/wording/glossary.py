@@ -16,6 +16,7 @@ from metrifair.auditing.records import FIGURES, AuditRecord, Decisions, Finding,
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
+from metrifair.wording.groups import search_glossary
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
 from metrifair.wording.numbers import (
     confidence_text,
@@ -74,7 +75,7 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
     >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
-    [('No established gap', '0.300')]
+    [('No significant gap', '0.300')]
     """
     headlines = [_largest(record), _certified(record), _four_fifths(record)]
     return tuple(highlight for highlight in headlines if highlight is not None)
@@ -104,7 +105,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     )
     left, right = group_texts(largest)
     return AuditHighlight(
-        rank_text(headline, compared).capitalize() if headline else "No established gap",
+        rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
@@ -221,7 +222,13 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ),
         *decision_words(record),
         *(glossary_entries(*FIGURES) if record.by_group else ()),
+        *search_words(record),
     )
+
+
+def search_words(record: AuditRecord) -> list[tuple[str, str]]:
+    """The terms of a search for groups, with their definitions; none without a search."""
+    return [] if record.group_search is None else search_glossary()
 
 
 def decision_words(record: AuditRecord) -> list[tuple[str, str]]:

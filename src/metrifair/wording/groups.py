@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from metrifair.auditing.groups.records import Condition, SearchRecord, WorseGroup
+from metrifair.auditing.search_records import Condition, SearchRecord, WorseGroup
 from metrifair.wording.numbers import (
     confidence_text,
     count_text,
@@ -71,6 +71,13 @@ def search_sentences(record: SearchRecord) -> list[str]:
         *_protected_sentence(record),
     ]
     return [*sentences, *_certificates(record), *_caveats(record)]
+
+
+def search_summary(record: SearchRecord) -> list[str]:
+    """The search in the summary of an audit: how many groups are worse, and the largest bound."""
+    first, *_ = search_sentences(record)
+    worst = [_worst_sentence(record)] if record.worse else _certificates(record)
+    return [f"Search for groups: {first[0].lower()}{first[1:]}", *worst]
 
 
 def _worst_sentence(record: SearchRecord) -> str:

@@ -42,7 +42,7 @@ METRIC_WORDS = {
     ),
     "kolmogorov": MetricWords(
         "Kolmogorov distance",
-        "The largest difference between the two groups' shares at or below any score. 0 means "
+        "The largest difference between the groups' shares at or above a score, over all scores. 0 means "
         "equal distributions; 1 "
         "means no overlap.",
         "For any threshold, the shares of {first} and {second} above it differ by at most "

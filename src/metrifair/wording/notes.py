@@ -18,6 +18,7 @@ from metrifair.wording.numbers import (
     listed,
     percent_text,
     points_text,
+    positive_sentence,
     quoted,
     score_text,
 )
@@ -54,7 +55,7 @@ def note_text(note: Note, names: ArgumentNames = PYTHON) -> str:
     """The note as one to four sentences.
 
     >>> note_text(Note("left_out_rows", {"rows": 1}))
-    'Excluded: 1 row with a missing value that the audit needs, such as the score.'
+    'Excluded: 1 row with a missing score, decision or weight.'
     >>> note_text(Note("undecided"))[-35:]
     'Pass threshold=... to compute them.'
     """
@@ -75,7 +76,7 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     """Topic, heading and texts, the most important topic first.
 
     >>> notes_by_topic([Note("weighted_rows", {"in_memory": True}), Note("left_out_rows", {"rows": 2})])[0]
-    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing value that the audit needs, such as the score.',))
+    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing score, decision or weight.',))
     """
     texts = {
         topic: tuple(note_text(note) for note in notes if note_topic(note) == topic)
@@ -158,8 +159,7 @@ def _without_meaning(**facts: Any) -> str:
 
 
 def _positive_label(classes: Sequence[object], positive: object) -> str:
-    place = "last" if positive == classes[-1] else "first"
-    return f"Positive label: {positive!r} (the {place} of {', '.join(map(repr, classes))})."
+    return f"{positive_sentence(classes, positive)}."
 
 
 def _reversed_score(auc: float, favorable: Favorable) -> str:
@@ -204,7 +204,7 @@ def _uninformative_score(
 
 
 def _left_out_rows(rows: int) -> str:
-    return f"Excluded: {count_text(rows, 'row')} with a missing value that the audit needs, such as the score."
+    return f"Excluded: {count_text(rows, 'row')} with a missing score, decision or weight."
 
 
 _LISTED_ERRORS = 10  # groups in a note
@@ -217,6 +217,13 @@ def _suppressed_groups(column: str, groups: Sequence[object], min_cell: int) -> 
         f"has fewer than {min_cell} rows, or a total would reveal such a cell. All rows of "
         "suppressed groups are "
         "withheld, and their number is rounded up to a power of two."
+    )
+
+
+def _withheld_search(min_cell: int) -> str:
+    return (
+        "The search for groups is not part of this release: its groups overlap, and differences of "
+        f"their counts would show cells with fewer than {min_cell:,} rows."
     )
 
 
@@ -478,6 +485,7 @@ NOTES = {
     "withheld_rows": Template("missing", _withheld_rows),
     "suppressed_groups": Template("missing", _suppressed_groups),
     "merged_scores": Template("exactness", _merged_scores),
+    "withheld_search": Template("exactness", _withheld_search),
     "unresolved_groups": Template("missing", _unresolved_groups),
     "rates_on_grid": Template("exactness", _rates_on_grid),
     "distances_on_grid": Template("exactness", _distances_on_grid),

@@ -243,14 +243,27 @@ def positive_text(labels: Sequence[object], positive: int) -> str:
     """Which of two labels is positive by default; empty if their words show it.
 
     >>> positive_text(["approved", "denied"], 1)
-    "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
+    "'denied' counts as positive (alphabetical default); name another positive label to change it."
     >>> positive_text(["No", "Yes"], 1)
     ''
     """
     if is_evident_positive(labels, positive):
         return ""
-    names, place = ", ".join(map(repr, labels)), "last" if positive else "first"
-    return f"Positive label: {labels[positive]!r} (the {place} of {names}); name another positive label to change it."
+    counts = positive_sentence(labels, labels[positive])
+    return f"{counts}; name another positive label to change it."
+
+
+def positive_sentence(labels: Sequence[object], positive: object) -> str:
+    """Which label counts as positive, and by which default, without a full stop.
+
+    >>> positive_sentence(["bad", "good"], "good"), positive_sentence([1, 2], 2)
+    ("'good' counts as positive (alphabetical default)", '2 counts as positive (by default the last of 1, 2)')
+    """
+    if isinstance(positive, str) and positive == labels[-1]:
+        return f"{positive!r} counts as positive (alphabetical default)"
+    place = "last" if positive == labels[-1] else "first"
+    names = ", ".join(map(repr, labels))
+    return f"{positive!r} counts as positive (by default the {place} of {names})"
 
 
 def noun(label: str) -> str:

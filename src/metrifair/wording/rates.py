@@ -158,14 +158,20 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     return texts[rate.left_out]
 
 
+INCONCLUSIVE = "0.80 is within its interval"
+"""The verdict on an impact ratio from four fifths upwards whose interval includes four fifths."""
+
+
 def four_fifths_text(table: Decisions) -> str:
     """Whether the smallest impact ratio is below four fifths, by its interval; empty if a
     standard has no limit.
     """
     if table.selection_ratio is None or not STANDARDS[table.standard].four_fifths:
         return ""
-    side = "below" if is_below(table.selection_ratio) else "not below"
-    return f"{side} four fifths{', but the interval includes four fifths' if is_inconclusive(table) else ''}"
+    below = is_below(table.selection_ratio)
+    if is_inconclusive(table):
+        return f"below four fifths; {INCONCLUSIVE}" if below else INCONCLUSIVE
+    return "below four fifths" if below else "not below four fifths"
 
 
 def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
@@ -173,14 +179,17 @@ def rates_sentence(table: Decisions, settings: AuditSettings) -> str:
     make no headline.
     """
     worst = worst_ratio([table])
-    where = f"By {table.attribute}" + ("" if table.within == "everyone" else f", {table.within}")
+    where = table.attribute + ("" if table.within == "everyone" else f", {table.within}")
     if worst is None:
         return f"{where}: {ratio_text(table, settings)}"
-    low, high = (
-        f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:]
+    low, high = worst.group, worst.reference
+    verb = "scores beyond the median" if table.selected_by == "median" else "is selected"
+    times = number_text(worst.ratio, limit=FOUR_FIFTHS)
+    rates = f"{percent_text(low.selection_rate)} and {percent_text(high.selection_rate)}"
+    return (
+        f"{where}: {quoted(low.group)} {verb} {times} times as often as {quoted(high.group)} "
+        f"({rates}). {ratio_text(table, settings)}"
     )
-    verb = "score beyond the median" if table.selected_by == "median" else "are selected"
-    return f"{where}, {low} and {high} {verb}. {ratio_text(table, settings)}"
 
 
 def facts_given(about: Mapping[str, str]) -> dict[str, str]:
@@ -231,7 +240,10 @@ def ratio_hint(table: Decisions, settings: AuditSettings) -> str:
         return ratio_text(table, settings)
     sentences = []
     if verdict := four_fifths_text(table):
-        sentences.append(f"The smallest impact ratio is {verdict}.")
+        if verdict == INCONCLUSIVE:
+            sentences.append("0.80 is within the interval of the smallest impact ratio.")
+        else:
+            sentences.append(f"The smallest impact ratio is {verdict}.")
     interval = table.selection_ratio_interval
     if interval is not None and interval != lowest.ratio_interval:
         sentences.append(

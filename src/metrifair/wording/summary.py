@@ -1,4 +1,4 @@
-"""An audit in two to seven sentences, the most important first."""
+"""An audit in one to eight sentences, the most important first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
+from metrifair.wording.groups import search_summary
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import (
     confidence_text,
@@ -23,7 +24,12 @@ from metrifair.wording.numbers import (
     score_text,
 )
 from metrifair.wording.proxies import assumption_sentence, checked_sentence
-from metrifair.wording.rates import four_fifths_text, rates_sentence, table_selected_text
+from metrifair.wording.rates import (
+    INCONCLUSIVE,
+    four_fifths_text,
+    rates_sentence,
+    table_selected_text,
+)
 
 _ROUNDING = 1e-9
 
@@ -63,9 +69,8 @@ def audit_summary(record: AuditRecord) -> list[str]:
             )
         sentences += _decisions(record)
         sentences += checks(record)
-    if record.notes:
-        notes = "the note" if len(record.notes) == 1 else f"the {len(record.notes)} notes"
-        sentences.append(f"Read {notes} before acting.")
+    if record.group_search is not None:
+        sentences += search_summary(record.group_search)
     return sentences
 
 
@@ -123,7 +128,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     confident = f"With {confidence_text(record.confidence)} confidence"
     first = summarized_finding(compared)
     if first is not None and first.certain:
-        gap = f"{_size(first, record)} {_between_groups(first)}"
+        gap = f"{_size(first, record)} between {_groups_of(first)}"
         rank = (
             f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
         )
@@ -140,20 +145,19 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
             return [headline]
         return [headline, f"{confident}{jointly}, {_true_gap(first, bounds, record)}{certified}."]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
-    if not bounded:
-        tested = any(finding.significant is not None for finding in compared)
-        why = "no p-value is small enough" if tested else "there are no confidence intervals"
-    elif several == 1:
-        why = "its confidence interval includes 0"
-    else:
-        why = f"the joint confidence intervals of all {count_text(several, 'comparison')} include 0"
+    tested = bool(bounded) or any(finding.significant is not None for finding in compared)
+    comparisons = f" in {several:,} comparisons" if several > 1 else ""
+    answer = f"No significant gap{comparisons}."
+    if not tested:
+        answer = f"No gap was tested{comparisons}: there are no confidence intervals."
     shown = compared[0] if first is None else first
-    most = "The comparison with the most rows shows a gap of" if several > 1 else "The gap is"
+    most = "The comparison with the most rows: " if several > 1 else ""
+    noise = ", within noise" if tested else ""
+    gap = f"{most}{_groups_of(shown)} differ by {_size(shown, record)}{noise}."
     bounds = _joint_interval(shown, record)
-    interval = "" if bounds is None else f" {confident}, {_true_gap(shown, bounds, record)}."
-    gap = f"{most} {_size(shown, record)} {_between_groups(shown)}. {_weighted_sentence(shown, record)}".rstrip()
-    gap += interval
-    return [f"No gap is established: {why}.", f"{gap} {detectable_text(shown)}".rstrip()]
+    if bounds is not None:
+        gap = f"{gap} {confident}, {_true_gap(shown, bounds, record)}."
+    return [answer, f"{gap} {detectable_text(shown)}".rstrip()]
 
 
 def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
@@ -172,10 +176,10 @@ def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
     return f"No gap can be assessed: every comparison has a group with {reasons}."
 
 
-def _between_groups(finding: Finding) -> str:
+def _groups_of(finding: Finding) -> str:
     where = "" if finding.within == "everyone" else f" (within {finding.within})"
     left, right = group_texts(finding)
-    return f"between {left} and {right} of {finding.attribute}{where}"
+    return f"{left} and {right} of {finding.attribute}{where}"
 
 
 def _is_share(finding: Finding) -> bool:
@@ -189,7 +193,7 @@ def _size(finding: Finding, record: AuditRecord) -> str:
     bracket = gap_bracket(finding, record) or Interval(finding.value, finding.value)
     scale, show = (100, "{:.1f}".format) if _is_share(finding) else (1, score_text)
     ends = dict.fromkeys(show(scale * end) for end in (bracket.low, bracket.high))
-    return " to ".join(ends) + (" percentage points" if _is_share(finding) else "")
+    return " to ".join(ends) + (" points" if _is_share(finding) else "")
 
 
 def _joint_interval(finding: Finding, record: AuditRecord) -> Interval | None:
@@ -258,7 +262,10 @@ def _decisions(record: AuditRecord) -> list[str]:
     low, high = (
         f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:]
     )
-    verdict = f", {four_fifths_text(table)}".removesuffix(", ")
+    verdict = four_fifths_text(table)
+    if verdict:
+        separator = "; " if verdict == INCONCLUSIVE else ", "
+        verdict = f"{separator}{verdict}"
     selected = table_selected_text(table)
     ratio = figure_text(worst.ratio, digits=2, limit=FOUR_FIFTHS)
     bracket = ratio_bracket(table, record)

@@ -180,9 +180,9 @@ TERMS = {
     ),
     "unfairness": Term(
         "Unfairness",
-        "The Kolmogorov distance: the largest difference between the groups' shares below any "
-        "score, over all pairs of groups that are compared. 0 means equal distributions, 1 that "
-        "the groups do not overlap at all.",
+        "The largest difference between the groups' shares at or above a score, over all scores "
+        "(the Kolmogorov distance), and over all pairs of groups that are compared. 0 means equal "
+        "distributions, 1 that the groups do not overlap at all.",
     ),
     "decision_unfairness": Term(
         "Unfairness of decisions",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.groups.records import Condition
+from metrifair.auditing.search_records import Condition
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.attributes import cuts_by_column, numbers_among
 from metrifair.problem.bands import quantile_cuts

@@ -15,7 +15,7 @@ from metrifair.errors import DataError, Remedy
 from metrifair.support.arrays import Booleans, Floats, Integers
 
 NONE = -1
-_MOST_GROUPS = 200_000
+MOST_GROUPS = 200_000
 _MOST_CODES = 2**62
 
 
@@ -165,9 +165,9 @@ def _maxima(
 
 
 def _check_count(count: int) -> None:
-    if count > _MOST_GROUPS:
+    if count > MOST_GROUPS:
         raise DataError(
-            f"there are more than {_MOST_GROUPS:,} groups to search",
+            f"there are more than {MOST_GROUPS:,} groups to search",
             remedy=[
                 Remedy("max_conditions", detail=", a smaller number"),
                 Remedy("min_rows", detail=", a larger number"),

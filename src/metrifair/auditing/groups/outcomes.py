@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from metrifair.auditing.groups.records import Outcome
 from metrifair.auditing.measure.selection import at_or_above, threshold_for
 from metrifair.auditing.request import Request, Threshold
+from metrifair.auditing.search_records import Outcome
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import check_not_swapped, numbers_or_none, read_predictions
 from metrifair.problem.problem import Inputs, Problem, make_problem
 from metrifair.problem.tables import Table, as_array, one_column
+from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
 
@@ -181,4 +182,4 @@ def _counted_rows(outcome: object, problem: Problem) -> tuple[Booleans, str]:
             f"of {outcome} needs the true labels", argument="outcome", remedy=Remedy("y_true")
         )
     counted = positive if outcome == "missed positives" else ~positive
-    return counted, str(problem.scheme.classes[problem.scheme.positive])
+    return counted, str(canonical(problem.scheme.classes[problem.scheme.positive]))

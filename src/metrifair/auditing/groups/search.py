@@ -1,23 +1,17 @@
-"""The search: groups, their claims, and the few that explain the others."""
+"""Counts of a search -> its claims, and the few groups that explain the others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.groups.conditions import SearchedColumn, searched_columns
-from metrifair.auditing.groups.counting import (
-    NONE,
-    CountedGroups,
-    count_cells,
-    count_groups,
-)
-from metrifair.auditing.groups.outcomes import OutcomeRows
-from metrifair.auditing.groups.records import (
+from metrifair.auditing.groups.counting import NONE, CountedGroups
+from metrifair.auditing.groups.search_counts import ROWS, SEARCH, TESTED, SearchCounts
+from metrifair.auditing.search_records import (
     Condition,
     GapLimit,
     ParentGroup,
@@ -41,10 +35,6 @@ _NEARLY_ALL = 0.95  # of a parent's rows: the condition hardly restricts it
 _CANDIDATE_LEVEL = 0.05  # of search rows, for each group alone
 _MOST_CANDIDATES = 100
 _SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-# The quantities that are summed: rows, weight and badness, of tested and of search rows.
-_ROWS = 0
-_TESTED = slice(1, 3)
-_SEARCH = slice(3, 5)
 
 
 @dataclass(frozen=True)
@@ -115,102 +105,63 @@ class Claims(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupFinder:
-    """The columns, rows and options of one search."""
+    """The claims of one search, from its counts."""
 
-    rows: OutcomeRows
-    columns: Sequence[SearchedColumn]
-    search_rows: Booleans | None
-    settings: SearchSettings
+    counts: SearchCounts
 
-    @cached_property
-    def _is_exact(self) -> bool:
-        rows = self.rows
-        return rows.weight is None and rows.clusters is None and rows.is_binary
+    @property
+    def _groups(self) -> CountedGroups:
+        return self.counts.groups
 
-    @cached_property
-    def _unit_weight(self) -> Floats:
-        """The weight of each row, or of its cluster."""
-        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
-        if self.rows.clusters is None:
-            return weight
-        codes = np.unique(self.rows.clusters, return_inverse=True)[1].reshape(-1)
-        return np.asarray(np.bincount(codes, weight)[codes], np.float64)
-
-    @cached_property
-    def _counted(self) -> CountedGroups:
-        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
-        tested = np.ones(len(weight), dtype=bool)
-        if self.search_rows is not None:
-            tested = ~self.search_rows
-        parts = [tested]
-        for used in (tested, ~tested):
-            parts += [weight * used, weight * self.rows.bad * used]
-        cells = count_cells(
-            self.columns, np.column_stack(parts).astype(np.float64), self._unit_weight
-        )
-        return count_groups(
-            self.columns,
-            cells,
-            max_conditions=self.settings.max_conditions,
-            min_rows=self.settings.min_rows,
-        )
+    @property
+    def _settings(self) -> SearchSettings:
+        return self.counts.settings
 
     def _sums(self, columns: slice) -> GroupSums:
-        weight = np.ones(len(self.rows.bad)) if self.rows.weight is None else self.rows.weight
-        used = np.ones(len(weight), dtype=bool)
-        if self.search_rows is not None:
-            used = self.search_rows if columns == _SEARCH else ~self.search_rows
-        whole = np.array([weight[used].sum(), (weight * self.rows.bad)[used].sum()])
-        largest = float(self._unit_weight.max())
+        counts = self.counts
         return GroupSums(
-            self._counted, self._counted.sums[:, columns], whole, largest, self._is_exact
+            counts.groups,
+            counts.groups.sums[:, columns],
+            counts.whole[columns],
+            counts.largest,
+            counts.is_exact,
         )
 
     def record(self) -> SearchRecord:
         """Search, and describe what is shown."""
-        groups = self._counted
+        groups = self._groups
+        counts = self.counts
         if not len(groups):
             raise DataError(
-                f"no group has {self.settings.min_rows:,} rows, and as many other rows",
+                f"no group has {self._settings.min_rows:,} rows, and as many other rows",
                 remedy=Remedy("min_rows", detail=", a smaller number, or pass other columns"),
             )
-        tested = self._sums(_TESTED)
+        tested = self._sums(TESTED)
         searched = np.flatnonzero(~_repeats(groups))
         claims = self._claims(tested, self._candidates(searched))
-        worse = self._worse_groups(tested, claims)
-        names = [column.name for column in self.columns]
-        protected = [column.name for column in self.columns if column.conditions[0].is_protected]
-        held_out = np.ones(len(self.rows.bad), dtype=bool)
-        selecting = None
-        if self.search_rows is not None:
-            held_out = ~self.search_rows
-            selecting = int(self.search_rows.sum())
-        clusters = None
-        if self.rows.clusters is not None:
-            clusters = len(np.unique(self.rows.clusters))
         return SearchRecord(
-            self.rows.outcome,
-            self.rows.higher_is_worse,
+            counts.outcome,
+            counts.higher_is_worse,
             self._figure(tested.whole[1] / tested.whole[0]),
-            int(held_out.sum()),
+            int(counts.whole[ROWS]),
             len(searched),
-            worse,
+            self._worse_groups(tested, claims),
             self._largest_gaps(tested, searched),
-            names,
-            protected,
-            self.settings,
-            self._is_exact,
-            self.rows.weight is not None,
-            clusters,
-            selecting,
+            [column.name for column in counts.columns],
+            [column.name for column in counts.columns if column.conditions[0].is_protected],
+            counts.settings,
+            counts.is_exact,
+            counts.weighted,
+            counts.clusters,
+            counts.search_rows,
             len(groups) - len(searched),
         )
 
     def _candidates(self, searched: Integers) -> Integers:
         """The groups to test: all, or the most striking ones of the search rows."""
-        if self.search_rows is None:
+        if self.counts.search_rows is None:
             return searched
-        sums = self._sums(_SEARCH)
+        sums = self._sums(SEARCH)
         present = searched[sums.sums[searched, 0] > 0]
         log_p = sums.log_p(present)
         order = np.argsort(log_p, kind="stable")[:_MOST_CANDIDATES]
@@ -220,8 +171,8 @@ class GroupFinder:
         if not len(places):
             none = np.zeros(0, dtype=bool)
             return Claims(places, StepDown(none, none, np.zeros(0)), np.zeros(0))
-        whole_level = 1 - self.settings.confidence
-        ranges = range_level(whole_level) if self._is_exact else 0.0
+        whole_level = 1 - self._settings.confidence
+        ranges = range_level(whole_level) if self.counts.is_exact else 0.0
         level = whole_level - ranges
         sides = tested.against_others(places)
         log_p = tested.log_p(places)
@@ -237,23 +188,23 @@ class GroupFinder:
             sides.at(worse),
             shown.bound_levels[worse],
             range_levels=ranges / len(places),
-            exact=self._is_exact,
+            exact=self.counts.is_exact,
         )
         at_least[worse] = np.maximum(bounds, 0.0)
         return Claims(places, shown, at_least)
 
     def _largest_gaps(self, tested: GroupSums, searched: Integers) -> list[GapLimit]:
         """Upper bounds of all gaps, by sizes of groups."""
-        level = (1 - self.settings.confidence) / len(searched)
-        ranges = range_level(level) if self._is_exact else 0.0
+        level = (1 - self._settings.confidence) / len(searched)
+        ranges = range_level(level) if self.counts.is_exact else 0.0
         upper = upper_gaps(
             tested.against_others(searched),
             np.full(len(searched), level - ranges),
             range_levels=ranges,
-            exact=self._is_exact,
+            exact=self.counts.is_exact,
         )
-        rows = tested.groups.sums[searched, _ROWS]
-        least = self.settings.min_rows
+        rows = tested.groups.sums[searched, ROWS]
+        least = self._settings.min_rows
         return [
             GapLimit(size, float(upper[rows >= size].max()), int((rows >= size).sum()))
             for size in (least, *(size for size in _SIZES if size > least))
@@ -262,11 +213,11 @@ class GroupFinder:
 
     def _figure(self, bad: float) -> float:
         """A mean badness as people read it: of selected rows, not of rejected ones."""
-        return float(bad if self.rows.higher_is_worse else 1 - bad)
+        return float(bad if self.counts.higher_is_worse else 1 - bad)
 
     @cached_property
     def _conditions(self) -> list[Condition]:
-        return [condition for column in self.columns for condition in column.conditions]
+        return [condition for column in self.counts.columns for condition in column.conditions]
 
     def _worse_groups(self, tested: GroupSums, claims: Claims) -> list[WorseGroup]:
         """All groups that are worse, the largest lower bound first."""
@@ -281,7 +232,7 @@ class GroupFinder:
             groups.append(
                 WorseGroup(
                     self._names(group),
-                    int(tested.groups.sums[group, _ROWS]),
+                    int(tested.groups.sums[group, ROWS]),
                     self._figure(sides.means[place]),
                     self._figure(sides.other_means[place]),
                     float(gaps[place]),
@@ -294,15 +245,15 @@ class GroupFinder:
         return groups
 
     def _names(self, group: int) -> list[Condition]:
-        numbers = self._counted.conditions[group]
+        numbers = self._groups.conditions[group]
         return [self._conditions[number] for number in numbers[numbers != NONE].tolist()]
 
     def _parents(self, tested: GroupSums, group: int) -> list[ParentGroup]:
-        parents = self._counted.parents[group]
+        parents = self._groups.parents[group]
         result = []
         for parent in parents[parents != NONE].tolist():
             weight, bad = tested.sums[parent].tolist()
-            rows = int(tested.groups.sums[parent, _ROWS])
+            rows = int(tested.groups.sums[parent, ROWS])
             result.append(ParentGroup(self._names(parent), rows, self._figure(bad / weight)))
         return result
 
@@ -331,12 +282,12 @@ class GroupFinder:
         """The column of each condition, and the levels that meet it."""
         return [
             (place, frozenset(np.flatnonzero(members).tolist()))
-            for place, column in enumerate(self.columns)
+            for place, column in enumerate(self.counts.columns)
             for members in column.members
         ]
 
     def _levels(self, group: int) -> Mapping[int, frozenset[int]]:
-        numbers = self._counted.conditions[group]
+        numbers = self._groups.conditions[group]
         return dict(self._level_sets[number] for number in numbers[numbers != NONE].tolist())
 
 
@@ -351,7 +302,7 @@ def _is_within(group: Mapping[int, frozenset[int]], other: Mapping[int, frozense
 
 def _repeats(groups: CountedGroups) -> Booleans:
     """Groups that have nearly all rows of a parent: testing both would test one claim twice."""
-    rows = groups.sums[:, _ROWS]
+    rows = groups.sums[:, ROWS]
     repeats = np.zeros(len(rows), dtype=bool)
     for parents in groups.parents.T:
         with_parent = parents != NONE
@@ -359,17 +310,6 @@ def _repeats(groups: CountedGroups) -> Booleans:
     return repeats
 
 
-def find(
-    rows: OutcomeRows,
-    tables: Mapping[str, Any],
-    *,
-    protected: set[str],
-    cuts: object,
-    search_rows: Booleans | None,
-    settings: SearchSettings,
-) -> SearchRecord:
-    """Search these columns for groups with a worse outcome."""
-    columns = searched_columns(
-        tables, rows.places, protected=protected, cuts=cuts, min_rows=settings.min_rows
-    )
-    return GroupFinder(rows, columns, search_rows, settings).record()
+def search_record(counts: SearchCounts) -> SearchRecord:
+    """The claims of a search, and the few groups that explain the others."""
+    return GroupFinder(counts).record()

@@ -34,6 +34,7 @@ MANIFEST = "MANIFEST.json"
 SIGNATURE = "MANIFEST.json.sig"
 AUDIT = "audit.json"
 COUNTS = "counts.state"
+GROUPS = "groups.state"
 PAGE = "report.html"
 PRINT = "report.pdf"
 README = "README.txt"
@@ -69,6 +70,7 @@ class Manifest(Record):
     suppressed: dict[str, list[Scalar]]  # groups that were not released, by column
     # scores of counts, by file
     grid: dict[str, list[tuple[float, float]]] = msgspec.field(default_factory=dict)
+    search: Literal["", "counted", "withheld"] = ""  # for groups; "": there is none
 
 
 Outcome = Literal["agrees", "differs", "unchecked", "withheld"]

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from metrifair.auditing.ranking import shown_findings, sort_findings
 from metrifair.auditing.records import FIGURES, AuditRecord
 from metrifair.support.provenance import Provenance
+from metrifair.wording.groups import GROUP_KEYS, group_table
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
     confidence_text,
@@ -64,6 +65,10 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
         place_name = markdown_text(f"{table.attribute}, {table.within}")
         yield f"**Decisions at {number_text(table.threshold)}: {place_name}**"
         yield table_markdown(rate_columns(table), rate_rows(table))
+    search = record.group_search
+    if search is not None and search.worse:
+        yield "**Groups that are worse**, found by a search"
+        yield table_markdown(group_table(search).pick(*GROUP_KEYS), search.listed)
     findings = shown_findings(record.findings)
     ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:

@@ -44,6 +44,7 @@ from metrifair.report.audit.proxies import proxy_section
 from metrifair.report.audit.rates import rates_head, rates_section
 from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
+from metrifair.report.groups import group_search_section
 from metrifair.report.html import (
     Json,
     Markup,
@@ -141,7 +142,7 @@ def audit_html(
     --------
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "<b>"), (90, 90), "kolmogorov", 0.3)
     >>> page = audit_html(AuditRecord(180, 0, (0.0, 1.0), 0.95, [finding]))
-    >>> "No gap is established" in page, "&lt;b&gt;" in page, "<b>f" in page
+    >>> "No significant gap" in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
     findings = shown_findings(record.findings)
@@ -194,7 +195,11 @@ def _static_parts(
         "first": proxy_section(record),
         "ratios": rates_section(record, frontier=frontier),
         "along": along_section(record),
-        "bygroup": joined(by_group_section(record.by_group), group_metrics_section(group_metrics)),
+        "bygroup": joined(
+            by_group_section(record.by_group),
+            group_metrics_section(group_metrics),
+            group_search_section(record.group_search),
+        ),
     }
     topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
     remarks = [element("div", *topics, class_="remarks")] if topics else []

@@ -20,6 +20,7 @@ from metrifair.report.charts import (
     line_key,
     svg_chart,
 )
+from metrifair.report.groups import group_search_section
 from metrifair.report.html import (
     Markup,
     Section,
@@ -38,7 +39,7 @@ from metrifair.report.html import (
 )
 from metrifair.wording.frontier_tables import alternative_columns
 from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.glossary import decision_words
+from metrifair.wording.glossary import decision_words, search_words
 from metrifair.wording.notes import notes_by_topic, rate_notes
 from metrifair.wording.numbers import (
     confidence_text,
@@ -243,12 +244,13 @@ def rates_html(
     """
     notes = [text for _, _, texts in notes_by_topic(rate_notes(record.notes)) for text in texts]
     remarks = [card("notes", "Notes", item_list(notes, class_="sentences"))] if notes else []
-    body = joined(rates_section(record, frontier=frontier), *remarks)
+    search = group_search_section(record.group_search)
+    body = joined(rates_section(record, frontier=frontier), search, *remarks)
     return document(
         title=title,
         about="selection rates",
         head=rates_head(record),
         sections=[Section(body)],
-        words=decision_words(record),
+        words=[*decision_words(record), *search_words(record)],
         provenance=record.provenance,
     )
