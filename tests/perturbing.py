@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing import records
+from metrifair.auditing import records, search_records
 from metrifair.figures.curves import Curves
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.tradeoff.points import Point
@@ -41,6 +41,10 @@ RECORDS = {
         records.Difference,
         records.Look,
         records.Baseline,
+        search_records.SearchRecord,
+        search_records.WorseGroup,
+        search_records.ParentGroup,
+        search_records.GapLimit,
         GroupRates,
         Curves,
         Point,

@@ -37,6 +37,9 @@ NAMES = {
     "Difference": "model attribute criterion within groups metric group_values conditions",
     "Look": "look attribute criterion within groups metric group_values conditions baseline exact",
     "Baseline": "attribute criterion within groups metric looks group_values conditions",
+    "SearchRecord": ("outcome higher_is_worse columns protected settings is_exact weighted"),
+    "WorseGroup": "conditions",
+    "ParentGroup": "conditions",
     "GroupRates": "group",
     "Point": "strength seed failed family needs_group",
 }

@@ -15,6 +15,7 @@ import pytest
 from metrifair import Audit, AuditOptions, DataError, audit, find_groups
 from metrifair.api.find_groups import GroupSearch
 from metrifair.auditing.records import AuditRecord
+from metrifair.report.audit.markdown import audit_markdown
 
 ROWS = 2_000
 FAST = AuditOptions(resamples=20, permutations=19)
@@ -147,3 +148,10 @@ def test_a_search_of_something_else_is_refused(
     with pytest.raises(DataError) as error:
         audited(**of_audit).with_groups(search())
     assert message in str(error.value)
+
+
+def test_markdown_lists_the_groups() -> None:
+    text = "\n".join(audit_markdown(with_search().record))
+    assert "**Groups that are worse**" in text
+    assert text.count(r"\<b\>Farm and shift=night") == 2  # in the summary, and in the table
+    assert "**Groups that are worse**" not in "\n".join(audit_markdown(audited().record))

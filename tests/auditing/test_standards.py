@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, DataError, audit_file, audit_table
+from metrifair import AuditState, DataError, audit, audit_file, audit_table
 from metrifair.api.audit_result import Audit, RateTable
 from metrifair.figures.selection_rates import STANDARDS
 from tests.flat_options import flat, flat_audit
@@ -474,3 +474,40 @@ def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> N
 def test_a_standard_needs_one_score() -> None:
     with pytest.raises(DataError, match="needs one score for each row"):
         flat_audit(np.full((4, 3), 1 / 3), sensitive_features=list("aabb"), standard="ll144", **ALL)
+
+
+def test_tests_of_rates_and_over_strata_are_of_the_counts() -> None:
+    rng = np.random.default_rng(4)
+    sex = rng.choice(["f", "m"], 400)
+    site = rng.choice(["a", "b", "c"], 400)
+    hired = rng.integers(0, 2, 400)
+    found = audit(None, hired, sensitive_features=sex, control_features=site, random_state=0).rates(
+        "credit", reference="m"
+    )
+    tests = {test.within: test for test in found.tests()}
+    assert len(tests) == 4
+    frame = found.to_frame("pandas")
+    for within, test in tests.items():
+        (row,) = frame[(frame["within"] == within) & (frame["group"] == "f")].to_dict("records")
+        assert row["fisher_p"] == test.p_value
+        assert row["standard_deviations"] == test.standard_deviations
+        assert row["odds_ratio"] == test.odds_ratio
+        inside = np.full(400, True) if within == "everyone" else site == within[-1]
+        rates = [hired[inside & (sex == group)].mean() for group in ("f", "m")]
+        assert test.difference == pytest.approx(rates[0] - rates[1])
+    (over,) = found.over_strata("m")
+    assert (over.group, over.reference, over.strata) == ("f", "m", 3)
+    tables = [
+        [hired[rows].sum() for rows in ((site == at) & (sex == "f"), (site == at) & (sex == "m"))]
+        for at in "abc"
+    ]
+    sizes = [[((site == at) & (sex == group)).sum() for group in "fm"] for at in "abc"]
+    above = sum(f * (n - m) / (k + n) for (f, m), (k, n) in zip(tables, sizes, strict=True))
+    below = sum(m * (k - f) / (k + n) for (f, m), (k, n) in zip(tables, sizes, strict=True))
+    assert over.odds_ratio == pytest.approx(above / below)
+    with pytest.raises(DataError, match="is not a group of any stratum"):
+        found.over_strata("x")
+    weighted = audit(None, hired, sensitive_features=sex, sample_weight=rng.random(400)).rates()
+    assert list(weighted.tests()) == []
+    with pytest.raises(DataError, match="without weights and clusters"):
+        weighted.over_strata("m")

@@ -137,6 +137,13 @@ def test_forged_figures_and_counts_differ(
     assert outcomes(folder)[kind] == "differs"
 
 
+def test_another_test_than_that_of_the_data_differs(folder: Path, data: Path) -> None:
+    content = from_bytes((folder / "groups.state").read_bytes())
+    meta = {**content.meta, "is_exact": False}
+    rewrite(folder, "groups.state", to_bytes(content._replace(meta=meta)))
+    assert outcomes(folder, data=data)["search_recount"] == "differs"
+
+
 def test_a_search_of_fewer_rows_than_the_audit_is_no_evidence(folder: Path) -> None:
     content = from_bytes((folder / "groups.state").read_bytes())
     meta = {**content.meta, "outcome": "selected"}
@@ -219,6 +226,10 @@ def changed(**arrays: Any) -> Callable[[Content], Content]:
         (
             lambda content: content._replace(meta={**content.meta, "largest": -1.0}),
             "the file does not describe the counts of a search",
+        ),
+        (
+            lambda content: content._replace(meta={**content.meta, "weighted": True}),
+            "exact tests need rows without weights and clusters",
         ),
         (changed(whole=np.zeros(5)), "more than all rows"),
         (changed(whole=np.full(5, 1e200)), "no search has so many groups or rows"),

@@ -64,14 +64,17 @@ def test_four_fifths_by_hand():
     markup = rates_section(record("four-fifths"))
     head, a, b, few, c, d, unknown = rows_of(markup)
     assert head[:6] == ["Group", "Rows", "Share", "Selected", "Selection rate", "Impact ratio"]
-    assert head[6:] == ["Below 4/5", "Fisher’s p", "Shortfall"]
+    assert head[6:8] == ["Below 4/5", "Fisher’s p"]
+    assert head[8:] == ["Standard deviations", "Odds ratio", "Shortfall"]
     assert a[:4] == ["a", "200", "60.6%", "120"]
     assert a[5] == "1.000 reference"
     assert b[0] == "b"
     assert b[4].startswith("30.0% ")
     assert b[5].startswith("0.500 ")
-    assert (b[6], b[7], b[8]) == ("below", "&lt; 0.0001", "30")
-    assert c[5:] == ["– excluded", "–", "–", "–"]
+    assert (b[6], b[7]) == ("below", "&lt; 0.0001")
+    # -0.3 / sqrt(0.25 (1/200 + 1/100)), and (30 x 80) / (120 x 70)
+    assert b[8:] == ["−4.90", "0.29", "30"]
+    assert c[5:] == ["– excluded", "–", "–", "–", "–", "–"]
     assert few == ["Too few rows"]
     assert d[0] == "d"
     assert unknown[:4] == ["unknown", "8", "2.4%", "8"]

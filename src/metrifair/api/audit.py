@@ -115,7 +115,9 @@ def audit(
         The favorable decision, for predictions that are decisions such as "Approved". All other
         values are unfavorable.
     intersectional : bool, default=False
-        Compare the intersections of several attributes instead of each attribute.
+        Compare the intersections of several attributes instead of each attribute. All attributes
+        are combined, so that each group has few rows. ``find_groups`` searches combinations of any
+        size, and compares each with the other rows.
     continuous : "auto", bool or list of str, default=None
         Numeric attributes, such as age. By default that of ``options`` ("auto").
     confidence : float, default=None
@@ -136,6 +138,11 @@ def audit(
     ------
     DataError
         If an argument cannot be used. The message names the argument and the remedy.
+
+    See Also
+    --------
+    find_groups : Searches for groups that are worse than the other rows. ``Audit.with_groups`` adds
+        a search to an audit.
 
     Examples
     --------

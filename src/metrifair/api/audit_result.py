@@ -16,6 +16,7 @@ from metrifair.api.audit_tables import (
 )
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.pages import ResultPage
+from metrifair.api.rate_tests import RateTest, StrataTest, rate_tests, strata_tests
 from metrifair.auditing.audit_record import AuditedRows, record_with_rates
 from metrifair.auditing.group_measures import (
     GroupMetric,
@@ -744,6 +745,61 @@ class RateTable(ResultPage):
     def tables(self) -> Sequence[Decisions]:
         """The rates by attribute and stratum."""
         return self.audit.decisions
+
+    def tests(self) -> Sequence[RateTest]:
+        """Test the selection rate of each group against that of the reference.
+
+        Groups with few rows or without a ratio, and rows with weights or clusters, have no test.
+
+        Returns
+        -------
+        sequence of RateTest
+            The number of standard deviations (two-sample z), Fisher's exact p-value, and the odds
+            ratio with its interval, at the confidence level of the audit.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> hired = [1] * 40 + [0] * 60 + [1] * 60 + [0] * 40
+        >>> sex = ["f"] * 100 + ["m"] * 100
+        >>> result = audit(None, hired, sensitive_features=sex, random_state=0)
+        >>> (test,) = result.rates("four-fifths").tests()
+        >>> round(test.standard_deviations, 2), round(test.odds_ratio, 2), round(test.p_value, 4)
+        (-2.83, 0.44, 0.0071)
+        """
+        return rate_tests(self.tables, self.audit.record.confidence)
+
+    def over_strata(self, reference: str) -> Sequence[StrataTest]:
+        """Test selection rates over all strata of ``control_features`` together.
+
+        Parameters
+        ----------
+        reference : str
+            The reference group. Each other group of its attribute is compared with it.
+
+        Returns
+        -------
+        sequence of StrataTest
+            The common odds ratio of Mantel and Haenszel with its interval, and the test that it is
+            1. Strata without rows of both groups are left out.
+
+        Raises
+        ------
+        DataError
+            If no stratum has the reference group, or rows have weights or clusters.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> hired = [1] * 40 + [0] * 60 + [1] * 60 + [0] * 40
+        >>> sex = ["f"] * 100 + ["m"] * 100
+        >>> site = ["a", "b"] * 100
+        >>> result = audit(None, hired, sensitive_features=sex, control_features=site, random_state=0)
+        >>> (test,) = result.rates().over_strata("m")
+        >>> test.strata, round(test.odds_ratio, 3), round(test.p_value, 4)
+        (2, 0.444, 0.0049)
+        """
+        return strata_tests(self.tables, reference, self.audit.record.confidence)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Rates and ratios as a data frame, one row for each group of each table.

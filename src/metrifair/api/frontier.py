@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -580,6 +581,94 @@ class Frontier(ResultPage):
         }
         del fields["choice_notes"]
         return write_json(result_fields("frontier", list(summary(view)), **fields), path)
+
+    def to_evidence(
+        self,
+        path: PathLike,
+        *,
+        reason: str,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
+        model: PathLike | None = None,
+        scores: PathLike | None = None,
+        min_cell: int = 1,
+        sign: PathLike | None = None,
+        again: bool = False,
+    ) -> None:
+        """Write the search as evidence that others can verify: every configuration, the Pareto
+        front, the limit, the choice and its reason.
+
+        The out-of-fold scores of every configuration are counted by fold, group and label, in
+        intervals of a public grid. All figures are computed from the counts, with bounds between
+        which those of the scores lie. ``metrifair.evidence.verify`` recomputes them, and the choice
+        from these and the recorded standard errors.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder of evidence: a new one, or a .zip file.
+        reason : str
+            Why this model was chosen and no other, in a sentence of yours.
+        title : str, default=None
+            Title of the report.
+        about : dict of str, default=None
+            Metadata shown in the report. The manifest contains it too.
+        model : str or path-like, default=None
+            The file of the delivered model. The evidence contains its name and its sha256.
+        scores : str or path-like, default=None
+            A csv file for the out-of-fold scores of all rows, which is not part of the evidence.
+            With it, ``verify`` also recomputes the standard errors and the expected figures.
+        min_cell : int, default=1
+            Minimum number of rows in a cell: a group with a fold, a stratum and a label. Rows of
+            groups with a smaller cell are withheld, and intervals are merged until each count has
+            so many rows.
+        sign : str or path-like, default=None
+            Private SSH key with which ``ssh-keygen`` signs the manifest.
+        again : bool, default=False
+            Whether to release the same rows again with other parameters, which can show more than
+            either release. ``metrifair-releases.json`` beside the evidence lists the releases.
+
+        Raises
+        ------
+        DataError
+            If no model is selected, the frontier comes from a file, counts cannot show its figures
+            (weights, clusters, group probabilities, test rows, more than two classes, or scores
+            that are not probabilities), the rows were released with other parameters, or ``path``
+            cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from metrifair import FairClassifier, frontier
+        >>> from metrifair.evidence import verify
+        >>> generator = np.random.default_rng(0)
+        >>> a = generator.integers(2, size=600)
+        >>> X = generator.normal(size=(600, 3)) + a[:, None]
+        >>> y = (X.sum(1) + generator.normal(size=600) > 1.5).astype(int)
+        >>> linear = FairClassifier(model="linear")
+        >>> front = frontier(linear, X, y, sensitive_features=a, strengths=[0, 1, 3], random_state=0)
+        >>> model = front.select(max_unfairness=0.4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.to_evidence(Path(folder, "search"), reason="The best model within our limit.")
+        ...     verify(Path(folder, "search")).agrees
+        True
+        """
+        from metrifair.api.search_evidence import write_search_evidence  # noqa: PLC0415  (a search needs none)
+
+        provenance = self.record.provenance.described(title, about)
+        trade_off = copy(self._trade_off)
+        trade_off.record = replace(self.record, provenance=provenance)
+        write_search_evidence(
+            trade_off,
+            path,
+            reason=reason,
+            model=model,
+            scores=scores,
+            min_cell=min_cell,
+            sign_with=sign,
+            again=again,
+        )
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from operator import itemgetter
@@ -28,7 +28,14 @@ from metrifair.api.evidence_writer import (
 )
 from metrifair.api.pages import Summarized
 from metrifair.api.search_file import search_cuts, search_file
-from metrifair.auditing.groups.counts_file import read_counts
+from metrifair.api.search_verification import (
+    check_model,
+    check_scores,
+    check_search,
+    is_search,
+    search_manifest_in,
+)
+from metrifair.auditing.groups.counts_file import counts_content, read_counts
 from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.records import GridError
 from metrifair.auditing.release.evidence_format import (
@@ -65,7 +72,7 @@ from metrifair.saving.modelfile import from_bytes
 from metrifair.saving.records import in_one_line
 from metrifair.support.arrays import Floats
 from metrifair.support.files import write_json
-from metrifair.support.provenance import source_files
+from metrifair.support.provenance import Provenance, source_files
 from metrifair.support.ssh_signatures import is_signed_by
 from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
 
@@ -119,14 +126,21 @@ class Verification(Summarized):
 
 
 def verify(
-    path: PathLike, *, data: PathLike | None = None, key: PathLike | None = None
+    path: PathLike,
+    *,
+    data: PathLike | None = None,
+    key: PathLike | None = None,
+    scores: PathLike | None = None,
+    model: PathLike | None = None,
 ) -> Verification:
-    """Verify evidence that ``Audit.to_evidence`` or ``metrifair evidence`` wrote.
+    """Verify evidence that ``Audit.to_evidence``, ``Frontier.to_evidence``, ``metrifair evidence``
+    or ``metrifair frontier --evidence`` wrote.
 
     Every file is compared with the manifest. Every figure is recomputed from the counts, with a
     relative tolerance of 1e-9. The report, the tables and the README are generated again from the
-    figures and compared. Without a signature, this detects accidents and careless edits. Only
-    ``data`` or ``key`` detects counts and files that were rewritten consistently.
+    figures and compared. Of a search, the choice is made again from the figures and the recorded
+    standard errors. Without a signature, this detects accidents and careless edits. Only ``data``,
+    ``scores`` or ``key`` detects counts and files that were rewritten consistently.
 
     Parameters
     ----------
@@ -136,6 +150,12 @@ def verify(
         The audited file. Its sha256 is compared with the manifest, and its rows are counted again.
     key : str or path-like, default=None
         The public key (.pub) of the expected signer of the manifest.
+    scores : str or path-like, default=None
+        The file of out-of-fold scores of a search. Counts, standard errors, the choice and its
+        expected figures are recomputed from it; with ``data``, its rows are compared with the data.
+    model : str or path-like, default=None
+        The model file that a search delivered. Its sha256 is compared; with ``data`` and
+        ``scores``, also the scores of the model.
 
     Returns
     -------
@@ -159,12 +179,37 @@ def verify(
     True
     """
     files = read_files(path)
+    if is_search(files):
+        return Verification(_search_checks(files, data, key, scores, model))
+    for name, value in {"scores": scores, "model": model}.items():
+        if value is not None:
+            raise DataError("applies to the evidence of a search", argument=name)
     manifest = manifest_in(files)
-    checks = [*_check_hashes(files, manifest), *_check_figures(files, manifest)]
+    checks = [*_check_hashes(files, manifest.files), *_check_figures(files, manifest)]
     checks += _check_signature(files, key)
     if data is not None:
         checks += _check_data(files, manifest, data)
     return Verification([*checks, *suppression_checks(manifest, _grid_error(files, manifest))])
+
+
+def _search_checks(
+    files: Files,
+    data: PathLike | None,
+    key: PathLike | None,
+    scores: PathLike | None,
+    model: PathLike | None,
+) -> list[Check]:
+    """The checks of the evidence of a search."""
+    manifest = search_manifest_in(files)
+    checks = [*_check_hashes(files, manifest.files), *check_search(files, manifest)]
+    checks += _check_signature(files, key)
+    if data is not None:
+        checks += _check_inputs(manifest.provenance, data)
+    if scores is not None:
+        checks += check_scores(files, manifest, scores, data)
+    if model is not None:
+        checks += check_model(files, manifest, model, scores, data)
+    return checks
 
 
 def _grid_error(files: Files, manifest: Manifest) -> GridError | None:
@@ -177,9 +222,8 @@ def _grid_error(files: Files, manifest: Manifest) -> GridError | None:
         return None
 
 
-def _check_hashes(files: Files, manifest: Manifest) -> Iterator[Check]:
+def _check_hashes(files: Files, listed: Mapping[str, str]) -> Iterator[Check]:
     hashes = file_hashes(files)
-    listed = manifest.files
     problems = {
         "missing_file": sorted(listed.keys() - hashes.keys()),
         "unlisted_file": sorted(hashes.keys() - listed.keys()),
@@ -340,17 +384,22 @@ def _check_signature(files: Files, key: PathLike | None) -> Iterator[Check]:
 
 def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
     """The sha256 of the data, and whether its rows give the counts."""
-    inputs = {file.sha256 for file in manifest.provenance.files}
-    for file in source_files(matching_files(os.fspath(data)) or [data]):
-        about = {"name": file.name, "sha256": file.sha256, "expected": sorted(inputs)}
-        yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
+    yield from _check_inputs(manifest.provenance, data)
     try:
         yield _check_counts(files, manifest, data)
-        yield from _check_search(files, manifest, data)
+        yield from _check_group_search(files, manifest, data)
     except DataError:
         raise
     except _UNUSABLE as error:
         yield _unusable(error)
+
+
+def _check_inputs(provenance: Provenance, data: PathLike) -> Iterator[Check]:
+    """Whether the sha256 of the data is that of an input."""
+    inputs = {file.sha256 for file in provenance.files}
+    for file in source_files(matching_files(os.fspath(data)) or [data]):
+        about = {"name": file.name, "sha256": file.sha256, "expected": sorted(inputs)}
+        yield Check("data", "agrees" if file.sha256 in inputs else "differs", about)
 
 
 def _check_counts(files: Files, manifest: Manifest, data: PathLike) -> Check:
@@ -386,7 +435,7 @@ def _check_counts(files: Files, manifest: Manifest, data: PathLike) -> Check:
     return Check("recount", "agrees" if same else "differs", facts)
 
 
-def _check_search(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
+def _check_group_search(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Check]:
     """Whether a search of the data counts the same groups; nothing without a search."""
     published = _read_search(files, manifest)
     if published is None:
@@ -431,15 +480,14 @@ def _search_again(published: SearchCounts, manifest: Manifest, data: PathLike) -
 
 def _same_search(old: SearchCounts, new: SearchCounts) -> bool:
     """Whether two searches have the same groups and sums, which may differ by rounding."""
-    names = [[list(column.conditions) for column in counts.columns] for counts in (old, new)]
-    if names[0] != names[1] or old.settings != new.settings:
+    _, meta, arrays = counts_content(old)
+    _, new_meta, new_arrays = counts_content(new)
+    if any(different_values(meta, new_meta)):
         return False
-    old_arrays = [*old.groups, old.whole]
-    new_arrays = [*new.groups, new.whole]
-    pairs = list(zip(old_arrays, new_arrays, strict=True))
     return all(
-        left.shape == right.shape and np.allclose(left, right, rtol=TOLERANCE, atol=0)
-        for left, right in pairs
+        array.shape == new_arrays[name].shape
+        and np.allclose(array, new_arrays[name], rtol=TOLERANCE, atol=0)
+        for name, array in arrays.items()
     )
 
 

@@ -12,6 +12,7 @@ from metrifair.figures.selection_rates import (
     headline_groups,
     is_below,
 )
+from metrifair.figures.two_rates import RatePair
 from metrifair.metrics.registry import is_largest_gap
 
 
@@ -191,3 +192,15 @@ def is_inconclusive(table: Decisions) -> bool:
     """Whether the interval of the smallest impact ratio includes four fifths."""
     interval = table.selection_ratio_interval
     return interval is not None and is_below(interval.low) and not is_below(interval.high)
+
+
+def reference_pair(table: Decisions, rate: GroupRates) -> RatePair | None:
+    """The counts of a group and of the reference that it is tested against; None if it is not
+    tested: rows have weights or clusters, or a group is small or excluded.
+    """
+    if rate.p_value is None or rate.selected is None:
+        return None
+    for other in table.rates:
+        if other.group == table.reference and other.selected is not None:
+            return RatePair(rate.selected, rate.size, other.selected, other.size)
+    return None

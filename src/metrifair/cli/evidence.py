@@ -134,13 +134,16 @@ def verify_command(
     evidence: str,
     data: str | None,
     verify_key: str | None,
+    scores: str | None,
+    model: str | None,
     json_to: Path | None,
 ) -> None:
-    """Verify EVIDENCE, a folder or .zip file of metrifair evidence: recompute every figure and
-    compare every file.
+    """Verify EVIDENCE, a folder or .zip file of metrifair evidence or metrifair frontier: recompute
+    every figure and compare every file.
 
-    Without a signature, this detects accidents and careless edits. Only --data or --verify-key
-    detects counts and files that were rewritten consistently.
+    Of a search, it also makes the choice again. Without a signature, this detects accidents and
+    careless edits. Only --data, --scores or --verify-key detects counts and files that were
+    rewritten consistently.
 
     The exit code is 0 if all checks agree, 1 if a check found a difference, and 2 if a check could
     not be completed.
@@ -148,13 +151,17 @@ def verify_command(
     \b
     Example:
       metrifair verify evidence/ --data scores.csv
+
+    \b
+    Example: the search of a model
+      metrifair verify search/ --data people.csv --scores out-of-fold.csv --model model.metrifair
     """
     from metrifair.api.verification import verify
     from metrifair.cli.console import console, say, working_with_notes, write_json
 
     screen = console(stderr=json_to == options.STANDARD_OUTPUT)
     with working_with_notes(screen, f"Verifying {evidence}"):
-        verification = verify(evidence, data=data, key=verify_key)
+        verification = verify(evidence, data=data, key=verify_key, scores=scores, model=model)
     say(screen, *verification.summary.splitlines())
     if json_to is not None:
         write_json(

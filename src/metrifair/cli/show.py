@@ -53,7 +53,7 @@ _WIDE = 110  # columns of a terminal that has room for every metric
 _MOST_ROWS = 60  # of all tables of rates together
 # of rates: columns that only pages and files have room for
 _STANDARD_FILES = ("share",)
-_FILES = (*_STANDARD_FILES, "fisher_p", "shortfall")
+_FILES = (*_STANDARD_FILES, "fisher_p", "standard_deviations", "odds_ratio", "shortfall")
 _ALARM_KEYS = (
     "compared",
     "within",

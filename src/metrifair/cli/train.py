@@ -23,6 +23,7 @@ from metrifair.cli.training_options import (
     TRAINING,
     ChoiceOptions,
     Reports,
+    SearchEvidence,
     Sweep,
     TrainingOptions,
 )
@@ -101,7 +102,7 @@ def train_command(
     _check_threshold(threshold, rule, sweep)
     if choice.max_unfairness is None:
         sweep = sweep._replace(strengths=[strength], threshold=threshold, rule=rule)
-    _sweep(ctx, options, sweep, choice, reports, delivers=True)
+    _sweep(ctx, options, sweep, choice, reports, search=SearchEvidence(), delivers=True)
 
 
 def _check_threshold(threshold: float | None, rule: ThresholdRule | None, sweep: Sweep) -> None:
@@ -142,6 +143,7 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
 @REPORTS
 @gather_options("sweep", Sweep, _SWEEP_OF_FRONTIER)
 @gather_options("choice", ChoiceOptions, ChoiceOptions._fields)
+@gather_options("search", SearchEvidence, SearchEvidence._fields)
 @click.pass_context
 def frontier_command(
     ctx: click.Context,
@@ -150,6 +152,7 @@ def frontier_command(
     options: TrainingOptions,
     sweep: Sweep,
     choice: ChoiceOptions,
+    search: SearchEvidence,
     reports: Reports,
 ) -> None:
     """Train models with many penalty strengths on FILE, show what fairness costs, and choose a
@@ -178,10 +181,16 @@ def frontier_command(
     Example: compare with post-processing, which needs the group at prediction
       metrifair frontier people.csv --label income --group sex \\
         --families mlp,linear,barycenter --html report.html
+
+    \b
+    Example: write the search as evidence, which metrifair verify recomputes
+      metrifair frontier people.csv --label income --group sex --max-unfairness 0.1 \\
+        --output model.metrifair --evidence search --reason "The best model within our limit"
     """
     _check_choice(choice)
+    _check_search(choice, search)
     delivers = choice.max_unfairness is not None
-    _sweep(ctx, options, sweep, choice, reports, delivers=delivers)
+    _sweep(ctx, options, sweep, choice, reports, search=search, delivers=delivers)
 
 
 def _sweep(
@@ -191,12 +200,14 @@ def _sweep(
     choice: ChoiceOptions,
     reports: Reports,
     *,
+    search: SearchEvidence,
     delivers: bool,
 ) -> None:
     """Train the models of a frontier, show them, and save the chosen one if it ``delivers``."""
     if sweep.costs is not None and sweep.utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    check_paths([options.file], [choice.output, choice.held_out, sweep.ledger, *reports])
+    written = [choice.output, choice.held_out, sweep.ledger, search.evidence, search.scores]
+    check_paths([options.file], [*written, *reports])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, say, write_pages, write_text
     from metrifair.cli.training import show_frontier, threshold_text
@@ -222,6 +233,49 @@ def _sweep(
         lines = (threshold_text(chosen, sweep), *(f"Warning: {text}" for text in unfinished))
         say(out, *filter(None, lines))
         _save(out, source, front, chosen, choice)
+        _write_search(out, source, front, choice, search)
+
+
+def _check_search(choice: ChoiceOptions, search: SearchEvidence) -> None:
+    """Raise a usage error for options of evidence that need each other."""
+    if search.evidence is None:
+        for name in ("reason", "scores", "sign", "again"):
+            if getattr(search, name):
+                raise click.UsageError(f"--{name} needs --evidence, the folder of the evidence")
+        return
+    if choice.max_unfairness is None:
+        raise click.UsageError("--evidence needs --max-unfairness, by which a model is chosen")
+    if search.reason is None:
+        raise click.UsageError("--evidence needs --reason, a sentence that says why")
+
+
+def _write_search(
+    out: Console,
+    source: TrainingFile,
+    front: Frontier,
+    choice: ChoiceOptions,
+    search: SearchEvidence,
+) -> None:
+    """Write the evidence of the search, if it was asked for."""
+    if search.evidence is None or search.reason is None:
+        return
+    from metrifair.api.search_evidence import write_search_evidence
+    from metrifair.cli.console import say
+
+    write_search_evidence(
+        front._trade_off,
+        search.evidence,
+        reason=search.reason,
+        model=choice.output,
+        scores=search.scores,
+        numbers=source.numbers - 1,
+        min_cell=search.min_cell,
+        sign_with=search.sign,
+        again=search.again,
+    )
+    say(out, f"Evidence: {search.evidence}")
+    if search.scores is not None:
+        say(out, f"Out-of-fold scores, which are not part of the evidence: {search.scores}")
 
 
 def _costs_note(front: Frontier, sweep: Sweep) -> str:

@@ -154,6 +154,17 @@ class ChoiceOptions(NamedTuple):
     held_out: Path | None = None
 
 
+class SearchEvidence(NamedTuple):
+    """The evidence of a search, as options of ``frontier``."""
+
+    evidence: Path | None = None
+    reason: str | None = None
+    scores: Path | None = None
+    min_cell: int = 1
+    sign: str | None = None
+    again: bool = False
+
+
 class Reports(NamedTuple):
     """The files with figures that a command writes."""
 

@@ -141,6 +141,49 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "withheld": "Cannot be recomputed: the search for groups. Its groups overlap, so that their "
         "counts would show cells with fewer than {min_cell} rows."
     },
+    "search_figures": {
+        "agrees": "{figures} figures of figures.json equal those recomputed from the counts "
+        "(relative tolerance {tolerance}).",
+        "differs": "figures.json differs from the figures recomputed from the counts in {count} "
+        "places: {places}.",
+    },
+    "front": {"agrees": "The Pareto front has {on_front} of {of} configurations."},
+    "choice": {
+        "agrees": "The rule may choose configuration {chosen}, given the bounds of the counts and "
+        "the standard errors. It is one of {possible} that it may choose.",
+        "differs": "The rule cannot choose configuration {chosen}, given the bounds of the counts "
+        "and the standard errors.",
+    },
+    "search_page": {
+        "agrees": "{name} equals the file generated again from search.json and the figures.",
+        "differs": "{name} differs from the file generated again from search.json, figures.json "
+        "and the counts.",
+    },
+    "scores_recount": {
+        "agrees": "The {rows:,} rows of {name} give the counts of all {configurations} "
+        "configurations.",
+        "differs": "The rows of {name} give other counts in {counts}.",
+    },
+    "scores_facts": {
+        "agrees": "{name} gives the standard errors, the choice and the expected figures of "
+        "search.json.",
+        "differs": "search.json differs from what {name} gives in {count} places: {places}.",
+    },
+    "scores_data": {
+        "agrees": "The groups and labels of {name} are those of the data.",
+        "differs": "The groups or labels of {name} differ from those of the data in {rows:,} rows.",
+    },
+    "model_file": {
+        "agrees": "{name} has the sha256 of the delivered model.",
+        "differs": "{name} does not have the sha256 of the delivered model.",
+        "unchecked": "search.json does not name a model file, so {name} cannot be compared.",
+    },
+    "model_scores": {
+        "agrees": "The model in {name} gives the scores of the delivered model.",
+        "differs": "The model in {name} gives other scores than the delivered model in {rows:,} "
+        "rows.",
+        "unchecked": "{name} is not a model of table rows, so its scores cannot be compared.",
+    },
     "signature": {
         "agrees": "The manifest is signed by the key in {name}.",
         "differs": "The manifest is not signed by the key in {name}.",
@@ -191,7 +234,7 @@ def check_text(check: Check) -> str:
     facts |= {
         name: listed(value)
         for name, value in facts.items()
-        if name in ("places", "expected") and not isinstance(value, str)
+        if name in ("places", "expected", "counts") and not isinstance(value, str)
     }
     text = _TEMPLATES[check.kind][check.outcome].format(tolerance=f"{TOLERANCE:g}", **facts)
     return f"{_WORDS[check.outcome]}: {text}"
@@ -218,7 +261,7 @@ def verdict_text(checks: Sequence[Check]) -> str:
     if unchecked:
         return f"No check found a difference, but {unchecked} of {len(completed)} checks could not be completed."
     agrees = f"The evidence agrees in all {len(completed)} checks."
-    if {"recount", "signature"} & {check.kind for check in checks}:
+    if {"recount", "scores_recount", "signature"} & {check.kind for check in checks}:
         return agrees
     return f"{agrees} Without the data or a signature, they do not detect a consistent forgery."
 

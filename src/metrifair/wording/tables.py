@@ -13,6 +13,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from metrifair.auditing.ranking import reference_pair
 from metrifair.auditing.records import (
     FIGURES,
     AuditRecord,
@@ -25,6 +26,7 @@ from metrifair.auditing.records import (
 )
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
+from metrifair.figures.two_rates import odds_ratio, odds_ratio_interval, standard_deviations
 from metrifair.wording.compare import VERDICTS, topic_name
 from metrifair.wording.findings import (
     OTHERS,
@@ -327,6 +329,22 @@ def _below(row: GroupRow) -> str | None:
     return "below" if ratio is not None and is_below(ratio) else None
 
 
+def _deviations(row: GroupRow) -> float | None:
+    """The difference from the reference's rate in standard deviations, as Fisher's p tests it."""
+    pair = reference_pair(row.table, row.group)
+    if pair is None:
+        return None
+    return standard_deviations(pair)
+
+
+def _odds_ratio(row: GroupRow) -> float | None:
+    """The odds ratio to the reference; none if a count of 0 leaves it without an interval."""
+    pair = reference_pair(row.table, row.group)
+    if pair is None or odds_ratio_interval(pair, 0.5) is None:
+        return None
+    return odds_ratio(pair)
+
+
 RATES = ColumnTable(
     text_column("standard", lambda row: row.table.standard or None),
     text_column("attribute", "table.attribute"),
@@ -355,6 +373,12 @@ RATES = ColumnTable(
         term="selection_ratio",
     ),
     Column("fisher_p", value="group.p_value", show=p_text),
+    Column(
+        "standard_deviations",
+        value=_deviations,
+        show=partial(figure_text, digits=2, signed=True),
+    ),
+    Column("odds_ratio", value=_odds_ratio, show=partial(figure_text, digits=2)),
     count_column("shortfall", "group.shortfall"),
     text_column("left_out", lambda row: row.group.left_out or None),
     Column("too_few", "Boolean", "group.few"),
@@ -392,7 +416,15 @@ DECILES = ColumnTable(
 )
 """The impact ratio if all rows beyond each decile of the score were selected."""
 
-_IF_KNOWN = ("selected", "fisher_p", "shortfall", "true_positive_rate", "false_positive_rate")
+_IF_KNOWN = (
+    "selected",
+    "fisher_p",
+    "standard_deviations",
+    "odds_ratio",
+    "shortfall",
+    "true_positive_rate",
+    "false_positive_rate",
+)
 
 
 def rate_columns(table: Decisions) -> list[Column]:

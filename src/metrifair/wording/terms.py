@@ -105,6 +105,15 @@ TERMS = {
         "Fisher’s p",
         "The p-value of Fisher's exact test that two groups have the same selection rate.",
     ),
+    "standard_deviations": Term(
+        "Standard deviations",
+        "The difference of two selection rates in standard deviations of equal rates (two-sample "
+        "z). United States practice calls a difference beyond 2 statistically significant.",
+    ),
+    "odds_ratio": Term(
+        "Odds ratio",
+        "The odds of selection in a group divided by those in the reference group.",
+    ),
     "mean_difference": Term("Mean difference"),
     "four_fifths": Term(
         "Four-fifths ratio",

@@ -95,6 +95,8 @@ def read_counts(content: Content) -> SearchCounts:
     _check_places(groups.parents, count)
     if (groups.parents == np.arange(count)[:, None]).any():
         raise ModelFileError("a group is a parent of itself")
+    if record.is_exact and (record.weighted or record.clusters is not None):
+        raise ModelFileError("exact tests need rows without weights and clusters")
     if not 0 < count <= MOST_GROUPS or whole.max() > _MOST_ROWS:
         raise ModelFileError("no search has so many groups or rows")
     if not ((groups.sums >= 0).all() and (groups.sums <= whole * _ROUNDING).all()):

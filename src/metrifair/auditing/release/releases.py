@@ -19,6 +19,7 @@ from metrifair.auditing.audit_record import AuditedRows
 from metrifair.auditing.sources.state_parts import StateParts
 from metrifair.errors import DataError, Remedy
 from metrifair.saving.records import Record, in_one_line
+from metrifair.support.arrays import Floats
 from metrifair.support.files import error_reason, write_file
 from metrifair.support.json_bounds import check_json
 
@@ -53,9 +54,8 @@ def row_hashes(audited: AuditedRows, parts: StateParts, files: Sequence[str]) ->
     """
     scores = audited.sample.scores.single
     if scores is not None:
-        values = np.sort(scores.astype(np.float64) + 0.0)
-        content = np.ones(len(values), np.int64).tobytes() + values.tobytes()
-    elif parts.counts is not None:
+        return sorted({*files, scores_hash(scores)})
+    if parts.counts is not None:
         order = np.lexsort([parts.counts.high, parts.counts.low])
         rows = parts.counts.rows[order]
         low = parts.counts.low[order]
@@ -66,6 +66,13 @@ def row_hashes(audited: AuditedRows, parts: StateParts, files: Sequence[str]) ->
     else:
         content = b""
     return sorted({*files, sha256(content).hexdigest()})
+
+
+def scores_hash(scores: Floats) -> str:
+    """The hash of all scores of some rows, whatever their order."""
+    values = np.sort(scores.astype(np.float64) + 0.0)
+    content = np.ones(len(values), np.int64).tobytes() + values.tobytes()
+    return sha256(content).hexdigest()
 
 
 def record_release(path: Path, entry: ReleaseEntry, *, again: bool) -> None:

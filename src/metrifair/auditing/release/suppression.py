@@ -127,9 +127,76 @@ def released_counts(
             [],
         )
     rows = _GridRows.of(parts, parts.shape, parts.counts)
-    groups = len(parts.shape.groups)
-    places = [tuple(range(groups))] if joint else [(place,) for place in range(groups)]
-    is_kept, nodes = _kept_cells(rows, places, min_cell)
+    places = _table_places(parts.shape, joint=joint)
+    everything = np.ones(len(rows.cells), bool)
+    kept = _kept_cells(rows, places, min_cell, everything)
+    return _release(parts, rows, places, kept, (min_cell, score_digits))
+
+
+def _table_places(shape: Shape, *, joint: bool) -> list[tuple[int, ...]]:
+    """The attributes of each table: all of them, or one each."""
+    groups = len(shape.groups)
+    if joint:
+        return [tuple(range(groups))]
+    return [(place,) for place in range(groups)]
+
+
+def released_together(
+    scorings: Sequence[StateParts], min_cell: int, *, joint: bool
+) -> list[Release]:
+    """The counts that are released of several scorings of the same rows, all on the public grid.
+
+    The first control of the rows is their fold. Groups that one scoring would have to withhold in
+    one fold are withheld from all scorings and folds. Otherwise, their number of rows would be the
+    difference of two totals, as all folds have about as many rows.
+    """
+    shape = scorings[0].shape
+    assert shape is not None
+    places = _table_places(shape, joint=joint)
+    counted = [
+        _GridRows.of(parts, shape, parts.counts) for parts in scorings if parts.counts is not None
+    ]
+    is_kept = np.ones(len(counted[0].cells), bool)
+    while True:
+        kept = [_kept_cells(rows, places, min_cell, is_kept) for rows in counted]
+        by_all = np.logical_and.reduce([cells for cells, _ in kept])
+        by_all &= ~_in_other_folds(counted[0], places, ~by_all)
+        if (by_all == is_kept).all():
+            break
+        is_kept = by_all
+    return [
+        _release(parts, rows, places, found, (min_cell, None))
+        for parts, rows, found in zip(scorings, counted, kept, strict=True)
+    ]
+
+
+def _in_other_folds(
+    rows: _GridRows, places: Sequence[tuple[int, ...]], withheld: Booleans
+) -> Booleans:
+    """The cells of groups and strata that are withheld as a whole in some fold."""
+    found = np.zeros(len(rows.cells), bool)
+    for table_places in places:
+        fold = len(table_places)
+        units = rows.units(table_places)
+        kept = {unit for unit, lost in zip(units, withheld.tolist(), strict=True) if not lost}
+        lost_anywhere = {(*unit[:fold], *unit[fold + 1 :]) for unit in units if unit not in kept}
+        found |= np.array([(*unit[:fold], *unit[fold + 1 :]) in lost_anywhere for unit in units])
+    return found
+
+
+def _release(
+    parts: StateParts,
+    rows: _GridRows,
+    places: Sequence[tuple[int, ...]],
+    kept: tuple[Booleans, Sequence[_Nodes]],
+    options: tuple[int, int | None],
+) -> Release:
+    """The tables of the cells that are kept, in their intervals.
+
+    ``options`` are the minimum of a cell, and the digits of the scores.
+    """
+    is_kept, nodes = kept
+    min_cell, score_digits = options
     released = [
         _table(parts, rows, is_kept, table_places, table_nodes)
         for table_places, table_nodes in zip(places, nodes, strict=True)
@@ -227,14 +294,14 @@ _Nodes: TypeAlias = dict[Cell, list[_Node]]
 
 
 def _kept_cells(
-    rows: _GridRows, places: Sequence[tuple[int, ...]], min_cell: int
+    rows: _GridRows, places: Sequence[tuple[int, ...]], min_cell: int, is_kept: Booleans
 ) -> tuple[Booleans, list[_Nodes]]:
-    """Which cells are released, and the intervals of each cell of each table.
+    """Which of some cells are released, and the intervals of each cell of each table.
 
     Withholding a group takes rows from the cells of other attributes, so this repeats until no cell
     is small.
     """
-    is_kept = np.ones(len(rows.cells), bool)
+    is_kept = is_kept.copy()
     smallest: _SmallCell | None = None
     while True:
         withheld = np.zeros(len(rows.cells), bool)
@@ -630,17 +697,19 @@ def _suppressed_values(
     for table_places in places:
         units = rows.units(table_places)
         kept = {unit for unit, keep in zip(units, is_kept, strict=True) if keep}
-        names = [
-            *(rows.shape.groups[place] for place in table_places),
-            *rows.shape.controls,
-        ]
         lost = sorted(
             set(units) - kept,
             key=lambda unit: [sort_key(value) for value in unit],
         )
         if lost:
-            suppressed[", ".join(names)] = [_unit_value(unit) for unit in lost]
+            name = _unit_name(rows.shape, table_places)
+            suppressed[name] = [_unit_value(unit) for unit in lost]
     return suppressed
+
+
+def _unit_name(shape: Shape, places: Sequence[int]) -> str:
+    """The columns of the groups and strata of a table, as text."""
+    return ", ".join([*(shape.groups[place] for place in places), *shape.controls])
 
 
 def _unit_value(unit: Cell) -> StateValue:

@@ -1,0 +1,83 @@
+"""`metrifair frontier --evidence` and `metrifair verify`: a search from a file, and its checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+BASE = ["--label", "hired", "--group", "sex", "--model", "linear", "--strengths", "0,1,3"]
+LIMIT = ["--max-unfairness", "0.5", "--seed", "0"]
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """People, two of them without a label: numbers of rows differ from places in the search."""
+    rng = np.random.default_rng(3)
+    sex = rng.integers(2, size=600)
+    skill = rng.normal(size=600) + 0.5 * sex
+    hired = np.where(skill + 0.6 * rng.normal(size=600) > 0, "yes", "no").astype(object)
+    hired[[3, 100]] = None
+    table = {"sex": np.where(sex, "men", "women"), "skill": skill.round(5), "hired": hired.tolist()}
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    pl.DataFrame(table).write_csv(path)
+    return path
+
+
+def test_a_search_is_written_and_verified_with_all_that_was_kept(
+    csv: Path, tmp_path: Path, call: Any
+) -> None:
+    folder = tmp_path / "search"
+    kept = ["--output", tmp_path / "m.metrifair", "--scores", tmp_path / "scores.csv"]
+    about = ["--about", "who=A. Validator", "--title", "Hiring"]
+    reason = "The best within the limit"
+    done = call(
+        "frontier", csv, *BASE, *LIMIT, *kept, *about, "--evidence", folder, "--reason", reason
+    )
+    assert done.exit_code == 0, done.output
+    assert f"Evidence: {folder}" in done.output.replace("\n", "")
+    readme = (folder / "README.txt").read_text()
+    assert readme.startswith("Hiring\n")
+    assert "who: A. Validator" in readme
+    assert f"Reason: {reason}" in readme
+    whole = [
+        "--data",
+        csv,
+        "--scores",
+        tmp_path / "scores.csv",
+        "--model",
+        tmp_path / "m.metrifair",
+    ]
+    done = call("verify", folder, *whole)
+    assert done.exit_code == 0, done.output
+    for text in (
+        "The groups and labels of scores.csv are those of the data.",
+        "The model in m.metrifair gives the scores of the delivered model.",
+        "gives the standard errors, the choice and the expected figures",
+    ):
+        assert text in " ".join(done.output.split())
+
+    other = tmp_path / "other.csv"
+    # one of the five has no label, so that it was not in the search
+    other.write_text(csv.read_text().replace("women", "men", 5))
+    done = call("verify", folder, "--data", other, "--scores", tmp_path / "scores.csv")
+    assert done.exit_code == 1
+    assert "differ from those of the data in 4 rows" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([*LIMIT, "--evidence", "e"], "--evidence needs --reason"),
+        (["--evidence", "e", "--reason", "because"], "--evidence needs --max-unfairness"),
+        ([*LIMIT, "--reason", "because"], "--reason needs --evidence"),
+        ([*LIMIT, "--scores", "s.csv"], "--scores needs --evidence"),
+    ],
+)
+def test_options_that_need_each_other(options: list[str], words: str, csv: Path, call: Any) -> None:
+    done = call("frontier", csv, *BASE, *options)
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
