@@ -25,7 +25,7 @@ from scipy import stats
 from benchmarks.timing import Claim, peak_memory_above, print_table, shrunk
 from metrifair import find_groups
 from metrifair.api.find_groups import GroupSearch
-from metrifair.wording.groups import GAP_HEADINGS, HEADINGS, gap_rows, group_row
+from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table
 
 LEVELS = (
     (0.5, 0.5),
@@ -424,12 +424,14 @@ def adult(folder: Path, picture: Path) -> GroupSearch:
     )
     search.plot().figure_.savefig(picture, metadata={"Date": None})
     print(search)
-    for headings, rows in (
-        (HEADINGS, [group_row(search.record, group) for group in search.groups]),
-        (GAP_HEADINGS, gap_rows(search.record)),
+    for columns, rows in (
+        (group_table(search.record).pick(*GROUP_KEYS), search.groups),
+        (gap_columns(search.record), search.largest_gaps),
     ):
-        print("\n| " + " | ".join(headings) + " |\n" + "|---" * len(headings) + "|")
-        print("\n".join("| " + " | ".join(row) + " |" for row in rows))
+        headings = " | ".join(column.heading for column in columns)
+        print(f"\n| {headings} |\n" + "|---" * len(columns) + "|")
+        for row in rows:
+            print("| " + " | ".join(column.cell(row).text for column in columns) + " |")
     return search
 
 

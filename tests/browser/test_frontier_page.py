@@ -233,7 +233,7 @@ def test_names_from_the_data_are_text(opened):
     )
     assert page.locator("h1").inner_text() == HOSTILE
     assert page.locator("#groups").inner_text().split("\n") == [HOSTILE, bold]
-    assert any(bold in text for text in page.locator("#notes li").all_inner_texts())
+    assert any(bold in text for text in page.locator("#notes li").all_text_contents())
     assert page.locator("thead th").first.inner_text().strip() == HOSTILE
     page.locator("#frontier .dot").nth(3).hover(force=True)
     assert HOSTILE in page.locator("#frontier .tooltip").inner_text()

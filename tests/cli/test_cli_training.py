@@ -25,7 +25,8 @@ from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
 from metrifair.cli.training import show_frontier
 from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
+from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
+from metrifair.problem.criterion_names import OTHER_NAMES
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.record import FrontierRecord

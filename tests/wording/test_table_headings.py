@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 
 import metrifair
-from metrifair import Audit, AuditOptions, audit
+from metrifair import Audit, AuditOptions, audit, find_groups
 from metrifair.api.frontier import Frontier
-from metrifair.cli.show import show_audit
+from metrifair.cli.show import show_audit, show_search
 from metrifair.cli.training import show_frontier
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.markdown import audit_markdown
@@ -198,6 +198,20 @@ def test_all_media_show_the_same_figures_of_a_model() -> None:
     assert frame["unfairness"].tolist() == [0.4, 0.1234]
     assert frame["accuracy_low"].tolist()[1] == 0.712
     assert frame["chosen"].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("key", ["group", "figure", "at_least", "worst_parent", "largest_gap"])
+def test_a_new_name_is_read_by_all_media_of_a_search(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
+    search = find_groups(None, [1, 1, 1, 0] * 100, X)
+    assert len(search.groups) == 1
+    monkeypatch.setitem(TERMS, key, Term("A new name"))
+    out = Console(file=io.StringIO(), width=400)
+    show_search(out, search.record)
+    assert "A new name" in out.file.getvalue()  # type: ignore[attr-defined]
+    assert "A new name</th>" in search._page()
 
 
 def test_a_failed_model_has_no_figures_in_tables() -> None:

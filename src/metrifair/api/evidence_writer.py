@@ -19,7 +19,6 @@ import numpy as np
 
 from metrifair import report
 from metrifair.api.audit_tables import audit_fields
-from metrifair.api.find_groups import WORSE_GROUPS
 from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_with_rates
 from metrifair.auditing.group_measures import audited_by_group
 from metrifair.auditing.groups.counts_file import counts_content
@@ -68,6 +67,7 @@ from metrifair.support.provenance import Provenance
 from metrifair.support.ssh_signatures import sign
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.evidence import readme_text
+from metrifair.wording.groups import group_table
 from metrifair.wording.tables import FrameColumns, finding_table, metric_frame, rate_frame
 
 _SHOWN = ("threshold", "score_range", "cuts", "favorable_decision", "intersectional", "standard")
@@ -353,8 +353,9 @@ def derived_files(
         "tables/rates.csv": _table(*rate_frame(record)),
         "tables/by_group.csv": _table(*metric_frame(audited_by_group(record))),
     }
-    if record.group_search is not None:
-        files["tables/groups.csv"] = _table(record.group_search.worse, WORSE_GROUPS)
+    search = record.group_search
+    if search is not None:
+        files["tables/groups.csv"] = _table(search.worse, group_table(search).frame())
     for name in manifest.crosswalks:
         items = crosswalk_named(name).items
         table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}

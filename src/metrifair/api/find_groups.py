@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,8 +36,7 @@ from metrifair.problem.tables import (
 from metrifair.support.arrays import Booleans
 from metrifair.support.checks import check_integer, is_number, make_seed, share_hint
 from metrifair.support.provenance import Provenance, call_text, made_now
-from metrifair.wording.groups import group_text, search_sentences
-from metrifair.wording.tables import FrameColumns
+from metrifair.wording.groups import group_table, search_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,16 +44,6 @@ if TYPE_CHECKING:
 
 NumberCuts: TypeAlias = "Literal['quantiles'] | Mapping[str, Sequence[float]]"
 """The cuts of numeric columns: at quartiles, or by column."""
-
-WORSE_GROUPS: FrameColumns = {
-    "group": ("String", lambda group: group_text(group.conditions)),
-    "rows": ("Int64", attrgetter("rows")),
-    **{name: ("Float64", attrgetter(name)) for name in ("figure", "others", "gap", "at_least")},
-    "conditions": ("Int64", lambda group: len(group.conditions)),
-    "is_worse_than_parents": ("Boolean", attrgetter("is_worse_than_parents")),
-    "is_protected": ("Boolean", attrgetter("is_protected")),
-    "is_listed": ("Boolean", attrgetter("is_listed")),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +109,9 @@ class GroupSearch(RecordedPage):
             The group, its rows, its figure, that of the other rows, the gap, its lower bound, and
             whether the group is worse than its parents, protected and listed.
         """
-        return make_frame(self.record.worse, WORSE_GROUPS, backend or self.library)
+        return make_frame(
+            self.record.worse, group_table(self.record).frame(), backend or self.library
+        )
 
     def plot(self, *, ax: Axes | None = None) -> report.ChartDisplay:
         """Draw the gaps of the listed groups, from their lower bounds.

@@ -16,6 +16,7 @@ from metrifair.auditing.audit_record import AuditedRows
 from metrifair.auditing.measure.parts import members_in, sets_for
 from metrifair.auditing.measure.selection import selection_for
 from metrifair.auditing.records import (
+    FIGURES,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -43,7 +44,6 @@ PredictionKind: TypeAlias = Literal["decisions", "scores"]
 # the largest share of resamples on which a metric with an interval may be undefined
 _MAX_UNDEFINED = 0.05
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
-_FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
 
 
 class _MetricRows(NamedTuple):
@@ -327,7 +327,7 @@ def audited_by_group(record: AuditRecord) -> list[MeasuresByGroup]:
             [group.group_value for group in figures.groups],
             record.settings.known_names,
         )
-        tables.append(_audited_table(figures, figures.groups, _FIGURES, unknown.tolist(), None))
+        tables.append(_audited_table(figures, figures.groups, FIGURES, unknown.tolist(), None))
     return tables
 
 

@@ -245,6 +245,10 @@ class ReliabilityBin:
     size: float  # samples, or the sum of their weights in the unit that the user passed
 
 
+FIGURES: tuple[str, ...] = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
+"""The figures by group of every audit: fields of ``GroupFigures``."""
+
+
 @dataclass(frozen=True)
 class GroupFigures:
     """Predictive figures of the scores of one group; None if scores are not probabilities, or

@@ -71,8 +71,8 @@ def unfairness(
         The value is then the weighted one, which can be far too small: ``audit`` also reports the
         one divided by R2.
     metric : str or callable, default="kolmogorov"
-        Distance between distributions: one of ``kolmogorov``, ``wasserstein``, ``energy``,
-        ``cramer``, ``lp``, ``mmd``, ``total_variation``, or a function of two samples.
+        Distance between distributions: a name such as ``kolmogorov`` or ``energy``, of those in
+        the documentation on distances, or a function of two samples.
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion.
     control_features : array-like or table, default=None

@@ -16,25 +16,18 @@ from metrifair.auditing.ranking import (
     summarized_finding,
     worst_ratio,
 )
-from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.auditing.records import FIGURES, AuditRecord, ByGroup, Decisions, Difference, Finding
 from metrifair.auditing.search_records import SearchRecord
 from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
-from metrifair.wording.groups import (
-    GAP_HEADINGS,
-    HEADINGS,
-    gap_rows,
-    group_row,
-    search_summary,
-)
+from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table, search_summary
 from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 from metrifair.wording.tables import (
     BY_GROUP,
-    FIGURES,
     LOOKS,
     RATES,
     Column,
@@ -106,10 +99,10 @@ def show_audit(out: Console, record: AuditRecord, *, details: bool = False) -> N
 def show_search(out: Console, record: SearchRecord) -> None:
     """Print the listed groups of a search, and the bounds of all gaps."""
     if record.listed:
-        show_table(out, HEADINGS, [group_row(record, group) for group in record.listed])
+        show_columns(out, group_table(record).pick(*GROUP_KEYS), record.listed)
     if any(group.is_protected for group in record.listed):
         say(out, "* Has a condition on a protected attribute.")
-    show_table(out, GAP_HEADINGS, gap_rows(record))
+    show_columns(out, gap_columns(record), record.largest_gaps)
 
 
 def _show_proxy(out: Console, record: AuditRecord) -> None:

@@ -52,10 +52,10 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ``equalized_odds``, ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion``
         of your own.
     metric : str or callable, default="energy"
-        Distance between distributions: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``,
-        ``kolmogorov``, ``total_variation``, or a function of two tensors. The penalty
-        ``total_variation`` compares shares in 10 bins with gradients of a smoothed version, and not
-        the shares of every value, as ``unfairness`` does.
+        Distance between distributions: a name such as ``energy`` or ``mmd``, of those in the
+        documentation on distances, or a function of two tensors. The penalty ``total_variation``
+        compares shares in 10 bins with gradients of a smoothed version, and not the shares of every
+        value, as ``unfairness`` does.
     intersectional : bool, default=False
         Compare the intersections of several attributes instead of each attribute. By default each
         attribute has its own penalty.

@@ -360,9 +360,8 @@ def distances(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     metrics : sequence of str, default=("kolmogorov", "wasserstein", "energy")
-        Distances between score distributions: among ``"energy"``, ``"kolmogorov"``,
-        ``"wasserstein"``, ``"cramer"``, ``"lp"`` (p = 2), ``"mmd"`` (Gaussian kernel of bandwidth
-        1) and ``"total_variation"``.
+        Distances between score distributions, by their names in the documentation on distances.
+        ``"lp"`` has p = 2, and ``"mmd"`` a Gaussian kernel of bandwidth 1.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         Weight of each score. Only ratios within a sample matter. None weights all scores equally.
 

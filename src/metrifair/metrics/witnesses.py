@@ -95,8 +95,8 @@ def witness(
     u, v : array-like of shape (n,) and (m,), or (n, d) and (m, d) with ``vector``
         The two samples.
     metric : str, default="energy"
-        Distance between distributions: ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``,
-        ``"cramer"``, ``"lp"``, ``"mmd"`` or ``"total_variation"``.
+        Distance between distributions: a name such as ``"energy"`` or ``"kolmogorov"``, of those in
+        the documentation on distances.
     p : float, default=2.0
         Exponent of ``"lp"``, at least 1.
     kernel : str or callable, default="gaussian"

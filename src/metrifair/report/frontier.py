@@ -83,9 +83,11 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
 
 def frontier_head(view: FrontierView) -> Markup:
     """The answer; and folded, so that the chart is on the first screen, intervals and notes."""
+    answer = page_headline(view)
     sentences = [*headline(view), *remarks(view), *note_texts(view)]
+    sentences = [text for text in sentences if text != answer]
     return joined(
-        element("p", page_headline(view), id="summary", class_="summary"),
+        element("p", answer, id="summary", class_="summary"),
         element(
             "details",
             element("summary", "Intervals, costs and notes"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from metrifair.auditing.search_records import SearchRecord, WorseGroup
@@ -13,6 +13,7 @@ from metrifair.report.html import (
     Markup,
     Section,
     card,
+    column_row,
     document,
     element,
     fact_list,
@@ -26,15 +27,17 @@ from metrifair.report.html import (
 from metrifair.support.provenance import Provenance
 from metrifair.wording.groups import (
     FIGURES,
-    GAP_HEADINGS,
-    GLOSSARY,
-    HEADINGS,
-    gap_rows,
-    group_row,
+    GROUP_KEYS,
+    gap_columns,
+    group_table,
     group_text,
     overview,
+    search_glossary,
     search_sentences,
 )
+from metrifair.wording.tables import Column
+
+_BAR = GROUP_KEYS.index("gap") + 1  # a picture follows the gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +56,7 @@ def group_search_html(
         about="groups searched",
         head=summary_head(search_sentences(record), fact_list(facts)),
         sections=[Section(joined(*parts))],
-        words=list(GLOSSARY.items()),
+        words=search_glossary(),
         provenance=provenance,
     )
 
@@ -70,8 +73,10 @@ def group_search_section(record: SearchRecord | None) -> Markup:
 
 def _groups(record: SearchRecord) -> Markup:
     limit = max(group.gap for group in record.listed)
-    rows = [_row(record, group, limit) for group in record.listed]
-    head = table_head([HEADINGS[0], *HEADINGS[1:5], "", *HEADINGS[5:]])
+    columns = group_table(record).pick(*GROUP_KEYS)
+    rows = [_row(columns, group, limit) for group in record.listed]
+    headings = [column.heading for column in columns]
+    head = table_head([*headings[:_BAR], "", *headings[_BAR:]])
     table = element("table", head, element("tbody", *rows))
     hint = "The line of each picture begins at the lower bound; the dot is the observed gap."
     marked = [" * Has a condition on a protected attribute."] if record.protected else []
@@ -83,15 +88,18 @@ def _groups(record: SearchRecord) -> Markup:
     )
 
 
-def _row(record: SearchRecord, group: WorseGroup, limit: float) -> Markup:
-    name, *cells = group_row(record, group)
+def _row(columns: Sequence[Column], group: WorseGroup, limit: float) -> Markup:
+    name, *cells = (column.cell(group).text for column in columns)
     bar = interval_bar(group.gap, Interval(group.at_least, group.gap), limit, "worse")
-    return table_row(name, [*cells[:4], bar, *cells[4:]])
+    cells.insert(_BAR - 1, bar)
+    return table_row(name, cells)
 
 
 def _gaps(record: SearchRecord) -> Markup:
-    rows = [table_row(row[0], row[1:]) for row in gap_rows(record)]
-    table = element("table", table_head(GAP_HEADINGS), element("tbody", *rows))
+    columns = gap_columns(record)
+    rows = [column_row(columns, gap) for gap in record.largest_gaps]
+    head = table_head(column.heading for column in columns)
+    table = element("table", head, element("tbody", *rows))
     hint = (
         "All these bounds hold jointly. They are about groups of this search, compared with the "
         "other rows."

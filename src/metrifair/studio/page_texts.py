@@ -6,9 +6,6 @@ from __future__ import annotations
 
 from metrifair.criteria import CRITERIA
 
-OTHER_INPUTS = ("risk_parity", "conditional_statistical_parity")
-"""The criteria that the studio does not offer: they need a loss, or control features."""
-
 PAGE_TEXTS = {
     "studio": "metrifair studio",
     "studio_of": "{file} – metrifair studio",
@@ -79,10 +76,10 @@ PAGE_TEXTS = {
 
 
 def criterion_options() -> str:
-    """The criteria that the page offers, as options of a list.
+    """The criteria that the page offers, as options of a list: they need no loss and no strata.
 
     >>> print(criterion_options().splitlines()[0])
     <option value="statistical_parity">statistical parity</option>
     """
-    names = [name for name in CRITERIA if name not in OTHER_INPUTS]
+    names = [name for name, row in CRITERIA.items() if row.score != "loss" and not row.strata]
     return "\n".join(f'<option value="{name}">{name.replace("_", " ")}</option>' for name in names)

@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
+from metrifair.figures.intervals import Interval
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import row_note
 from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, needs_group_text
+from metrifair.wording.numbers import figure_text, strength_texts
 from metrifair.wording.tables import Column, ColumnTable, count_column, text_column
 
 
@@ -101,6 +103,44 @@ def constant_row(view: FrontierView) -> FrontierRow | None:
         return None
     figures = {key: RowFigure(point.figure(key), below=view.below(point, key)) for key in view.keys}
     return FrontierRow(point.strength, "constant", (point,), 0, figures, on_front=False)
+
+
+def alternative_columns(view: FrontierView) -> list[Column]:
+    """The columns of less discriminatory alternatives: the utility and the unfairness of models.
+
+    >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.9, 0.1)]
+    >>> columns = alternative_columns(FrontierView(points))
+    >>> [column.cell(points[0]).line for column in columns]
+    ['0 (compared with)', '0.900', '0.400']
+    """
+    base, fairer = view.alternatives
+    models = {point.job: point.strength for point in (base, *fairer)}
+    texts = dict(zip(models, strength_texts(models.values()), strict=True))
+    return [
+        text_column(
+            "strength",
+            lambda point: f"{point.family} {texts[point.job]}".strip(),
+            note=lambda point: "compared with" if point.job == base.job else "",
+            title=view.label("strength"),
+        ),
+        *(
+            Column(
+                key,
+                "",
+                partial(view.text, key=key),
+                str,
+                partial(_shown_interval, view, key),
+                figure_text,
+                title=view.label(key),
+            )
+            for key in (view.key, view.gap_key)
+        ),
+    ]
+
+
+def _shown_interval(view: FrontierView, key: str, point: Point) -> Interval | None:
+    """The interval of a figure; None if the figure itself names the upper end."""
+    return None if view.below(point, key) is not None else point.intervals.get(key)
 
 
 def point_table(view: FrontierView) -> ColumnTable:

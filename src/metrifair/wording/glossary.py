@@ -12,11 +12,11 @@ from metrifair.auditing.ranking import (
     sort_findings,
     worst_ratio,
 )
-from metrifair.auditing.records import AuditRecord, Decisions, Finding, WitnessCurve
+from metrifair.auditing.records import FIGURES, AuditRecord, Decisions, Finding, WitnessCurve
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
-from metrifair.wording.groups import GLOSSARY as SEARCH_TERMS
+from metrifair.wording.groups import search_glossary
 from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
 from metrifair.wording.numbers import (
     confidence_text,
@@ -28,7 +28,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.tables import FIGURES, rate_columns
+from metrifair.wording.tables import rate_columns
 from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
@@ -201,7 +201,7 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
 
 def search_words(record: AuditRecord) -> list[tuple[str, str]]:
     """The terms of a search for groups, with their definitions; none without a search."""
-    return [] if record.group_search is None else list(SEARCH_TERMS.items())
+    return [] if record.group_search is None else search_glossary()
 
 
 def decision_words(record: AuditRecord) -> list[tuple[str, str]]:

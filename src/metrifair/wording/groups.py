@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from metrifair.auditing.search_records import Condition, SearchRecord, WorseGroup
 from metrifair.wording.numbers import (
-    MISSING,
     confidence_text,
     count_text,
     figure_text,
@@ -14,7 +14,8 @@ from metrifair.wording.numbers import (
     points_text,
     quoted,
 )
-from metrifair.wording.terms import term_name
+from metrifair.wording.tables import Column, ColumnTable, count_column, text_column
+from metrifair.wording.terms import glossary_entries, term_name
 
 FIGURES = {
     "selected": "selection rate",
@@ -25,27 +26,8 @@ FIGURES = {
 }
 """The figure of a group, by outcome."""
 
-GLOSSARY = {
-    "At least": "Lower bound of the gap in the population. All bounds of a search hold jointly at "
-    "its confidence level, however its groups overlap.",
-    "Other rows": "All rows outside the group that the outcome counts.",
-    "Worst parent": "A parent is the group without one of its conditions, or with a wider band of "
-    "numbers. The figure is that of the worst one. A group that is worse than each of its parents is "
-    "not explained by fewer or wider conditions.",
-    "Largest gap": "Upper bound of the gaps of all groups of the search with so many rows. It says "
-    "nothing about groups that were not searched.",
-}
-
-HEADINGS = (
-    term_name("group"),
-    term_name("rows"),
-    term_name("figure"),
-    "Other rows",
-    "Worse by",
-    "At least",
-    "Worst parent",
-)
-GAP_HEADINGS = ("Rows of a group", term_name("groups"), "Worse by at most")
+GROUP_KEYS = ("marked", "rows", "figure", "others", "gap", "at_least", "worst_parent")
+"""The columns of groups that people read, in their order."""
 
 
 def group_text(conditions: Sequence[Condition]) -> str:
@@ -186,28 +168,50 @@ def gap_text(record: SearchRecord, gap: float) -> str:
     return points_text(gap)
 
 
-def group_row(record: SearchRecord, group: WorseGroup) -> list[str]:
-    """The cells of ``HEADINGS``."""
-    worst = max if record.higher_is_worse else min
+def group_table(record: SearchRecord) -> ColumnTable:
+    """The columns of groups that are worse: figures are percentages or means."""
+    value = partial(value_text, record)
+    gap = partial(gap_text, record)
+    return ColumnTable(
+        text_column("group", lambda group: group_text(group.conditions)),
+        text_column("marked", _marked_text, kind="", term="group"),
+        count_column("rows"),
+        Column("figure", show=value),
+        Column("others", show=value),
+        Column("gap", show=gap),
+        Column("at_least", show=gap),
+        Column("worst_parent", "", partial(_worst_parent, record), value),
+        count_column("conditions", lambda group: len(group.conditions)),
+        Column("is_worse_than_parents", "Boolean"),
+        Column("is_protected", "Boolean"),
+        Column("is_listed", "Boolean"),
+    )
+
+
+def _marked_text(group: WorseGroup) -> str:
+    """A group, with a star if it has a protected attribute."""
+    return f"{group_text(group.conditions)}{' *' if group.is_protected else ''}"
+
+
+def _worst_parent(record: SearchRecord, group: WorseGroup) -> float | None:
     figures = [parent.figure for parent in group.parents]
-    mark = " *" if group.is_protected else ""
+    if not figures:
+        return None
+    return max(figures) if record.higher_is_worse else min(figures)
+
+
+def gap_columns(record: SearchRecord) -> list[Column]:
+    """The columns of upper bounds of all gaps, by the rows of a group."""
     return [
-        f"{group_text(group.conditions)}{mark}",
-        f"{group.rows:,}",
-        value_text(record, group.figure),
-        value_text(record, group.others),
-        gap_text(record, group.gap),
-        gap_text(record, group.at_least),
-        value_text(record, worst(figures)) if figures else MISSING,
+        Column("group_rows", "Int64", "rows", "at least {:,}".format),
+        count_column("groups"),
+        Column("largest_gap", value="gap", show=partial(gap_text, record)),
     ]
 
 
-def gap_rows(record: SearchRecord) -> list[list[str]]:
-    """The cells of ``GAP_HEADINGS``."""
-    return [
-        [f"at least {gap.rows:,}", f"{gap.groups:,}", gap_text(record, gap.gap)]
-        for gap in record.largest_gaps
-    ]
+def search_glossary() -> list[tuple[str, str]]:
+    """The words of a page, with their meanings."""
+    return glossary_entries("at_least", "others", "worst_parent", "largest_gap")
 
 
 def overview(record: SearchRecord) -> list[tuple[str, str]]:

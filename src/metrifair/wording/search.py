@@ -16,9 +16,10 @@ from metrifair.tradeoff.search_facts import (
     SearchFacts,
     SearchFigures,
 )
-from metrifair.wording.numbers import count_text, figure_text, listed
+from metrifair.wording.numbers import count_text, figure_text, listed, noun
 from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.rates import NO_VERDICT
+from metrifair.wording.terms import term_name
 
 _WRAPPER = textwrap.TextWrapper(
     100,
@@ -113,9 +114,7 @@ def search_sentences(shown: SearchShown) -> list[str]:
 
 
 def _utility(facts: SearchFacts) -> str:
-    return {"auc": "AUC", "brier": "Brier score"}.get(
-        facts.utility, facts.utility.replace("_", " ")
-    )
+    return noun(term_name(facts.utility))
 
 
 def _rule_sentences(facts: SearchFacts) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.ranking import reference_pair
 from metrifair.auditing.records import (
+    FIGURES,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -462,9 +463,6 @@ _GROUP = (
     text_column("group", "group.group", name_text),
     count_column("rows", "group.size"),
 )
-
-FIGURES = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
-"""The figures by group of every audit."""
 
 BY_GROUP = ColumnTable(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
 """The columns of figures by group."""

@@ -199,6 +199,26 @@ TERMS = {
         "shares.",
     ),
     "known_unfairness": Term("Unfairness of known groups"),
+    # A search for groups
+    "others": Term("Other rows", "All rows outside the group that the outcome counts."),
+    "gap": Term("Worse by"),
+    "at_least": Term(
+        "At least",
+        "Lower bound of the gap in the population. All bounds of a search hold jointly at its "
+        "confidence level, however its groups overlap.",
+    ),
+    "worst_parent": Term(
+        "Worst parent",
+        "A parent is the group without one of its conditions, or with a wider band of numbers. The "
+        "figure is that of the worst one. A group that is worse than each of its parents is not "
+        "explained by fewer or wider conditions.",
+    ),
+    "group_rows": Term("Rows of a group"),
+    "largest_gap": Term(
+        "Worse by at most",
+        "Upper bound of the gaps of all groups of the search with so many rows. It says nothing "
+        "about groups that were not searched.",
+    ),
     # Changes
     "difference": Term(
         "Difference",

@@ -19,6 +19,7 @@ from metrifair.auditing.measure.parts import members_in, sets_for
 from metrifair.auditing.measure.sample import AuditSample
 from metrifair.auditing.measure.selection import Selection
 from metrifair.auditing.records import (
+    FIGURES,
     ByGroup,
     GroupFigures,
     Measure,
@@ -466,13 +467,7 @@ def _gaps(groups: Sequence[GroupFigures], confidence: float) -> Iterator[tuple[s
     wider = normal_quantile(1 - (1 - confidence) / (2 * len(groups))) / normal_quantile(
         (1 + confidence) / 2
     )
-    for name in (
-        "base_rate",
-        "auc",
-        "accuracy",
-        "log_loss",
-        "calibration_error",
-    ):
+    for name in FIGURES:
         measures = [figure for group in groups if (figure := getattr(group, name)) is not None]
         if len(measures) < 2:
             continue

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metrifair.auditing.records import (
+    FIGURES,
     AlongNumber,
     AuditRecord,
     ByGroup,
@@ -47,7 +48,6 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.tables import (
     BY_GROUP,
-    FIGURES,
     figure_rows,
     filled,
     metric_table,

@@ -13,9 +13,9 @@ from collections.abc import (
 from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import AuditRecord
+from metrifair.auditing.records import FIGURES, AuditRecord
 from metrifair.support.provenance import Provenance
-from metrifair.wording.groups import HEADINGS, group_row
+from metrifair.wording.groups import GROUP_KEYS, group_table
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import (
     confidence_text,
@@ -25,7 +25,6 @@ from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.summary import audit_summary
 from metrifair.wording.tables import (
     BY_GROUP,
-    FIGURES,
     Column,
     estimate_rows,
     figure_rows,
@@ -69,7 +68,7 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
     search = record.group_search
     if search is not None and search.worse:
         yield "**Groups that are worse**, found by a search"
-        yield markdown_table(HEADINGS, [group_row(search, group) for group in search.listed])
+        yield table_markdown(group_table(search).pick(*GROUP_KEYS), search.listed)
     findings = shown_findings(record.findings)
     ranked = sort_findings(findings)[:_MOST_FINDINGS]
     if ranked:

@@ -37,19 +37,16 @@ from metrifair.report.html import (
     table_row,
     with_small,
 )
-from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_tables import alternative_columns
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.glossary import decision_words, search_words
 from metrifair.wording.notes import notes_by_topic, rate_notes
 from metrifair.wording.numbers import (
     confidence_text,
     count_text,
-    figure_text,
-    interval_text,
     name_text,
     noun,
     points_text,
-    strength_texts,
 )
 from metrifair.wording.rates import (
     NO_VERDICT,
@@ -176,25 +173,16 @@ def alternatives_table(view: FrontierView) -> Markup:
     interval, and fairer.
     """
     base, fairer = view.alternatives
-    names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
-    models = [base, *fairer]
-    texts = strength_texts([point.strength for point in models])
-
-    def row(point: Point, text: str, word: str = "") -> Markup:
-        cells = []
-        for key in (view.key, view.gap_key):
-            interval = None if view.below(point, key) is not None else point.intervals.get(key)
-            small = "" if interval is None else interval_text(interval, figure_text)
-            cells.append(with_small(view.text(point, key), small))
-        return table_row(with_small(f"{point.family} {text}".strip(), word), cells)
-
+    columns = alternative_columns(view)
+    names = [column.heading for column in columns]
+    rows = [[with_small(*column.cell(point)) for column in columns] for point in (base, *fairer)]
     sentence = (
         f"{len(fairer):,} of {len(view.points):,} models {'is' if len(fairer) == 1 else 'are'} "
         "less unfair than the "
         f"model with the best {names[1].lower()}, and within the interval of its "
         f"{names[1].lower()}."
     )
-    body = element("tbody", row(base, texts[0], "compared with"), *map(row, fairer, texts[1:]))
+    body = element("tbody", *(table_row(first, cells) for first, *cells in rows))
     return joined(
         element("h3", "Less discriminatory alternatives"),
         element("p", sentence, class_="said"),
