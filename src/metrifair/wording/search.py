@@ -16,9 +16,10 @@ from metrifair.tradeoff.search_facts import (
     SearchFacts,
     SearchFigures,
 )
-from metrifair.wording.numbers import count_text, figure_text, listed
-from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.numbers import count_text, figure_text, listed, noun
+from metrifair.wording.provenance import origin_sentences
 from metrifair.wording.rates import NO_VERDICT
+from metrifair.wording.terms import term_name
 
 _WRAPPER = textwrap.TextWrapper(
     100,
@@ -113,9 +114,8 @@ def search_sentences(shown: SearchShown) -> list[str]:
 
 
 def _utility(facts: SearchFacts) -> str:
-    return {"auc": "AUC", "brier": "Brier score"}.get(
-        facts.utility, facts.utility.replace("_", " ")
-    )
+    """The name of the utility inside a sentence."""
+    return noun(term_name(facts.utility))
 
 
 def _rule_sentences(facts: SearchFacts) -> list[str]:
@@ -332,7 +332,7 @@ def search_readme(shown: SearchShown) -> str:
     parts = [
         ("WHAT WAS CHOSEN, AND WHY", search_sentences(shown)),
         ("WHAT WAS SEARCHED", searched_sentences(shown)),
-        ("ON WHAT", [f"{name}: {text}" for name, text in provenance_lines(shown.provenance)]),
+        ("ON WHAT", origin_sentences(shown.provenance)),
         ("WHAT IS NOT HERE", absent_sentences(shown)),
         ("FILES", [f"{name:18} {text}" for name, text in _FILES.items()]),
         ("HOW TO VERIFY", list(_VERIFY)),
