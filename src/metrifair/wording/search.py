@@ -293,6 +293,10 @@ def absent_sentences(shown: SearchShown) -> list[str]:
             "Standard errors, the allowance and the expected figures are stated in search.json: "
             "they need the scores of single rows to be recomputed."
         ),
+        (
+            "They are computed from the original scores. Releases before and after a person is "
+            "added also differ in these figures."
+        ),
         NO_VERDICT,
     ]
 
