@@ -19,9 +19,13 @@ from metrifair.api.search_folder import (
     decoded,
     derived_search_files,
     read_scorings,
-    record_bytes,
 )
-from metrifair.auditing.release.evidence_format import file_hashes, read_files, write_files
+from metrifair.auditing.release.evidence_format import (
+    file_hashes,
+    read_files,
+    record_bytes,
+    write_files,
+)
 from metrifair.auditing.sources.state_file import read_parts, state_content
 from metrifair.errors import DataError
 from metrifair.evidence import verify

@@ -180,3 +180,23 @@ def test_plan_prints_rows_or_the_gap(call: Call, asked: list[str], words: str) -
 )
 def test_plan_takes_a_gap_or_rows(call: Call, asked: list[str]) -> None:
     assert call("plan", *asked).exit_code == 2
+
+
+def test_the_statements_of_a_report_come_first(tmp_path: Path, call: Callable[..., Result]) -> None:
+    data = tmp_path / "scores.csv"
+    rows = [f"{0.01 * at:.2f},{'f' if at % 2 else 'm'}" for at in range(100)]
+    data.write_text("p,sex\n" + "\n".join(rows) + "\n")
+    stated = ["--about", "site=north", "--period", "2026", "--signed-by", "A. Auditor"]
+    folder = tmp_path / "evidence"
+    base = ["evidence", data, "--score", "p", "--group", "sex", "--no-pdf"]
+    done = call(*base, *stated, "--out", folder)
+    assert done.exit_code == 0, done.output
+    about = json.loads((folder / "MANIFEST.json").read_text())["provenance"]["about"]
+    assert list(about.items()) == [
+        ("signed by", "A. Auditor"),
+        ("period", "2026"),
+        ("site", "north"),
+    ]
+    readme = (folder / "README.txt").read_text()
+    assert "Signed by: A. Auditor" in readme
+    assert "Not stated: purpose, data." in readme

@@ -41,7 +41,7 @@ from metrifair.auditing.release.evidence_format import (
     check_place,
     counts_names,
     file_hashes,
-    manifest_bytes,
+    record_bytes,
     write_files,
 )
 from metrifair.auditing.release.released_rows import parts_of_rows
@@ -137,7 +137,7 @@ def write_evidence(
         with suppress(MissingBrowser):
             files[PRINT] = printed_page(report_page(published, manifest))
     files |= derived_files(published, release.tables, manifest, printed=PRINT in files)
-    files[MANIFEST] = manifest_bytes(msgspec.structs.replace(manifest, files=file_hashes(files)))
+    files[MANIFEST] = record_bytes(msgspec.structs.replace(manifest, files=file_hashes(files)))
     if sign_with is not None:
         files[SIGNATURE] = sign(files[MANIFEST], sign_with)
     check_place(Path(path))

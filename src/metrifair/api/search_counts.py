@@ -149,9 +149,9 @@ class SearchRows:
     def score(self, predictions: Predictions, name: str) -> Floats:
         """The scores that are counted: probabilities, or decisions as 0 and 1."""
         problem = self.context.part.problem
-        decision = (predictions.decision == problem.scheme.positive).astype(np.float64)
         if self.context.unfairness_of == "decisions":
-            return decision
+            is_positive = np.asarray(predictions.decision == problem.scheme.positive)
+            return is_positive.astype(np.float64)
         if predictions.kind == "output":
             raise DataError(
                 f"the scores of {name} are not probabilities, so they have no public grid",
@@ -223,7 +223,7 @@ class SearchRows:
 
 def _distinct(columns: Sequence[Sequence[StateValue]], rows: Booleans) -> list[list[Value]]:
     """The distinct combinations of values of some rows, in ascending order."""
-    places = np.flatnonzero(rows)
+    places = np.flatnonzero(rows).tolist()
     keys = {tuple(column[place] for column in columns) for place in places}
     return [list(key) for key in sorted(keys, key=lambda key: [sort_key(part) for part in key])]
 

@@ -20,14 +20,13 @@ from metrifair.api.search_folder import (
     FIGURES,
     SearchManifest,
     derived_search_files,
-    record_bytes,
 )
 from metrifair.auditing.release.evidence_format import (
     MANIFEST,
     SIGNATURE,
     check_place,
     file_hashes,
-    manifest_bytes,
+    record_bytes,
     write_files,
 )
 from metrifair.auditing.release.releases import ReleaseEntry, record_release, scores_hash
@@ -196,5 +195,5 @@ def _files(
     files[FIGURES] = record_bytes(figures)
     files |= derived_search_files(facts, figures, manifest, scorings)
     manifest = msgspec.structs.replace(manifest, files=file_hashes(files))
-    files[MANIFEST] = manifest_bytes(manifest)
+    files[MANIFEST] = record_bytes(manifest)
     return files, manifest

@@ -46,14 +46,6 @@ class SearchManifest(Record):
     grid: dict[str, list[tuple[float, float]]]  # intervals of the scores, by file of counts
 
 
-def record_bytes(record: Record) -> bytes:
-    """A record as a file, with every field."""
-    content = {
-        name: msgspec.to_builtins(getattr(record, name)) for name in record.__struct_fields__
-    }
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
-
 def derived_search_files(
     facts: SearchFacts,
     figures: SearchFigures,

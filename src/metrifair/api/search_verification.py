@@ -39,6 +39,7 @@ from metrifair.auditing.release.evidence_format import (
 )
 from metrifair.auditing.release.suppression import PublicGrid
 from metrifair.errors import DataError, MissingExtra
+from metrifair.saving.records import in_one_line
 from metrifair.support.lazy import missing_extra
 from metrifair.tradeoff.search_facts import SearchFacts, SearchFigures
 
@@ -46,6 +47,12 @@ PathLike = str | os.PathLike[str]
 
 # Forged counts and facts can fail anywhere. DataError and msgspec's errors are ValueErrors.
 UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def _unusable(error: Exception) -> Check:
+    """The check of files from which nothing can be computed."""
+    problem = in_one_line(str(error) or type(error).__name__)
+    return Check("unusable", "differs", {"problem": problem})
 
 
 def is_search(files: Files) -> bool:
@@ -63,7 +70,9 @@ def search_manifest_in(files: Files) -> SearchManifest:
     try:
         manifest: SearchManifest = decoded(files[MANIFEST], SearchManifest)
     except ValueError as error:
-        raise DataError(f"this version of metrifair cannot read {MANIFEST}: {error}") from None
+        raise DataError(
+            f"this version of metrifair cannot read {MANIFEST}: {in_one_line(error)}"
+        ) from None
     return manifest
 
 
@@ -83,7 +92,7 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
         recomputed = search_figures(facts, scorings)
         derived = derived_search_files(facts, published, manifest, scorings)
     except UNUSABLE as error:
-        yield Check("unusable", "differs", {"problem": str(error) or type(error).__name__})
+        yield _unusable(error)
         return
     yield _check_figures(published, recomputed)
     yield _check_front(facts, recomputed)
@@ -122,14 +131,14 @@ def _count_files(facts: SearchFacts) -> list[str]:
 
 def _check_same_rows(scorings: Mapping[str, Scoring]) -> None:
     """Raise a DataError unless all configurations score the same rows: their cells are equal."""
-    first: list[dict[Any, int]] | None = None
+    first: list[Any] | None = None
     for name, scoring in scorings.items():
-        tables = []
+        tables: list[Any] = []
         for table, _ in scoring:
             assert table.counts is not None
             sizes = np.bincount(table.counts.cell, table.counts.rows, len(table.cells))
             tables.append(dict(zip(table.cells, sizes.astype(int).tolist(), strict=True)))
-            tables.append({"withheld": table.withheld, "left out": table.left_out})
+            tables.append((table.withheld, table.left_out))
         if first is None:
             first = tables
         if tables != first:
@@ -228,4 +237,4 @@ def _guarded(checks: Iterator[Check]) -> Iterator[Check]:
     except DataError:
         raise
     except UNUSABLE as error:
-        yield Check("unusable", "differs", {"problem": str(error) or type(error).__name__})
+        yield _unusable(error)

@@ -62,8 +62,8 @@ def evidence_command(
 
     \b
     Example:
-      metrifair evidence scores.csv --score p --group sex --label y --about who=me \\
-        --about why=review --out evidence/
+      metrifair evidence scores.csv --score p --group sex --label y --signed-by "A. Auditor" \\
+        --purpose review --out evidence/
     """
     options.check_paths([file], [out])
     if not matching_files(file):

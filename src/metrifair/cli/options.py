@@ -21,6 +21,7 @@ from metrifair.cli.option_table import command_entries
 from metrifair.errors import DataError
 from metrifair.problem.criterion_names import OTHER_NAMES
 from metrifair.support.checks import check_known, did_you_mean, share_hint
+from metrifair.support.provenance import STATEMENTS
 from metrifair.wording.crosswalks import crosswalk_names
 from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
 
@@ -354,11 +355,25 @@ class About(NamedTuple):
     about: Mapping[str, str] | None
 
 
-def _about(*, title: str | None, about: Sequence[tuple[str, str]]) -> About:
-    return About(title, dict(about) or None)
+def statements(
+    about: Sequence[tuple[str, str]],
+    *,
+    signed_by: str | None,
+    purpose: str | None,
+    data_source: str | None,
+    period: str | None,
+) -> dict[str, str]:
+    """The facts about the data: those that have options, then the others."""
+    stated = dict(zip(STATEMENTS, (signed_by, purpose, data_source, period), strict=True))
+    return {name: text for name, text in stated.items() if text is not None} | dict(about)
 
 
-REPORT_ABOUT = gather_options("about", _about, ["title", "about"])
+def _about(*, title: str | None, about: Sequence[tuple[str, str]], **stated: str | None) -> About:
+    return About(title, statements(about, **stated) or None)
+
+
+_STATED = ("signed_by", "purpose", "data_source", "period")
+REPORT_ABOUT = gather_options("about", _about, ["title", "about", *_STATED])
 """A command gets the title and the facts of its report as ``about``."""
 
 

@@ -191,7 +191,7 @@ class TrainingFile:
         options = self.options
         return Provenance(
             title=options.title or "",
-            about=dict(options.about),
+            about=options.statements,
             files=self.files,
             rows_read=len(self.table) + self.left_out,
             left_out={

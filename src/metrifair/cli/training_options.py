@@ -52,6 +52,21 @@ class TrainingOptions:
     seed: int
     title: str | None
     about: tuple[tuple[str, str], ...]
+    signed_by: str | None
+    purpose: str | None
+    data_source: str | None
+    period: str | None
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """The facts about the data."""
+        return options.statements(
+            self.about,
+            signed_by=self.signed_by,
+            purpose=self.purpose,
+            data_source=self.data_source,
+            period=self.period,
+        )
 
     def aim(self) -> dict[str, Any]:
         """The fairness parameters of estimators."""

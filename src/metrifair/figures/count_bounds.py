@@ -268,10 +268,14 @@ def utility_bounds(name: CountedUtility, counts: IntervalCounts) -> Interval:
     if name == "auc":
         return _auc_bounds(counts)
     if name == "balanced_accuracy":
-        correct = _correct(counts)
+        certain, possible = _correct(counts)
         labels = [label for label in (counts.positive, ~counts.positive) if label.any()]
         rates = [
-            _mean_bounds(counts.inside(label), *(part[label] for part in correct))
+            _mean_bounds(
+                counts.inside(label),
+                certain[label],
+                possible[label],
+            )
             for label in labels
         ]
         if counts.withheld and len(rates) < 2:

@@ -15,6 +15,7 @@ from metrifair.report.html import (
     table_region,
     table_row,
 )
+from metrifair.wording.provenance import about_lines
 from metrifair.wording.search import (
     PAGE_WORDS,
     SearchShown,
@@ -35,7 +36,10 @@ def search_html(shown: SearchShown) -> str:
     cells = [page_cells(facts, item, by_number.get(item.number)) for item in facts.configurations]
     rows = [table_row(first, rest) for first, *rest in cells]
     table = element("table", table_head(page_headings(facts)), element("tbody", *rows))
-    delivered = [(term_name("rows"), f"{shown.figures.rows:,}"), *shown.provenance.about.items()]
+    delivered = [
+        (term_name("rows"), f"{shown.figures.rows:,}"),
+        *about_lines(shown.provenance.about),
+    ]
     if facts.model is not None:
         delivered.append(("Model file", f"{facts.model.name}, sha256 {facts.model.sha256}"))
     body = joined(

@@ -44,6 +44,12 @@ _LARGEST_ORIGIN = 2**20  # bytes of a file with the origin of scores
 _PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
+STATEMENTS = ("signed by", "purpose", "data", "period")
+"""What every report should state and only its author knows: the fields of ``about`` that come first
+and have options of commands.
+"""
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """A file that was read, by its name without folders."""
@@ -116,8 +122,10 @@ def _checked_metadata(title: str | None, about: Mapping[str, str] | None) -> dic
     """The user's title and statements about the data, as fields of a Provenance; a DataError unless
     it is text.
 
-    >>> _checked_metadata("Hiring", {"date of the data": "2026-09"})
-    {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
+    The ``STATEMENTS`` come first, whatever the case of their keys.
+
+    >>> _checked_metadata("Hiring", {"date": "2026-09", "Purpose": "yearly review"})
+    {'title': 'Hiring', 'about': {'purpose': 'yearly review', 'date': '2026-09'}}
     """
     if title is not None and not isinstance(title, str):
         raise DataError(f"title must be text, got {title!r}")
@@ -129,7 +137,21 @@ def _checked_metadata(title: str | None, about: Mapping[str, str] | None) -> dic
         raise DataError(
             f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}"
         )
-    return {"title": title or "", "about": dict(about)}
+    named = {_statement_name(key): text for key, text in about.items()}
+    first = {name: named[name] for name in STATEMENTS if name in named}
+    return {"title": title or "", "about": first | named}
+
+
+def _statement_name(key: str) -> str:
+    """The key of a statement as ``STATEMENTS`` has it; any other key as it is.
+
+    >>> _statement_name(" Signed by"), _statement_name("Source")
+    ('signed by', 'Source')
+    """
+    name = key.strip().lower()
+    if name in STATEMENTS:
+        return name
+    return key
 
 
 def source_files(

@@ -26,7 +26,7 @@ from metrifair.auditing.release.releases import LEDGER
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.notes import error_texts, note_text
 from metrifair.wording.numbers import listed, points_text
-from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.provenance import origin_sentences
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.summary import audit_summary
 
@@ -291,7 +291,7 @@ def readme_text(
     released = {"min_cell": manifest.min_cell, "score_digits": manifest.score_digits}
     parts = [
         ("WHAT WAS MEASURED", [*audit_summary(record), NO_VERDICT]),
-        ("ON WHAT", [f"{name}: {text}" for name, text in provenance_lines(manifest.provenance)]),
+        ("ON WHAT", origin_sentences(manifest.provenance)),
         ("WHAT IS NOT HERE", _absent(manifest, single)),
         ("OTHER RELEASES OF THE SAME ROWS", _series(manifest)),
         ("FILES", files),

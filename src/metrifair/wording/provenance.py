@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from metrifair.support.provenance import Provenance, ScoreOrigin
+from metrifair.support.provenance import STATEMENTS, Provenance, ScoreOrigin
 from metrifair.wording.numbers import count_text
 from metrifair.wording.terms import term_name
 
@@ -60,6 +60,29 @@ def score_origin_text(origin: ScoreOrigin) -> str:
     return f"{_SCORED_ROWS[origin.rows]}{place}, scored {scorer}"
 
 
+def about_lines(about: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The user's statements with their names on a page.
+
+    >>> about_lines({"signed by": "A. Auditor", "source": "payroll"})
+    [('Signed by', 'A. Auditor'), ('source', 'payroll')]
+    """
+    return [
+        (name.capitalize() if name in STATEMENTS else name, text) for name, text in about.items()
+    ]
+
+
+def unstated_text(about: Mapping[str, str]) -> str:
+    """Which statements every report should have are missing; empty if none is.
+
+    >>> unstated_text({"purpose": "yearly review", "data": "payroll", "period": "2026"})
+    'Not stated: signed by.'
+    """
+    missing = [name for name in STATEMENTS if not about.get(name)]
+    if not missing:
+        return ""
+    return f"Not stated: {', '.join(missing)}."
+
+
 def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     """Names and texts, those that are known.
 
@@ -87,7 +110,7 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         if names
     ]
     lines = [
-        *provenance.about.items(),
+        *about_lines(provenance.about),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
         ("Read from", "" if files else provenance.source),
         (term_name("rows"), "; ".join([*rows_read, *excluded])),
@@ -102,6 +125,16 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         ("Time", provenance.time),
     ]
     return [(name, text) for name, text in lines if text]
+
+
+def origin_sentences(provenance: Provenance) -> list[str]:
+    """The provenance as sentences of a text file, with the statements that are missing.
+
+    >>> origin_sentences(Provenance(seed=3))
+    ['Seed: 3', 'Not stated: signed by, purpose, data, period.']
+    """
+    lines = [f"{name}: {text}" for name, text in provenance_lines(provenance)]
+    return [*lines, *filter(None, [unstated_text(provenance.about)])]
 
 
 def _listed(names: Sequence[str]) -> str:

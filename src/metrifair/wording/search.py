@@ -17,7 +17,7 @@ from metrifair.tradeoff.search_facts import (
     SearchFigures,
 )
 from metrifair.wording.numbers import count_text, figure_text, listed, noun
-from metrifair.wording.provenance import provenance_lines
+from metrifair.wording.provenance import origin_sentences
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.terms import term_name
 
@@ -114,6 +114,7 @@ def search_sentences(shown: SearchShown) -> list[str]:
 
 
 def _utility(facts: SearchFacts) -> str:
+    """The name of the utility inside a sentence."""
     return noun(term_name(facts.utility))
 
 
@@ -292,6 +293,10 @@ def absent_sentences(shown: SearchShown) -> list[str]:
             "Standard errors, the allowance and the expected figures are stated in search.json: "
             "they need the scores of single rows to be recomputed."
         ),
+        (
+            "They are computed from the original scores. Releases before and after a person is "
+            "added also differ in these figures."
+        ),
         NO_VERDICT,
     ]
 
@@ -331,7 +336,7 @@ def search_readme(shown: SearchShown) -> str:
     parts = [
         ("WHAT WAS CHOSEN, AND WHY", search_sentences(shown)),
         ("WHAT WAS SEARCHED", searched_sentences(shown)),
-        ("ON WHAT", [f"{name}: {text}" for name, text in provenance_lines(shown.provenance)]),
+        ("ON WHAT", origin_sentences(shown.provenance)),
         ("WHAT IS NOT HERE", absent_sentences(shown)),
         ("FILES", [f"{name:18} {text}" for name, text in _FILES.items()]),
         ("HOW TO VERIFY", list(_VERIFY)),

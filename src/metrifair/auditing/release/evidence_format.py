@@ -87,10 +87,10 @@ class Check:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
-    """The manifest as a file, with every field."""
+def record_bytes(record: Record) -> bytes:
+    """A record, such as a manifest, as a file with every field."""
     content = {
-        name: msgspec.to_builtins(getattr(manifest, name)) for name in manifest.__struct_fields__
+        name: msgspec.to_builtins(getattr(record, name)) for name in record.__struct_fields__
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
