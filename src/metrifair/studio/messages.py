@@ -31,6 +31,8 @@ FIELDS = {
     "criterion": "Criterion",
     "standard": "Tables of a standard",
     "threshold": "Threshold",
+    "find-groups": "Look for groups",
+    "among": "Conditions on",
     "utility": "What the model is for",
     "max-unfairness": "Unfairness limit",
     "budget": "Time budget in minutes",
