@@ -35,7 +35,7 @@ LINEAR = FairClassifier(model="linear")
 STRENGTHS = [0.0, 0.5, 1.0, 2.0, 4.0]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*odels predict the same"),
+    pytest.mark.filterwarnings("ignore:.*models are constant"),
     pytest.mark.filterwarnings("ignore:The chosen model"),
     pytest.mark.filterwarnings("ignore:No model"),
 ]
