@@ -99,11 +99,7 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     yield _check_choice(facts, recomputed)
     for name, content in derived.items():
         if name in files:
-            yield (
-                Check("page", "agrees", {"name": name})
-                if files[name] == content
-                else Check("search_page", "differs", {"name": name})
-            )
+            yield _check_page(name, files[name], content, manifest)
         elif name not in manifest.files:
             yield Check("missing_file", "differs", {"name": name})
     known = {*derived, FACTS, FIGURES, *_count_files(facts)}
