@@ -103,14 +103,27 @@ def search_sentences(shown: SearchShown) -> list[str]:
         f"Reason: {facts.reason}",
         *_rule_sentences(facts),
         (
-            f"Expected on new rows: unfairness {figure_text(expected.unfairness)} (95% interval "
+            f"Expected on new rows of the same population: unfairness {figure_text(expected.unfairness)} (95% interval "
             f"{figure_text(expected.unfairness_low)} to {figure_text(expected.unfairness_high)}), "
             f"{_utility(facts)} {figure_text(expected.utility)} ("
-            f"{figure_text(expected.utility_low)} to {figure_text(expected.utility_high)})."
+            f"{figure_text(expected.utility_low)} to {figure_text(expected.utility_high)}). These "
+            "figures allow for the luck of choosing; those by the counts do not."
         ),
-        _cost_sentence(shown),
+        *_limit_sentences(facts),
+        *_cost_sentences(shown),
         _possible_sentence(shown),
+        _delivered_sentence(shown),
     ]
+
+
+def _limit_sentences(facts: SearchFacts) -> list[str]:
+    """Whether new rows may exceed the limit."""
+    goal = facts.goal
+    if goal is None or goal.max_unfairness is None or not facts.met:
+        return []
+    if facts.expected.unfairness_high <= goal.max_unfairness:
+        return []
+    return ["The 95% interval of the unfairness reaches above the limit."]
 
 
 def _utility(facts: SearchFacts) -> str:
@@ -121,7 +134,7 @@ def _utility(facts: SearchFacts) -> str:
 def _rule_sentences(facts: SearchFacts) -> list[str]:
     """The limit and the rule of choice."""
     goal = facts.goal
-    best = f"within one standard error of the best {_utility(facts)}"
+    best = f"whose {_utility(facts)} is within one standard error (of the difference) of the best"
     if goal is None:
         asked = "No limit was asked for: the least unfair configuration is the best."
     elif goal.max_unfairness is not None:
@@ -131,7 +144,7 @@ def _rule_sentences(facts: SearchFacts) -> list[str]:
         asked += "."
     else:
         asked = f"Limit: accuracy at least {goal.min_accuracy:g}."
-        best = "within one standard error of the least unfairness"
+        best = "within one standard error (of the difference) of the least unfairness"
     if not facts.met:
         asked += " No configuration meets it; the least unfair one was asked for instead."
     group = ""
@@ -139,27 +152,43 @@ def _rule_sentences(facts: SearchFacts) -> list[str]:
         group = " that need the group" if goal.needs_group else " that predict without the group"
     rule = (
         f"Rule: of the configurations{group} within the limit, those {best} count as equally good, "
-        "and the simplest of them is chosen."
+        "and the simplest of them is chosen: without a penalty before a penalty, models that predict "
+        "without the group before others, then by family, then the smaller penalty."
     )
+    if facts.allowance:
+        rule += (
+            f" Before squared gaps are compared with the square of the limit, "
+            f"{figure_text(facts.allowance, digits=4)} is added to them: an allowance for the luck "
+            "of choosing the best of many."
+        )
     return [asked, rule]
 
 
-def _cost_sentence(shown: SearchShown) -> str:
+def _cost_sentences(shown: SearchShown) -> list[str]:
     """The chosen configuration beside the best one by utility."""
     facts = shown.facts
     sign = 1.0 if facts.larger_is_better else -1.0
     best = max(shown.figures.configurations, key=lambda item: sign * item.utility.value)
     chosen = shown.chosen
-    text = (
-        f"Cost: by the counts, the chosen configuration has the {_utility(facts)} "
+    utility = _utility(facts)
+    own = (
+        f"By the counts, configuration {chosen.number} has the {utility} "
         f"{bounded_text(chosen.utility)} and the unfairness {bounded_text(chosen.unfairness)}"
     )
     if best.number == chosen.number:
-        return f"{text}; none has a better {_utility(facts)}."
-    return (
-        f"{text}; configuration {best.number}, the best by {_utility(facts)}, has "
-        f"{bounded_text(best.utility)} and {bounded_text(best.unfairness)}."
+        return [f"{own}; none has a better {utility}."]
+    other = (
+        f"configuration {best.number}, the best by {utility}, has {bounded_text(best.utility)} and "
+        f"{bounded_text(best.unfairness)}."
     )
+    worse = abs(best.utility.value - chosen.utility.value)
+    side = "lower" if facts.larger_is_better else "higher"
+    change = best.unfairness.value - chosen.unfairness.value
+    cost = (
+        f"Cost: {utility} {figure_text(worse)} {side}, for an unfairness that is "
+        f"{figure_text(abs(change))} {'lower' if change >= 0 else 'higher'}."
+    )
+    return [f"{own}; {other}", cost]
 
 
 def _possible_sentence(shown: SearchShown) -> str:
@@ -168,8 +197,19 @@ def _possible_sentence(shown: SearchShown) -> str:
         return "The counts and the standard errors determine this choice."
     others = [str(number) for number in possible if number != shown.facts.chosen]
     return (
-        "Within the bounds of the counts, the rule may choose this configuration or "
-        f"{listed(others)}; the scores determine which."
+        f"With the original scores, the rule gives configuration {shown.facts.chosen}. The counts, "
+        f"whose scores are rounded to a grid, do not exclude {listed(others)}."
+    )
+
+
+def _delivered_sentence(shown: SearchShown) -> str:
+    """The model of all rows, on its own training rows."""
+    delivered = shown.figures.delivered
+    return (
+        f"The delivered model is configuration {shown.facts.chosen}, trained on all rows. On these "
+        f"same rows, it has the {_utility(shown.facts)} {bounded_text(delivered.utility)} and the "
+        f"unfairness {bounded_text(delivered.unfairness)}; new rows are better judged by the figures "
+        "above."
     )
 
 
@@ -240,6 +280,7 @@ def _values(content: object, at: str) -> Iterator[tuple[str, object]]:
 def searched_sentences(shown: SearchShown) -> list[str]:
     """What was searched, and on which rows."""
     facts = shown.facts
+    *columns, label = facts.columns
     families = Counter(item.family for item in facts.configurations)
     named = [f"{name or 'one family'} ({count})" for name, count in families.items()]
     compared = "by fitted models"
@@ -252,31 +293,60 @@ def searched_sentences(shown: SearchShown) -> list[str]:
     return [
         (
             f"{count_text(len(facts.configurations), 'configuration')} were compared {compared}: "
-            f"{listed(named)}. Seed of the folds: {facts.seed}."
+            f"{listed(named)}. Seed of the folds: {facts.seed}. Nothing is said of other models, "
+            "columns or settings."
         ),
         (
-            f"Unfairness is the Kolmogorov distance of {facts.unfairness_of} between groups, "
-            f"without the part that chance explains, for {facts.criterion}, the worst of: "
-            f"{'; '.join(comparisons)}."
+            f"Unfairness is {_GAPS[facts.unfairness_of]}, without the part that chance explains "
+            f"({facts.criterion}). {_compared(comparisons)}"
         ),
-        f"A gap below {figure_text(facts.noise)} cannot be distinguished from 0 with these rows.",
-        f"The counts contain {shown.figures.rows:,} rows. Positive label: {facts.positive}.",
+        *_ranking_sentences(facts),
+        f"Unfairness below {figure_text(facts.noise)} can be chance with these rows.",
+        (
+            f"The counts contain {shown.figures.rows:,} rows by {', '.join(columns)} and {label}. "
+            f"Positive label: {facts.positive}."
+        ),
+    ]
+
+
+_GAPS = {
+    "scores": "the largest difference between the groups' shares at or above a score, over all "
+    "scores",
+    "decisions": "the difference between the groups' shares of positive decisions",
+}
+
+
+def _compared(comparisons: Sequence[str]) -> str:
+    if len(comparisons) == 1:
+        return f"Compared: {comparisons[0]}."
+    return f"The largest of these counts: {'; '.join(comparisons)}."
+
+
+def _ranking_sentences(facts: SearchFacts) -> list[str]:
+    """How a ranking of scores of several models is counted."""
+    if facts.utility != "auc" or not facts.folds:
+        return []
+    return [
+        "AUC is the mean over the folds, by the number of pairs, as each fold has its own model."
     ]
 
 
 def absent_sentences(shown: SearchShown) -> list[str]:
     """What the folder does not contain."""
+    data = "no input file and no sha256 of one, as the rows were read from memory"
+    if shown.provenance.files:
+        data = "no input file, only its sha256"
     sentences = [
         (
-            "The evidence contains no input file, only its sha256, and no scores: only counts of "
-            "scores by fold, group and label, in intervals of a public grid."
+            f"The evidence contains {data}, and no scores: only counts of scores by fold, group and "
+            "label, in intervals of a public grid."
         ),
         "Scores of single rows, and the model file, are not part of the folder.",
     ]
     if shown.min_cell == 1:
         sentences.append(
-            f"{shown.single:,} counts are of a single row. With --min-cell, every count is of at "
-            "least so many rows."
+            f"{shown.single:,} counts are of a single row: each shows the score of one person to "
+            "the width of the grid. With --min-cell, every count is of at least so many rows."
         )
     else:
         sentences.append(f"Every count is of at least {shown.min_cell} rows.")
@@ -288,7 +358,10 @@ def absent_sentences(shown: SearchShown) -> list[str]:
     return [
         *sentences,
         "Two configurations with almost equal scores can show how few rows lie between them.",
-        f"{LEDGER} beside the evidence lists earlier releases of these rows.",
+        (
+            f"{LEDGER}, which stays beside the folder where it was written, lists earlier releases "
+            "of these rows."
+        ),
         (
             "Standard errors, the allowance and the expected figures are stated in search.json: "
             "they need the scores of single rows to be recomputed."
@@ -308,7 +381,8 @@ _FILES = {
     "figures.",
     "figures.json": "All figures that are computed from the counts.",
     "counts/": "Counts of out-of-fold scores of each configuration, and of the delivered model's.",
-    "MANIFEST.json": "The sha256 of every file and of the inputs, the command, versions and time.",
+    "MANIFEST.json": "The sha256 of every file, and of the inputs if they are files; the command, "
+    "versions and time.",
 }
 _VERIFY = (
     (
@@ -316,8 +390,8 @@ _VERIFY = (
         "[--scores FILE] [--model FILE] [--verify-key KEY.pub]"
     ),
     (
-        "It checks every sha256, recomputes every figure and the front from the counts, and the "
-        "choice from these and the standard errors."
+        "It checks every sha256, recomputes every figure and the front from the counts, and checks "
+        "whether the rule can give this choice with the stated standard errors."
     ),
     (
         "With --scores, the file of out-of-fold scores that was kept aside, it recomputes the "
@@ -391,15 +465,21 @@ def page_headings(facts: SearchFacts) -> list[str]:
         "configuration",
         "needs group",
         f"{_utility(facts)} (bounds)",
-        "standard error",
+        f"standard error of {_utility(facts)}",
         "unfairness (bounds)",
-        "standard error",
-        "",
+        "standard error of unfairness",
+        "status",
     ]
 
 
 PAGE_WORDS = (
-    ("bounds", "The figure of the original scores lies between these."),
+    (
+        "bounds",
+        (
+            "The figure of the original scores lies between these. They come from the grid, not from "
+            "chance."
+        ),
+    ),
     (
         "on the front",
         "No other configuration is as good in both figures of the counts and better in one.",
