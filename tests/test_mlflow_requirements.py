@@ -35,7 +35,9 @@ from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 pytest.importorskip("lightgbm", reason="lightgbm is in the extra boosting")
 pytest.importorskip("xgboost", reason="xgboost is in the extra boosting")
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=240)

@@ -72,7 +72,7 @@ def test_an_audit_without_a_search_says_nothing_of_one() -> None:
 
 
 def test_the_summary_has_the_number_of_groups_and_the_largest_bound() -> None:
-    plain, found = audited().summary, with_search().summary
+    plain, found = (result.summary.splitlines() for result in (audited(), with_search()))
     added = [sentence for sentence in found if sentence not in plain]
     assert len(added) == 2
     assert added[0].startswith("Search for groups: of ")
@@ -84,7 +84,7 @@ def test_a_search_that_finds_nothing_gives_its_bound() -> None:
     y_pred = (rng.random(ROWS) < 0.6).astype(float)
     search = find_groups(None, y_pred, rows()["X"])
     result = audit(None, y_pred, sensitive_features=rows()["sex"], options=FAST)
-    summary = result.with_groups(search).summary
+    summary = result.with_groups(search).summary.splitlines()
     assert any(sentence.startswith("Search for groups: none of the ") for sentence in summary)
     assert any("is worse than the other rows by more than" in sentence for sentence in summary)
 

@@ -50,7 +50,7 @@ def holed(value: float) -> Callable[[Any], Any]:
 
 
 FAULTS: dict[str, tuple[Faulty, str]] = {
-    "fewer labels than rows": (changed(y=lambda y: y[:-1]), "one length|inconsistent"),
+    "fewer labels than rows": (changed(y=lambda y: y[:-1]), "the same length|inconsistent"),
     "fewer groups than rows": (changed(sensitive_features=lambda a: a[:-1]), "sensitive_features"),
     "one-dimensional X": (changed(X=lambda X: X[:, 0]), "Expected 2D"),
     "nan in X": (changed(X=holed(np.nan)), "X contains NaN"),

@@ -133,7 +133,7 @@ def test_new_rows_are_checked_against_those_of_fit() -> None:
         features_at_predict(estimator, X[:, :1], "groups_")
     with pytest.raises(DataError, match="'x'"):
         groups_at_predict(estimator, X[:2], ["x", "f"])
-    with pytest.raises(DataError, match="one length"):
+    with pytest.raises(DataError, match="the same length"):
         groups_at_predict(estimator, X[:2], ["f"])
 
 

@@ -489,7 +489,7 @@ def test_the_page_shows_one_number_for_the_chosen_model_everywhere(opened, optio
     row = page.locator("#table tbody tr[aria-current]").inner_text()
     assert "0.790" in row
     assert "0.120" in row
-    assert "shown with the figures by which they were compared" in (
+    assert "Those of the other models do not, so they look better" in (
         page.locator("#frontier-hint").inner_text()
     )
     mark = page.locator("#frontier path.chosen").get_attribute("d")

@@ -186,7 +186,7 @@ def test_features_that_may_be_predictions_of_another_model_are_noted(
         "model, leave them "
         "out with --ignore 'old score' --ignore decision."
     ) in said
-    assert "Features: 7 columns" in said  # the note changes nothing
+    assert "(7 columns, as" in said  # the note changes nothing
     chosen = ("--ignore", "old score", "--keep", "decision")
     assert (
         "scores or decisions of another model"

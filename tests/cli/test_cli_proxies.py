@@ -375,7 +375,7 @@ def test_a_model_is_trained_by_probabilities_that_are_no_features(
     found = call("train", *asked, "--strength", 3, *written, env={"COLUMNS": "200"})
     assert found.exit_code == 0, found.output
     words = " ".join(found.stdout.split())
-    assert "Features: 2 columns" in words
+    assert "(2 columns, as" in words
     assert (
         "The figures weight each row by P(race). They are valid for the true groups only if score "
         "and group" in words

@@ -488,7 +488,7 @@ def test_a_small_group_is_named_by_train(people: pl.DataFrame, tmp_path: Path, c
     (note,) = (note for note in notes if "“few” of tribe (" in note)
     assert note.endswith("Merge small groups, or mark them as missing.")
     assert note in done.stdout
-    assert "Unfairness is the Kolmogorov distance" in done.stdout
+    assert "Unfairness is the largest difference between the groups' shares" in done.stdout
 
 
 def into_a_closed_pipe(arguments: list[str], folder: Path) -> tuple[int, str]:

@@ -25,7 +25,9 @@ from metrifair.wording.metrics import METRIC_WORDS, MetricWords
 from tests.flat_options import flat
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 QUICK: dict[str, Any] = {"resamples": 40, "permutations": 19, "random_state": 0}
 RANDOM = np.random.default_rng(5)

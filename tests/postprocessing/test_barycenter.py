@@ -165,7 +165,7 @@ def test_unknown_groups_and_combinations_are_ranked_among_all_and_other_values_r
     assert unknown == unseen != known
     with pytest.raises(DataError, match="'x'"):
         model.predict(column([5]), sensitive_features={"sex": ["x"], "old": ["no"]})
-    with pytest.raises(DataError, match="sensitive_features is missing"):
+    with pytest.raises(DataError, match="needs sensitive_features"):
         model.predict(column([5]))
 
 

@@ -17,7 +17,9 @@ from metrifair.problem.tables import renumbered, same_rows
 from tests.one_split import frontier
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 _N = 40
 _LABELS = np.random.default_rng(0).permutation(_N) + 100

@@ -61,9 +61,7 @@ def test_the_tables_of_a_standard_fill_at_most_two_pages(
     rates = hiring_rates(tmp_path)
     with tempfile.TemporaryDirectory() as own:  # Chromium needs a short path for its sockets
         monkeypatch.setattr(tempfile, "tempdir", own)
-        rates.to_pdf(
-            tmp_path / "rates.pdf", title="Screening", about={"date of the data": "2026-09-30"}
-        )
+        rates.to_pdf(tmp_path / "rates.pdf", title="Screening", about={"period": "2026-09-30"})
         assert not list(Path(own).iterdir())
     monkeypatch.undo()
     pages = pages_of(tmp_path / "rates.pdf")

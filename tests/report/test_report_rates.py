@@ -85,14 +85,14 @@ def test_four_fifths_by_hand():
 
 
 def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills():
-    filled = record("ll144", about={"Date of the data": "2026-01", "source of the data": "payroll"})
+    filled = record("ll144", about={"Period": "2026-01", "data": "payroll"})
     markup = rates_section(filled)
     said = text_of(markup)
     assert "Scoring rate" in said
     assert "above the median score" in said
     assert not re.search(r"four.fifths|4/5|0\.8\b|80", said, re.IGNORECASE)
-    assert "Date of the data 2026-01" in said
-    assert "Source of the data payroll" in said
+    assert "Period 2026-01" in said
+    assert "Data payroll" in said
     assert "Distribution date of the tool not given" in said
     body = audit_html(filled).partition("<body>")[2].partition("<script")[0]
     assert "four fifths" not in text_of(body).lower()

@@ -37,7 +37,9 @@ from metrifair.saving.records import Classes, classes_record, read_classes
 from tests.flat_options import with_penalty
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 GENERATOR = np.random.default_rng(0)
 N = 90

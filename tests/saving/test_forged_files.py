@@ -26,7 +26,9 @@ from metrifair.saving.models import make_content
 from tests.one_split import frontier
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=200)

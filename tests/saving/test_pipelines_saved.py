@@ -37,7 +37,9 @@ from metrifair.saving.modelfile import Content, from_bytes
 from tests.one_split import frontier
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 RNG = np.random.default_rng(0)
 N = 150

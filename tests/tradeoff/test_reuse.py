@@ -29,7 +29,9 @@ SEARCH = SearchOptions(
     needs_group=True,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 
 @pytest.fixture

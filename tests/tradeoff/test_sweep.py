@@ -35,7 +35,9 @@ from metrifair.tradeoff.sweep import RowsToTrain
 from tests.one_split import frontier
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)

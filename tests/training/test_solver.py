@@ -30,7 +30,9 @@ from tests.flat_options import with_penalty
 from tests.one_split import frontier
 
 # trained for a moment
-pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(the model predicts the same|.*models are constant)"
+)
 
 RNG = np.random.default_rng(3)
 N = 600

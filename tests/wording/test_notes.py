@@ -208,7 +208,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "undecided": (
         {},
         (
-            "No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. "
+            "No selection rates: the scores are not probabilities of a label, so 0.5 is no natural threshold. "
             "Pass threshold=... to "
             "compute them."
         ),

@@ -201,8 +201,8 @@ class Audit(ResultPage):
         --------
         >>> from metrifair import audit
         >>> print(audit(None, [1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"], random_state=0).note_texts()[0])
-        No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. Pass threshold=... to \
-compute them.
+        No selection rates: the scores are not probabilities of a label, so 0.5 is no natural threshold. \
+Pass threshold=... to compute them.
         """
         return [note_text(note, names) for note in self.notes]
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.api.frontier import Frontier, frontier
@@ -127,6 +128,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             confidence=self.confidence,
             best_effort=self.best_effort,
         )
+        self._check(y)
         if sensitive_features is None:
             weight: Any = sample_weight
             self.estimator_ = self._without_groups().fit(X, y, sample_weight=weight)
@@ -159,6 +161,17 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         if hasattr(self.estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.estimator_.feature_names_in_
         return self
+
+    def _check(self, y: Table) -> None:
+        """Raise an error for families that are no list, and for numbers where labels are
+        predicted.
+        """
+        if isinstance(self.families, str) and self.families != "auto":
+            raise DataError(
+                'must be "auto" or a list of names', argument="families", received=self.families
+            )
+        if self._plain is FairClassifier:
+            check_classification_targets(y)
 
     def _without_groups(self) -> FairClassifier | FairRegressor:
         if self.max_unfairness < 1:

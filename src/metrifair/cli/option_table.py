@@ -37,7 +37,7 @@ def command_entries(command: str) -> dict[str, Mapping[str, str]]:
     """The entry of each option of a command.
 
     >>> list(command_entries("compare"))[:3], command_entries("count")["score"]["metavar"]
-    (['cluster', 'title', 'about'], 'COLUMN')
+    (['cluster', 'title', 'signed-by'], 'COLUMN')
     """
     replaced = {
         name: entry

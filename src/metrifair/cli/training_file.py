@@ -72,7 +72,7 @@ from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import SearchOptions
 from metrifair.tradeoff.thresholds import Threshold
 from metrifair.wording.frontier import note_text, note_texts
-from metrifair.wording.numbers import count_text
+from metrifair.wording.numbers import count_text, listed
 
 _MOST_LEVELS = 50  # more distinct values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
@@ -355,12 +355,13 @@ class TrainingFile:
             + (" (a number, shown in bands)" if attribute.cuts else "")
             for attribute in scheme.attributes
         )
-        columns, numbers = len(encoder.coders_), len(encoder.get_feature_names_out())
+        names = [repr(name) for name in encoder.coders_]
+        numbers = len(encoder.get_feature_names_out())
         lines = [
             f"Learned {what} (groups: {groups}).",
             (
-                f"Features: {columns} column{'s' * (columns != 1)}, as {numbers} "
-                f"number{'s' * (numbers != 1)}."
+                f"Features: {listed(names)} ({count_text(len(names), 'column')}, as "
+                f"{count_text(numbers, 'number')})."
             ),
         ]
         lines += [

@@ -551,12 +551,16 @@ def compared_note(view: FrontierView) -> str:
     """Which figures the models that are not chosen have; empty without a choice.
 
     >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]
-    >>> compared_note(FrontierView(points, chosen=points[1]))
-    'The other models are shown with the figures by which they were compared.'
+    >>> print(compared_note(FrontierView(points, chosen=points[1])))
+    The figures of the chosen model allow for the luck of choosing it. Those of the other models do \
+not, so they look better.
     """
     if view.choice is None or len(view.points) < 2:
         return ""
-    return "The other models are shown with the figures by which they were compared."
+    return (
+        "The figures of the chosen model allow for the luck of choosing it. Those of the other "
+        "models do not, so they look better."
+    )
 
 
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:

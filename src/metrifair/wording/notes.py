@@ -371,7 +371,7 @@ _SMALLEST_ERROR = 1e-6
 
 
 def _undecided() -> str:
-    return "No selection rates: the scores are not probabilities, so 0.5 is no natural threshold."
+    return "No selection rates: the scores are not probabilities of a label, so 0.5 is no natural threshold."
 
 
 def _binned_attribute(attribute: str, levels: int) -> str:

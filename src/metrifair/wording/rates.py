@@ -53,8 +53,8 @@ STANDARD_WORDS = {
         "highest one. The rule sets no threshold for the ratio, so the table shows none.",
         fields=(
             *(
-                "date of the data",
-                "source of the data",
+                "data",
+                "period",
                 "explanation of the data",
                 "distribution date of the tool",
             ),
@@ -65,7 +65,7 @@ STANDARD_WORDS = {
             "144 of 2021)",
             version="as adopted in April 2023",
             status="in force, enforced since 5 July 2023",
-            source="excerpts and quotations that the crosswalk ll144 names",
+            source="excerpts and quotations in other documents",
             date="2026-11-17",
             limits="The official publication was not read.",
         ),
