@@ -65,7 +65,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: GroupProbabilities(TABLE, attribute="race", known_groups=["a", None, "c"]),
         r"known_groups must be missing or one of the groups \['a', 'b'\], got 'c'",
     ),
-    "other rows": (lambda: GroupProbabilities(TABLE, attribute="race", cells=[1, 2]), "the same length"),
+    "other rows": (
+        lambda: GroupProbabilities(TABLE, attribute="race", cells=[1, 2]),
+        "the same length",
+    ),
     "soft confusion": (
         lambda: GroupProbabilities(TABLE, attribute="race", confusion=np.eye(2)),
         "confusion needs a table of observed groups",

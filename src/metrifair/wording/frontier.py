@@ -107,8 +107,7 @@ def _families(
         )
     elif untried:
         texts.append(
-            f"Not tried, because they take long with so many rows and columns: "
-            f"{'; '.join(untried)}. Name them in families to try them."
+            f"Not tried, to save time: {'; '.join(untried)}. Name them in families to try them."
         )
     if few_rows:
         texts.append("Trees and stacks were left out: too few rows train a model.")
