@@ -177,6 +177,44 @@ def test_a_gap_below_chance_and_an_allowance_that_is_cut_are_verified(
     assert found.agrees is True, str(found)
 
 
+@pytest.mark.parametrize(
+    ("values", "few", "least"),
+    [
+        (["1", "2"], None, 1),  # as the folds and the labels are, but text
+        (["True", "False"], None, 1),
+        ([7, 8], 9, 10),  # a number that only a comparison names
+    ],
+)
+def test_values_are_those_of_their_own_column(
+    values: list[Any], few: Any, least: int, tmp_path: Path
+) -> None:
+    X, y, sex = people(700, seed=1)
+    race = np.where(sex == "f", *values)
+    if few is not None:
+        race[:30] = few
+    made = search({"race": race}, X, y == 1)
+    made.select(max_unfairness=0.9)
+    made.to_evidence(
+        tmp_path / "evidence", reason=REASON, scores=tmp_path / "scores.csv", min_cell=least
+    )
+    found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
+    assert found.agrees is True, str(found)
+
+
+def test_strata_keep_their_names_and_their_order(tmp_path: Path) -> None:
+    X, y, sex = people(900, seed=1)
+    size = np.random.default_rng(2).choice([2, 10], 900)
+    made = search(
+        {"sex": sex}, X, y, control_features={"size": size}, criterion="statistical_parity"
+    )
+    made.select(max_unfairness=0.9)
+    made.to_evidence(tmp_path / "evidence", reason=REASON, scores=tmp_path / "scores.csv")
+    named = [item.within for item in facts_in(tmp_path / "evidence").comparisons]
+    assert named == ["size=2", "size=10"]
+    found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
+    assert found.agrees is True, str(found)
+
+
 def test_a_least_accuracy_and_several_attributes(tmp_path: Path) -> None:
     X, y, sex = people(1200, seed=5)
     region = np.random.default_rng(1).choice(["n", "s"], 1200)
