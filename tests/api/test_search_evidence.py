@@ -37,10 +37,12 @@ REASON = "The best model within the limit of the policy."
 STRENGTHS = [0, 0.3, 1, 3, 10]
 
 
-def people(rows: int = 1500, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def people(
+    rows: int = 1500, seed: int = 0, shift: float = 0.7
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     sex = rng.choice(["f", "m"], rows)
-    X = rng.normal(size=(rows, 3)) + 0.7 * (sex == "m")[:, None]
+    X = rng.normal(size=(rows, 3)) + shift * (sex == "m")[:, None]
     y = (X.sum(1) + rng.normal(size=rows) > 1.0).astype(int)
     return X, y, sex
 
@@ -51,9 +53,8 @@ def search(groups: Any, X: Any, y: Any, **options: Any) -> Frontier:
         X,
         y,
         sensitive_features=groups,
-        strengths=STRENGTHS,
         random_state=0,
-        **options,
+        **{"strengths": STRENGTHS, **options},
     )
 
 
@@ -155,6 +156,61 @@ def test_utilities_and_decisions_lie_within_their_bounds(
         value = point.figure(utility)
         assert value is not None
         assert is_inside(value, found.utility)
+    found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
+    assert found.agrees is True, str(found)
+
+
+@pytest.mark.parametrize("limit", [0.07, 0.09])
+def test_a_gap_below_chance_and_an_allowance_that_is_cut_are_verified(
+    limit: float, tmp_path: Path
+) -> None:
+    """The chooser compares signed squares, and leaves the fairest of them within the limit."""
+    X, y, sex = people(300, seed=3, shift=0.3)
+    strengths = [0, 0.1, 0.3, 1, 2, 3, 10]
+    made = search(
+        {"sex": sex}, X, y, unfairness_of="decisions", utility="accuracy", strengths=strengths
+    )
+    made.select(max_unfairness=limit)
+    made.to_evidence(tmp_path / "evidence", reason=REASON, scores=tmp_path / "scores.csv")
+    assert facts_in(tmp_path / "evidence").allowance > 0
+    found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
+    assert found.agrees is True, str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "few", "least"),
+    [
+        (["1", "2"], None, 1),  # as the folds and the labels are, but text
+        (["True", "False"], None, 1),
+        ([7, 8], 9, 10),  # a number that only a comparison names
+    ],
+)
+def test_values_are_those_of_their_own_column(
+    values: list[Any], few: Any, least: int, tmp_path: Path
+) -> None:
+    X, y, sex = people(700, seed=1)
+    race = np.where(sex == "f", *values)
+    if few is not None:
+        race[:30] = few
+    made = search({"race": race}, X, y == 1)
+    made.select(max_unfairness=0.9)
+    made.to_evidence(
+        tmp_path / "evidence", reason=REASON, scores=tmp_path / "scores.csv", min_cell=least
+    )
+    found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
+    assert found.agrees is True, str(found)
+
+
+def test_strata_keep_their_names_and_their_order(tmp_path: Path) -> None:
+    X, y, sex = people(900, seed=1)
+    size = np.random.default_rng(2).choice([2, 10], 900)
+    made = search(
+        {"sex": sex}, X, y, control_features={"size": size}, criterion="statistical_parity"
+    )
+    made.select(max_unfairness=0.9)
+    made.to_evidence(tmp_path / "evidence", reason=REASON, scores=tmp_path / "scores.csv")
+    named = [item.within for item in facts_in(tmp_path / "evidence").comparisons]
+    assert named == ["size=2", "size=10"]
     found = verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
     assert found.agrees is True, str(found)
 
@@ -269,6 +325,8 @@ def test_another_limit_choice_and_hash_are_noticed_even_if_all_pages_follow(
         forged |= derived_search_files(facts, figures, manifest, scorings)
         target = tmp_path / f"{name}.zip"
         write_files(target, sealed(forged))
+        text = " ".join(forged["README.txt"].decode().split())
+        assert "The counts and the standard errors exclude this choice." in text
         found = verify(target)
         assert [check.kind for check in found.checks if check.outcome == "differs"] == ["choice"]
         again = verify(target, scores=folder / "scores.csv")

@@ -68,6 +68,38 @@ def test_a_search_is_written_and_verified_with_all_that_was_kept(
     assert "differ from those of the data in 4 rows" in " ".join(done.output.split())
 
 
+def test_data_are_compared_as_the_search_read_them(tmp_path: Path, call: Any) -> None:
+    """With numbers that are cut, words for missing values, and replacements."""
+    rng = np.random.default_rng(3)
+    age = rng.integers(18, 80, 700)
+    skill = rng.normal(size=700) + age / 60
+    hired = np.where(skill + 0.6 * rng.normal(size=700) > 0.8, "Approved", "Declined")
+    sex = rng.choice(["f", "m", "-"], 700, p=[0.45, 0.45, 0.1])
+    csv = tmp_path / "people.csv"
+    table = {"age": age, "sex": sex, "skill": skill.round(5), "hired": hired}
+    pl.DataFrame(table).write_csv(csv)
+    folder = tmp_path / "search"
+    reading = ["--missing", "-", "--replace", "Approved=1", "--replace", "Declined=0"]
+    scores = ["--scores", tmp_path / "scores.csv"]
+    groups = ["--label", "hired", "--group", "sex", "--group", "age", "--cuts", "age=30,50"]
+    models = ["--model", "linear", "--strengths", "0,1", "--max-unfairness", "0.9", "--seed", "0"]
+    done = call(
+        *("frontier", csv, *groups, *models, *reading, *scores),
+        *("--evidence", folder, "--reason", "because"),
+    )
+    assert done.exit_code == 0, done.output
+    done = call("verify", folder, "--data", csv, *scores)
+    assert done.exit_code == 0, done.output
+    assert "groups and labels of scores.csv are those of the data" in " ".join(done.output.split())
+
+    other = tmp_path / "other.csv"
+    changed = age.copy()
+    changed[5] = 25 if age[5] >= 30 else 60
+    pl.DataFrame(table | {"age": changed}).write_csv(other)
+    done = call("verify", folder, "--data", other, *scores)
+    assert "differ from those of the data in 1 rows" in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

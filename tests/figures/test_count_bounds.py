@@ -25,7 +25,12 @@ from metrifair.figures.count_bounds import (
     square_bounds,
     utility_bounds,
 )
-from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
+from metrifair.figures.fold_gaps import (
+    FoldSides,
+    corrected_squares,
+    gap_without_chance,
+    squared_distances,
+)
 
 
 def counted(
@@ -122,3 +127,22 @@ def test_decisions_are_known_exactly() -> None:
     assert score_kind(scores) == "decisions"
     assert score_kind(scores[:1]) == "constant"
     assert score_kind(scores / 2) == "two_values"
+
+
+def test_squares_without_chance_of_random_rows_lie_within_fine_bounds() -> None:
+    """Signed squares, of small and of unbalanced groups: chance is the same as that of scores."""
+    rng = np.random.default_rng(0)
+    for draw in range(400):
+        count = int(rng.integers(60, 400))
+        left = rng.random(count) < rng.uniform(0.1, 0.5)
+        fold = np.arange(count) % int(rng.integers(1, 6))
+        positive = rng.random(count) < 0.5
+        scores = np.clip(rng.random(count) + 0.3 * left * (draw % 2), 0, 1)
+        sides = FoldSides(
+            left[None].astype(float), ~left[None] + 0.0, fold, labels=positive.astype(np.int64)
+        )
+        distances = squared_distances(scores, sides, np.ones((1, count)))
+        square = corrected_squares(distances, sides.chance(scores), sides)[0]
+        counts = counted(scores, fold, positive, 256)
+        bounds = square_bounds(counts, CountedSides(left, ~left), "many")
+        assert bounds.low - 1e-12 <= square <= bounds.high + 1e-12

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +23,14 @@ from metrifair.figures.count_bounds import (
     gap_bounds,
     square_bounds,
     utility_bounds,
+    worst_square,
 )
 from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.figures.intervals import Interval
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.points import Point, pareto
-from metrifair.tradeoff.possible_choices import BoundedFigures
+from metrifair.tradeoff.possible_choices import ROUNDED, BoundedFigures
 from metrifair.tradeoff.search_facts import (
     BoundedFigure,
     ConfigurationFigures,
@@ -62,8 +64,9 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
     model.
     """
     usable = facts.usable
-    counted = [_figures(facts, scorings[str(item.number)], item.scores) for item in usable]
-    possible = possible_choices(facts, counted)
+    found = [_counted(facts, scorings[str(item.number)], item.scores) for item in usable]
+    counted = [item.figures for item in found]
+    possible = possible_choices(facts, found)
     front = _front(facts, counted)
     table, _ = scorings[DELIVERED][0]
     return SearchFigures(
@@ -82,7 +85,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
             )
             for item, figures, may_be in zip(usable, counted, possible, strict=True)
         ],
-        delivered=_figures(facts, scorings[DELIVERED], facts.delivered_scores),
+        delivered=_counted(facts, scorings[DELIVERED], facts.delivered_scores).figures,
     )
 
 
@@ -96,15 +99,26 @@ def _front(facts: SearchFacts, counted: Sequence[DeliveredFigures]) -> set[int]:
     return {int(point.strength) for point in pareto(points)}
 
 
-def possible_choices(facts: SearchFacts, counted: Sequence[DeliveredFigures]) -> Booleans:
+def possible_choices(facts: SearchFacts, found: Sequence[_Counted]) -> Booleans:
     """Which configurations the rule may choose, given the bounds and the standard errors."""
+    return bounded_figures(facts, found).possible()
+
+
+def bounded_figures(facts: SearchFacts, found: Sequence[_Counted]) -> BoundedFigures:
+    """What the configurations need and how good they are, within bounds.
+
+    Squared gaps without chance may be negative, as in the choice itself.
+    """
+    counted = [item.figures for item in found]
     usable = facts.usable
     sign = 1.0 if facts.larger_is_better else -1.0
     goal = facts.goal
     of_utility = [_ends([figures.utility for figures in counted], sign)]
     gaps = [figures.unfairness for figures in counted]
-    squares = [np.square(part) for part in _ends(gaps, 1.0)]
-    needed = squares
+    needed = (
+        np.array([item.square.low for item in found]),
+        np.array([item.square.high for item in found]),
+    )
     quality = of_utility[0]
     limit = None
     if goal is not None and facts.met and goal.min_accuracy is not None:
@@ -112,19 +126,21 @@ def possible_choices(facts: SearchFacts, counted: Sequence[DeliveredFigures]) ->
         if any(item is None for item in accuracies):
             raise DataError("a search for the least accuracy states no accuracies")
         known = [item for item in accuracies if item is not None]
-        needed = list(_ends(known, -1.0))
+        needed = _ends(known, -1.0)
         quality = _ends(gaps, -1.0)
         limit = -goal.min_accuracy
     elif goal is not None and facts.met and goal.max_unfairness is not None:
         limit = goal.max_unfairness**2
     allowance = np.full(len(usable), facts.allowance)
+    rounding = ROUNDED * allowance
     if goal is not None and goal.confidence is not None:
-        allowance += normal_quantile(goal.confidence) * np.array(
-            [item.square_error for item in usable]
-        )
+        errors = np.array([item.square_error for item in usable])
+        added = normal_quantile(goal.confidence) * errors
+        allowance += added
+        rounding += ROUNDED * np.abs(added)
     return BoundedFigures(
-        needed_low=needed[0] + allowance,
-        needed_high=needed[1] + allowance,
+        needed_low=needed[0] + allowance - rounding,
+        needed_high=needed[1] + allowance + rounding,
         quality_low=quality[0],
         quality_high=quality[1],
         errors=_matrix(facts.errors_of_differences, len(usable)),
@@ -132,7 +148,7 @@ def possible_choices(facts: SearchFacts, counted: Sequence[DeliveredFigures]) ->
         tier=np.array([item.tier for item in usable]),
         allowed=np.array([not item.excluded for item in usable]),
         limit=limit,
-    ).possible()
+    )
 
 
 def _matrix(rows: Sequence[Sequence[float]], count: int) -> Floats:
@@ -150,7 +166,14 @@ def _ends(figures: Sequence[BoundedFigure], sign: float) -> tuple[Floats, Floats
     return -high, -low
 
 
-def _figures(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> DeliveredFigures:
+class _Counted(NamedTuple):
+    """What the counts say of one scoring of the rows."""
+
+    figures: DeliveredFigures
+    square: Interval  # bounds of the squared gap without chance, which may be negative
+
+
+def _counted(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> _Counted:
     """The figures of one scoring of the rows, with their bounds."""
     tables = [_CountedTable(facts, table, ends) for table, ends in scoring]
     squares = []
@@ -163,11 +186,12 @@ def _figures(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> Delivered
     accuracy = None
     if facts.utility in ("accuracy", "balanced_accuracy") or _limits_accuracy(facts):
         accuracy = first.utility("accuracy", kind)
-    return DeliveredFigures(
+    figures = DeliveredFigures(
         unfairness=_bounded(max(gaps, default=0.0), gap_bounds(squares)),
         utility=first.utility(facts.utility, kind),
         accuracy=accuracy,
     )
+    return _Counted(figures, worst_square(squares))
 
 
 def _limits_accuracy(facts: SearchFacts) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import isclose
@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from metrifair.api.loading import load
 from metrifair.api.reading import read_file
@@ -31,13 +32,16 @@ from metrifair.auditing.release.evidence_format import Check, Files, different_v
 from metrifair.auditing.release.suppression import released_together
 from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.auditing.sources.state_file import state_content
+from metrifair.auditing.sources.typed_tables import typed_text
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.count_bounds import score_kind
 from metrifair.figures.utility import UTILITIES, Predictions
+from metrifair.problem.attributes import in_groups
 from metrifair.saving.modelfile import to_bytes
 from metrifair.support.arrays import Floats
 from metrifair.support.files import csv_bytes, error_reason
+from metrifair.support.provenance import CUTS
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule
 from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.resamples import draw_rows
@@ -61,10 +65,12 @@ class ScoresFile:
     path: Path
     facts: SearchFacts
     columns: Mapping[str, Sequence[str]]  # text by name
-    values: Mapping[str, Value]  # by text
+    values: Sequence[Mapping[str, Value]]  # of each column of the counts, by text
 
     @classmethod
-    def read(cls, path: PathLike, facts: SearchFacts, values: Mapping[str, Value]) -> ScoresFile:
+    def read(
+        cls, path: PathLike, facts: SearchFacts, values: Sequence[Mapping[str, Value]]
+    ) -> ScoresFile:
         """Read a file; a DataError if it lacks a column."""
         place = Path(path)
         try:
@@ -100,7 +106,17 @@ class ScoresFile:
     def column(self, place: int) -> list[Value]:
         """The values of a column of the counts."""
         texts = self.columns[f"{self.facts.columns[place]}{_COUNTED}"]
-        return [self.values.get(text, text) for text in texts]
+        known = self.values[place]
+        others = {text: _like(text, known.values()) for text in {*texts} - known.keys()}
+        values = {**others, **known}
+        return [values[text] for text in texts]
+
+    @cached_property
+    def _strata(self) -> tuple[Value, ...]:
+        """The names of the strata, in the order of their comparisons."""
+        named = [key[-2] for item in self.facts.comparisons for key in (*item.left, *item.right)]
+        others = sorted({*self.column(self.facts.attributes + 1)} - {None, *named}, key=str)
+        return (*dict.fromkeys(named), *others)
 
     @cached_property
     def context(self) -> SweepContext:
@@ -109,7 +125,8 @@ class ScoresFile:
         groups = facts.attributes
         strata = None
         if len(facts.columns) > groups + 2:
-            strata = np.array(self.column(groups + 1), object)
+            numbers = {name: number for number, name in enumerate(self._strata)}
+            strata = np.array([numbers.get(name) for name in self.column(groups + 1)], object)
         labels = np.array(self.column(len(facts.columns) - 1))
         fold = np.array([int(str(value)) for value in self.column(groups)], np.int64)
         attributes: Any = {
@@ -128,6 +145,11 @@ class ScoresFile:
             intersectional=facts.joint and groups > 1,
             held_out=(),
         )
+        if data.problem.scheme.strata is not None and strata is not None:
+            # they have names already, of columns and values
+            named = data.problem.scheme.strata._replace(names=tuple(map(str, self._strata)))
+            scheme = replace(data.problem.scheme, strata=named)
+            data = replace(data, problem=replace(data.problem, scheme=scheme))
         (part,) = with_common_comparisons(data.held_out(data.rows))
         predictions = {_job(item): self._predictions(item) for item in facts.usable}
         return SweepContext(
@@ -175,14 +197,39 @@ def check_recount(
         yield _check_rows(found, manifest, data)
 
 
-def _values(files: Files, facts: SearchFacts, manifest: SearchManifest) -> dict[str, Value]:
-    """The values of groups, folds, strata and labels, by their text in a csv file."""
-    values: dict[str, Value] = {}
+def _values(
+    files: Files, facts: SearchFacts, manifest: SearchManifest
+) -> list[Mapping[str, Value]]:
+    """The values of each column of the counts, by their text in a csv file."""
+    values: dict[str, dict[str, Value]] = {name: {} for name in facts.columns}
+
+    def add(names: Sequence[str], keys: Iterable[Sequence[Value]]) -> None:
+        for key in keys:
+            for name, value in zip(names, key, strict=True):
+                values[name][_csv_text(value)] = value
+
     for scoring in read_scorings(files, facts, manifest).values():
         for table, _ in scoring:
-            for cell in table.cells:
-                values |= {_csv_text(value): value for value in cell}
-    return values
+            assert table.shape is not None
+            add([*table.shape.groups, *table.shape.controls, table.shape.label], table.cells)
+    # those of withheld groups, too
+    attributes = facts.columns[: facts.attributes]
+    for item in facts.comparisons:
+        groups = attributes if facts.joint else [attributes[item.table]]
+        add([*groups, *facts.columns[facts.attributes + 1 :]], [*item.left, *item.right])
+    return [values[name] for name in facts.columns]
+
+
+def _like(text: str, known: Iterable[Value]) -> Value:
+    """The value of a text that no count and no comparison has: of the type of all others."""
+    kinds = {type(value) for value in known if value is not None}
+    if not text or kinds not in ({int}, {float}):
+        return text or None
+    (kind,) = kinds
+    try:
+        return int(text) if kind is int else float(text)
+    except ValueError:
+        return text
 
 
 def _csv_text(value: Value) -> str:
@@ -301,22 +348,52 @@ def _again(
 
 
 def _check_rows(found: ScoresFile, manifest: SearchManifest, data: PathLike) -> Check:
-    """Whether groups and labels of the scores are those of the data, by the names of columns."""
-    table = read_file(data, reading=ReadOptions(**manifest.provenance.reading))
+    """Whether groups and labels of the scores are those of the data, by the names of columns.
+
+    Rows in memory may have other names for all values of a column; that is left unchecked.
+    """
+    provenance = manifest.provenance
+    name = found.path.name
+    from_file = bool(provenance.files)
+    table = _with_cuts(_table(data, manifest), manifest)
     differs = np.zeros(len(found.rows), bool)
-    for place, name in enumerate(found.facts.columns):
-        if name not in table.columns or place == found.facts.attributes:
+    compared = 0
+    for place, column in enumerate(found.facts.columns):
+        if column not in table.columns or place == found.facts.attributes:
             continue
-        theirs = table[name].to_list()
-        ours = found.column(place)
-        differs |= np.array(
-            [
-                _plain(theirs[row]) != _plain(value)
-                for row, value in zip(found.rows.tolist(), ours, strict=True)
-            ]
-        )
-    about = {"name": found.path.name, "rows": int(differs.sum())}
+        theirs = table[column].to_list()
+        pairs = [
+            (_plain(theirs[row]), _plain(value))
+            for row, value in zip(found.rows.tolist(), found.column(place), strict=True)
+        ]
+        if not from_file and not {old for old, _ in pairs} & {new for _, new in pairs}:
+            continue
+        compared += 1
+        differs |= np.array([old != new for old, new in pairs])
+    if not compared:
+        return Check("scores_data", "unchecked", {"name": name})
+    about = {"name": name, "rows": int(differs.sum())}
     return Check("scores_data", "differs" if differs.any() else "agrees", about)
+
+
+def _table(data: PathLike, manifest: SearchManifest, sensitive: Sequence[str] = ()) -> pl.DataFrame:
+    """The data as the search read them; groups and strata of files are text."""
+    provenance = manifest.provenance
+    texts = [*sensitive]
+    if provenance.files:
+        for role in ("group", "control"):
+            texts += provenance.columns.get(role, ())
+    options = {name: value for name, value in provenance.reading.items() if name != CUTS}
+    return read_file(data, text=list(dict.fromkeys(texts)), reading=ReadOptions(**options))
+
+
+def _with_cuts(table: pl.DataFrame, manifest: SearchManifest) -> pl.DataFrame:
+    """The data with groups in place of numbers that were cut."""
+    for name, edges in manifest.provenance.reading.get(CUTS, {}).items():
+        numbers = typed_text(table.get_column(name)).cast(pl.Float64).fill_null(float("nan"))
+        groups = in_groups({name: numbers.to_numpy()}, edges)
+        table = table.with_columns(pl.Series(name, groups[name], dtype=pl.String))
+    return table
 
 
 def _plain(value: object) -> str:
@@ -358,16 +435,7 @@ def _check_model_scores(
     loaded = load(model)
     if not isinstance(loaded, TableModel) or loaded.classes is None:
         return Check("model_scores", "unchecked", {"name": Path(model).name})
-    texts = [
-        *loaded.sensitive,
-        *(
-            name
-            for role in ("group", "control")
-            for name in manifest.provenance.columns.get(role, ())
-        ),
-    ]
-    reading = ReadOptions(**manifest.provenance.reading)
-    table = read_file(data, text=list(dict.fromkeys(texts)), reading=reading)[found.rows.tolist()]
+    table = _table(data, manifest, loaded.sensitive)[found.rows.tolist()]
     if found.facts.unfairness_of == "decisions":
         again = (loaded.predict(table) == loaded.classes[loaded.positive]).astype(np.float64)
     else:

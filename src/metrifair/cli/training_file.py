@@ -57,7 +57,7 @@ from metrifair.problem.tables import (
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
-from metrifair.support.provenance import Provenance, SourceFile, made_now
+from metrifair.support.provenance import CUTS, Provenance, SourceFile, made_now
 from metrifair.tradeoff.frontier import (
     FrontierRequest,
     group_notes,
@@ -205,10 +205,19 @@ class TrainingFile:
                 },
                 "feature": self.features.columns,
             },
+            reading=self._reading(),
             call=call,
             seed=options.seed,
             **made_now(),
         )
+
+    def _reading(self) -> dict[str, Any]:
+        """How the file was read, and where its groups were cut, if not by default."""
+        options = self.options
+        reading = options.reading.changed
+        if options.cuts and options.proxy is None:
+            reading[CUTS] = cuts_by_column(cuts_argument(options.cuts), options.group)
+        return reading
 
     def _threshold(self, sweep: Sweep) -> Threshold | None:
         """The threshold of the decisions; None: the models decide."""

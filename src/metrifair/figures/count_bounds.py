@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log, pi, sqrt
+from math import inf, log, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.figures.fold_gaps import FEWEST_IN_FOLD
+from metrifair.figures.fold_gaps import BRIDGE, FEWEST_IN_FOLD, mean_square
 from metrifair.figures.intervals import Interval
 from metrifair.support.arrays import Booleans, Floats, Integers
 
-_BRIDGE = pi**2 / 12  # of many distinct scores, as in ``figures.fold_gaps``
 _LARGEST_VARIANCE = 0.25  # of scores with two values
 _LEAST_LIKELIHOOD = float(np.finfo(np.float64).eps)
 DECIDED_FROM = 0.5
@@ -160,10 +159,8 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
     pooled = _squared(distance_bounds(left, right, kind))
     factors = _factors(counts, sides, kind)
     shares = _shares_squared(left, right)
-    of_all = Interval(
-        pooled.low - factors.high * shares.high,
-        pooled.high - factors.low * shares.low,
-    )
+    chance = _chance(factors, shares)
+    of_all = Interval(pooled.low - chance.high, pooled.high - chance.low)
     within = []
     weights = []
     for fold in range(counts.folds):
@@ -172,7 +169,7 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
         found = _square_in_fold(
             left.inside(left.fold == fold),
             right.inside(right.fold == fold),
-            shares,
+            chance,
             (factors, kind),
         )
         within.append(found)
@@ -182,11 +179,13 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
         if counts.withheld:
             return Interval(min(of_all.low, -1.0), max(of_all.high, 1.0))
         return of_all
-    means = [
-        float(np.average([getattr(part, end) for part in known], weights=weights))
-        for end in ("low", "high")
-    ]
-    return Interval((of_all.low + means[0]) / 2, (of_all.high + means[1]) / 2)
+    # withheld rows add to the weight of any fold
+    weights.append(counts.withheld)
+    lows = [found.low for found in known]
+    highs = [found.high for found in known]
+    low = float(np.average([*lows, min(lows)], weights=weights))
+    high = float(np.average([*highs, max(highs)], weights=weights))
+    return Interval((of_all.low + low) / 2, (of_all.high + high) / 2)
 
 
 def _rows_in_smallest_fold(side: IntervalCounts, folds: int) -> int:
@@ -202,17 +201,28 @@ def _square_in_fold(
     """Bounds of the squared distance in a fold without chance; None without rows on a side.
 
     What chance explains in a fold lies between that of all rows and that of drawn rows: the
-    labels explain a part of the variance, from none to all. ``scores`` are the factors of chance,
-    and the kind of the scores.
+    labels explain a part of the variance, from none to all. ``of_all`` is chance in all rows;
+    ``scores`` are the factors of chance, and the kind of the scores.
     """
     if not left.total or not right.total:
         return None
     factors, kind = scores
     distance = _squared(distance_bounds(left, right, kind))
     shares = _shares_squared(left, right)
-    most = factors.high * max(shares.high, of_all.high)
-    least = factors.low * min(shares.low, of_all.low)
+    chance = _chance(factors, shares)
+    most = max(chance.high, of_all.high)
+    least = min(chance.low, of_all.low)
     return Interval(distance.low - most, distance.high - least)
+
+
+def _chance(factors: Interval, shares: Interval) -> Interval:
+    """Bounds of the mean squared distance that chance explains."""
+    squares = mean_square(
+        np.array([factors.low, factors.high]),
+        np.array([shares.low, shares.high]),
+    )
+    low, high = squares.tolist()
+    return Interval(low, high)
 
 
 def _squared(distance: Interval) -> Interval:
@@ -229,7 +239,7 @@ def _shares_squared(left: IntervalCounts, right: IntervalCounts) -> Interval:
 def _factors(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> Interval:
     """Bounds of the factor of chance, as ``FoldSides.bridge_factors`` has it."""
     if kind == "many":
-        return Interval(_BRIDGE, _BRIDGE)
+        return Interval(BRIDGE, BRIDGE)
     if kind == "constant":
         return Interval(0.0, 0.0)
     if kind == "two_values":
@@ -251,9 +261,20 @@ def gap_bounds(squares: list[Interval]) -> Interval:
     >>> gap_bounds([Interval(-0.1, 0.04), Interval(0.01, 0.02)])
     Interval(low=0.1, high=0.2)
     """
-    low = max(square.low for square in squares)
-    high = max(square.high for square in squares)
-    return Interval(sqrt(max(0.0, low)), sqrt(min(1.0, max(0.0, high))))
+    square = worst_square(squares)
+    return Interval(sqrt(max(0.0, square.low)), sqrt(min(1.0, max(0.0, square.high))))
+
+
+def worst_square(squares: list[Interval]) -> Interval:
+    """Bounds of the square of the worst comparison, which may be negative.
+
+    >>> worst_square([Interval(-0.1, -0.04), Interval(-0.2, -0.02)])
+    Interval(low=-0.1, high=-0.02)
+    """
+    return Interval(
+        max(square.low for square in squares),
+        max(square.high for square in squares),
+    )
 
 
 def utility_bounds(name: CountedUtility, counts: IntervalCounts) -> Interval:

@@ -23,7 +23,7 @@ FEWEST_IN_FOLD = 5
 """Rows that each side of a comparison needs in every fold, or distances within folds are left
 out.
 """
-_BRIDGE = pi**2 / 12  # mean square of the largest value of a Brownian bridge
+BRIDGE = pi**2 / 12  # mean square of the largest value of a Brownian bridge
 _AT_ROWS_ONLY = 0.22
 """The largest difference of few rows is smaller by this share of the root of 1 / m + 1 / n; by
 simulation, 0.26 for samples of equal sizes m and n, 0.19 where one has ten times the rows.
@@ -119,17 +119,15 @@ class FoldSides:
         """Mean squared distances of equal distributions, from ``shares_squared`` and
         ``bridge_factors``.
 
-        The distance of samples is the largest difference at their scores, that of a bridge at any
-        place: for few rows, it is smaller. Rows of clusters are more places than their number of
-        units tells.
+        Rows of clusters are more places than their number of units tells.
         """
 
         def of(amounts: Floats) -> Floats:
             factor = factors.reshape(-1, *[1] * (amounts.ndim - 1))
-            is_bridge = (factor == _BRIDGE) & (self.clusters is None)
-            fewer = np.where(is_bridge, _AT_ROWS_ONLY, 0.0)
-            squares: Floats = factor * amounts / np.square(1 + fewer * np.sqrt(amounts))
-            return squares
+            if self.clusters is not None:
+                clustered: Floats = factor * amounts
+                return clustered
+            return mean_square(factor, amounts)
 
         return Chance(of(shares.pooled), of(shares.within))
 
@@ -141,7 +139,7 @@ class FoldSides:
         """
         values = np.unique(scores)
         if len(values) != 2:
-            return np.full(len(self.left), _BRIDGE if len(values) > 2 else 0.0)
+            return np.full(len(self.left), BRIDGE if len(values) > 2 else 0.0)
         both = self.left + self.right
         upper = both @ (scores == values[1]) / both.sum(axis=1)
         factors: Floats = upper * (1 - upper)
@@ -185,6 +183,21 @@ def _share_between(amounts: Floats, last: Integers) -> float:
     if variance <= 0:
         return 0.0
     return max(0.0, 1 - within / variance)
+
+
+def mean_square(factor: Floats, share: Floats) -> Floats:
+    """The mean squared distance of equal distributions of independent rows; it rises with both.
+
+    The distance of samples is the largest difference at their scores, that of a bridge at any
+    place: for few rows, it is smaller. ``factor`` is that of ``FoldSides.bridge_factors``,
+    ``share`` the sum of the squared shares of the rows.
+
+    >>> mean_square(np.array([0.25, BRIDGE]), np.array([0.04, 0.04])).round(4)
+    array([0.01  , 0.0302])
+    """
+    fewer = np.where(factor == BRIDGE, _AT_ROWS_ONLY, 0.0)
+    squares: Floats = factor * share / np.square(1 + fewer * np.sqrt(share))
+    return squares
 
 
 class Chance(NamedTuple):

@@ -44,6 +44,8 @@ _LARGEST_ORIGIN = 2**20  # bytes of a file with the origin of scores
 _PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
+CUTS = "cuts"
+"""Among the options of reading: where numbers were cut into groups, by column."""
 STATEMENTS = ("signed by", "purpose", "data", "period")
 """What every report should state and only its author knows: the fields of ``about`` that come first
 and have options of commands.
@@ -92,7 +94,7 @@ class Provenance:
     # rows, by a code of ``wording.provenance``
     left_out: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by role
-    # how the files were read, if not by default
+    # how the files were read, if not by default; the ``CUTS`` of groups too
     reading: Mapping[str, Any] = field(default_factory=dict)
     call: str = ""
     seed: int | None = None

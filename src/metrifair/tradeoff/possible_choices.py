@@ -8,7 +8,9 @@ import numpy as np
 
 from metrifair.support.arrays import Booleans, Floats, Integers
 
-_SLACK = 1e-3  # recorded standard errors are rounded to four digits
+ROUNDED = 6e-4
+"""Recorded numbers are rounded to four digits: the relative error, with some room for rounding."""
+_SLACK = 2 * ROUNDED  # of standard errors
 _ROUNDING = 1e-9
 
 

@@ -172,6 +172,8 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
     "scores_data": {
         "agrees": "The groups and labels of {name} are those of the data.",
         "differs": "The groups or labels of {name} differ from those of the data in {rows:,} rows.",
+        "unchecked": "The groups and labels of {name} cannot be compared with the data, which have "
+        "no column of the same name and values.",
     },
     "model_file": {
         "agrees": "{name} has the sha256 of the delivered model.",

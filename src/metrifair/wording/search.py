@@ -196,6 +196,12 @@ def _possible_sentence(shown: SearchShown) -> str:
     if possible == [shown.facts.chosen]:
         return "The counts and the standard errors determine this choice."
     others = [str(number) for number in possible if number != shown.facts.chosen]
+    if shown.facts.chosen not in possible:
+        instead = listed(others) if others else "none"
+        return (
+            "The counts and the standard errors exclude this choice. The configurations that they "
+            f"do not exclude: {instead}."
+        )
     return (
         f"With the original scores, the rule gives configuration {shown.facts.chosen}. The counts, "
         f"whose scores are rounded to a grid, do not exclude {listed(others)}."
