@@ -102,3 +102,13 @@ def test_it_works_in_a_pipeline_and_a_saved_model_predicts_alike(tmp_path: Any) 
 def test_figures_before_fitting_are_refused() -> None:
     with pytest.raises(NotFittedError):
         _ = FairClassifierCV(max_unfairness=0.3).unfairness_
+
+
+def test_a_family_that_is_no_list_and_numbers_for_labels_are_refused_before_training() -> None:
+    X, group = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    with pytest.raises(DataError, match='"auto" or a list of names'):
+        FairClassifierCV(max_unfairness=0.3, families="linear").fit(
+            X, X[:, 0] > 0, sensitive_features=group
+        )
+    with pytest.raises(ValueError, match="continuous"):
+        FairClassifierCV(max_unfairness=0.3).fit(X, X[:, 0], sensitive_features=group)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
@@ -170,8 +171,10 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 'must be "auto" or a list of names', argument="families", received=self.families
             )
-        if self._plain is FairClassifier:
-            check_classification_targets(y)
+        labels = np.asarray(y)
+        is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
+        if self._plain is FairClassifier and is_number:
+            check_classification_targets(labels)
 
     def _without_groups(self) -> FairClassifier | FairRegressor:
         if self.max_unfairness < 1:
