@@ -169,7 +169,9 @@ class ScoresFile:
         is_positive = score >= 0.5
         positive = self._positive_code
         kind = "probability"
-        if self.facts.unfairness_of == "decisions" or item.excluded == "no_utility":
+        # Other scores are probabilities, whatever the facts state of their utility.
+        without = item.excluded == "no_utility" and bool(np.isin(score, [0.0, 1.0]).all())
+        if self.facts.unfairness_of == "decisions" or without:
             kind = "decision"
         return Predictions(score, np.where(is_positive, positive, 1 - positive), kind)
 
@@ -335,10 +337,16 @@ def _again(
 ) -> ConfigurationFacts:
     """The facts of a configuration with all that its scores determine."""
     utility_error = 0.0
+    excluded: Any = item.excluded
     if np.isfinite(chooser.utility.values[place]):
         utility_error = float(chooser.utility.drawn[:, place].std(ddof=1))
+        if excluded == "no_utility":
+            excluded = ""
+    elif not excluded:
+        excluded = "no_utility"
     return msgspec.structs.replace(
         item,
+        excluded=excluded,
         tier=int(chooser.tier[place]),
         scores=score_kind(found.score(item.number)),
         unfairness_error=rounded(chooser.gaps.errors[place]),

@@ -361,6 +361,12 @@ def absent_sentences(shown: SearchShown) -> list[str]:
             f"Withheld, as cells have fewer rows: {column} {listed(list(map(str, values)))}. At most "
             f"{shown.figures.withheld:,} rows are missing, and all bounds allow for them."
         )
+    passed_over = sum(item.excluded == "unlike_folds" for item in shown.facts.configurations)
+    if passed_over:
+        sentences.append(
+            f"{count_text(passed_over, 'configuration')} passed over, as the model of all rows is "
+            "unlike the models of the folds: neither the counts nor the scores show this."
+        )
     return [
         *sentences,
         "Two configurations with almost equal scores can show how few rows lie between them.",
