@@ -456,6 +456,27 @@ def test_small_groups_are_withheld_everywhere(tmp_path: Path) -> None:
         assert is_inside(point.more["auc"], figures.utility)
 
 
+def test_no_figure_of_chance_shows_the_size_of_a_withheld_group(tmp_path: Path) -> None:
+    """The noise follows from the counts: with a withheld group, from those of the others."""
+    noise = {}
+    for size in (0, 7, 13):
+        X, y, sex = people(800, seed=7)
+        X, y, sex = (np.append(part[:size], part, axis=0) for part in (X, y, sex))
+        sex[:size] = "x"
+        made = search({"sex": sex}, X, y, strengths=[0, 1])
+        made.select(max_unfairness=0.9)
+        folder = tmp_path / str(size)
+        made.to_evidence(folder, reason=REASON, min_cell=10)
+        noise[size] = figures_in(folder).noise
+        assert "noise" not in json.loads((folder / "search.json").read_text())
+        text = " ".join((folder / "README.txt").read_text().split())
+        assert ("are computed with the withheld rows" in text) == (size > 0)
+        if not size:
+            chooser = made._trade_off.source.chooser(made._trade_off.utility)
+            assert noise[0] == pytest.approx(chooser.gaps.noise)
+    assert noise[0] == noise[7] == noise[13]
+
+
 def counts_in(folder: Path) -> dict[Any, list[tuple[float, int]]]:
     """Score and rows of each count of the first configuration, by cell."""
     state = AuditState.load(folder / "counts" / "1.state")

@@ -331,7 +331,6 @@ def search_facts(
         seed=context.seed,
         configurations=configurations,
         comparisons=rows.comparisons(),
-        noise=rounded(chooser.gaps.noise),
         allowance=rounded(made.allowance),
         errors_of_differences=[[rounded(errors[left, right]) for right in order] for left in order],
         chosen=numbers[chooser.jobs[made.choice.configuration]],

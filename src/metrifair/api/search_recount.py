@@ -311,7 +311,6 @@ def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
         met=rule.limit is not None or rule.least is not None or facts.goal is None,
         configurations=configurations,
         comparisons=rows.comparisons(),
-        noise=rounded(chooser.gaps.noise),
         allowance=rounded(chooser.optimism(rule, allowed)),
         errors_of_differences=[[rounded(value) for value in row] for row in errors],
         chosen=chosen,

@@ -307,7 +307,7 @@ def searched_sentences(shown: SearchShown) -> list[str]:
             f"({facts.criterion}). {_compared(comparisons)}"
         ),
         *_ranking_sentences(facts),
-        f"Unfairness below {figure_text(facts.noise)} can be chance with these rows.",
+        f"Unfairness below {figure_text(shown.figures.noise)} can be chance with these rows.",
         (
             f"The counts contain {shown.figures.rows:,} rows by {', '.join(columns)} and {label}. "
             f"Positive label: {facts.positive}."
@@ -360,6 +360,11 @@ def absent_sentences(shown: SearchShown) -> list[str]:
         sentences.append(
             f"Withheld, as cells have fewer rows: {column} {listed(list(map(str, values)))}. At most "
             f"{shown.figures.withheld:,} rows are missing, and all bounds allow for them."
+        )
+    if shown.suppressed:
+        sentences.append(
+            "The standard errors, the allowance, the choice and the expected figures are computed "
+            "with the withheld rows, and depend on them. All other figures are those of the counts."
         )
     passed_over = sum(item.excluded == "unlike_folds" for item in shown.facts.configurations)
     if passed_over:
