@@ -487,6 +487,21 @@ def counts_in(folder: Path) -> dict[Any, list[tuple[float, int]]]:
     return found
 
 
+def test_the_rule_is_that_of_the_choice_that_was_made(front: Frontier, tmp_path: Path) -> None:
+    """Where no configuration meets the limit, none of them is "within the limit"."""
+    texts = []
+    for number, goal in enumerate(({"max_unfairness": 0.3}, {"min_accuracy": 0.999})):
+        front.select(**goal, best_effort=True)
+        front.to_evidence(tmp_path / str(number), reason=REASON, again=True)
+        texts.append(" ".join((tmp_path / str(number) / "README.txt").read_text().split()))
+    front.select(max_unfairness=0.3)
+    assert "Rule: of the configurations within the limit, those whose AUC is within" in texts[0]
+    assert "No configuration meets it" in texts[1]
+    assert "Rule: of the least unfair configurations" in texts[1]
+    assert "those whose AUC is within" in texts[1]
+    assert "configurations within the limit" not in texts[1]
+
+
 def test_two_minima_give_no_small_count(front: Frontier, tmp_path: Path) -> None:
     """The attack on two releases: differences of sums up to the same score."""
     for least in (10, 11):
