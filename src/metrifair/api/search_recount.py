@@ -213,6 +213,7 @@ def _values(
     for scoring in read_scorings(files, facts, manifest).values():
         for table, _ in scoring:
             assert table.shape is not None
+            assert table.shape.label is not None
             add([*table.shape.groups, *table.shape.controls, table.shape.label], table.cells)
     # those of withheld groups, too
     attributes = facts.columns[: facts.attributes]
