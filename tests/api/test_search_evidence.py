@@ -306,6 +306,83 @@ def with_another_count(
     return files | {name: to_bytes(state_content(parts))}
 
 
+def with_pages(files: dict[str, bytes], content: dict[str, Any]) -> dict[str, bytes]:
+    """The files of other facts, with figures and pages that follow from them."""
+    facts: SearchFacts = decoded(json.dumps(content).encode(), SearchFacts)
+    manifest: SearchManifest = decoded(files["MANIFEST.json"], SearchManifest)
+    scorings = read_scorings(files, facts, manifest)
+    figures = search_figures(facts, scorings)
+    forged = files | {"search.json": record_bytes(facts), "figures.json": record_bytes(figures)}
+    return forged | derived_search_files(facts, figures, manifest, scorings)
+
+
+def excluding(content: dict[str, Any], kept: set[int], why: str) -> dict[str, Any]:
+    """Facts by which all other configurations could not be chosen."""
+    configurations = [
+        item if item["number"] in kept else item | {"excluded": why}
+        for item in content["configurations"]
+    ]
+    return content | {"configurations": configurations, "chosen": min(kept)}
+
+
+def test_facts_that_contradict_each_other_are_noticed(folder: Path, tmp_path: Path) -> None:
+    """A folder alone shows them, though all pages and figures follow from the facts."""
+    files = read_files(folder / "evidence")
+    content = json.loads(files["search.json"])
+    count = len(content["configurations"])
+    uneven = [[0.0] * count for _ in range(count)]
+    uneven[0][1] = 1.0
+    forgeries = {
+        "configurations[0].excluded": excluding(content, {5}, "needs_group"),
+        "configurations[1].excluded": excluding(content, {1, 5}, "no_utility"),
+        "larger_is_better": content | {"larger_is_better": False, "chosen": 5},
+        "folds": content | {"folds": 50},
+        "met": content | {"met": False, "chosen": 5, "allowance": 0.0},
+        "errors_of_differences": content | {"errors_of_differences": uneven},
+        "allowance": content | {"met": False, "chosen": 5},
+        "configurations[4].scores": content
+        | {
+            "configurations": [
+                *content["configurations"][:4],
+                content["configurations"][4] | {"scores": "decisions"},
+            ]
+        },
+    }
+    for number, (place, forgery) in enumerate(forgeries.items()):
+        target = tmp_path / f"{number}.zip"
+        write_files(target, sealed(with_pages(files, forgery)))
+        found = verify(target)
+        (check,) = (item for item in found.checks if item.kind == "search_facts")
+        assert check.outcome == "differs"
+        assert place in check.facts["contradictory"]
+        assert found.agrees is False
+
+
+def test_configurations_that_were_passed_over_are_stated(folder: Path, tmp_path: Path) -> None:
+    """That a model of all rows is unlike those of the folds cannot be recomputed."""
+    files = read_files(folder / "evidence")
+    content = excluding(json.loads(files["search.json"]), {5}, "unlike_folds")
+    target = tmp_path / "passed.zip"
+    forged = with_pages(files, content)
+    write_files(target, sealed(forged))
+    assert "4 configurations passed over" in " ".join(forged["README.txt"].decode().split())
+    text = " ".join(str(verify(target)).split())
+    assert "unlike those of the folds (4)" in text
+
+
+def test_a_utility_that_scores_determine_excludes_nothing(folder: Path, tmp_path: Path) -> None:
+    files = read_files(folder / "evidence")
+    content = excluding(json.loads(files["search.json"]), {5}, "no_utility")
+    target = tmp_path / "excluded.zip"
+    write_files(target, sealed(with_pages(files, content)))
+    (check,) = (
+        item
+        for item in verify(target, scores=folder / "scores.csv").checks
+        if item.kind == "scores_facts"
+    )
+    assert "configurations[3].excluded" in check.facts["places"]
+
+
 def test_another_limit_choice_and_hash_are_noticed_even_if_all_pages_follow(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -317,12 +394,7 @@ def test_another_limit_choice_and_hash_are_noticed_even_if_all_pages_follow(
         "choice": content | {"chosen": 1},
     }
     for name, forgery in forgeries.items():
-        facts: SearchFacts = decoded(json.dumps(forgery).encode(), SearchFacts)
-        manifest: SearchManifest = decoded(files["MANIFEST.json"], SearchManifest)
-        scorings = read_scorings(files, facts, manifest)
-        figures = search_figures(facts, scorings)
-        forged = files | {"search.json": record_bytes(facts), "figures.json": record_bytes(figures)}
-        forged |= derived_search_files(facts, figures, manifest, scorings)
+        forged = with_pages(files, forgery)
         target = tmp_path / f"{name}.zip"
         write_files(target, sealed(forged))
         text = " ".join(forged["README.txt"].decode().split())
@@ -384,6 +456,27 @@ def test_small_groups_are_withheld_everywhere(tmp_path: Path) -> None:
         assert is_inside(point.more["auc"], figures.utility)
 
 
+def test_no_figure_of_chance_shows_the_size_of_a_withheld_group(tmp_path: Path) -> None:
+    """The noise follows from the counts: with a withheld group, from those of the others."""
+    noise = {}
+    for size in (0, 7, 13):
+        X, y, sex = people(800, seed=7)
+        X, y, sex = (np.append(part[:size], part, axis=0) for part in (X, y, sex))
+        sex[:size] = "x"
+        made = search({"sex": sex}, X, y, strengths=[0, 1])
+        made.select(max_unfairness=0.9)
+        folder = tmp_path / str(size)
+        made.to_evidence(folder, reason=REASON, min_cell=10)
+        noise[size] = figures_in(folder).noise
+        assert "noise" not in json.loads((folder / "search.json").read_text())
+        text = " ".join((folder / "README.txt").read_text().split())
+        assert ("are computed with the withheld rows" in text) == (size > 0)
+        if not size:
+            chooser = made._trade_off.source.chooser(made._trade_off.utility)
+            assert noise[0] == pytest.approx(chooser.gaps.noise)
+    assert noise[0] == noise[7] == noise[13]
+
+
 def counts_in(folder: Path) -> dict[Any, list[tuple[float, int]]]:
     """Score and rows of each count of the first configuration, by cell."""
     state = AuditState.load(folder / "counts" / "1.state")
@@ -392,6 +485,21 @@ def counts_in(folder: Path) -> dict[Any, list[tuple[float, int]]]:
     for cell, score, rows in zip(counts.cell, counts.low, counts.rows, strict=True):
         found[state.cells[cell]].append((float(score), int(rows)))
     return found
+
+
+def test_the_rule_is_that_of_the_choice_that_was_made(front: Frontier, tmp_path: Path) -> None:
+    """Where no configuration meets the limit, none of them is "within the limit"."""
+    texts = []
+    for number, goal in enumerate(({"max_unfairness": 0.3}, {"min_accuracy": 0.999})):
+        front.select(**goal, best_effort=True)
+        front.to_evidence(tmp_path / str(number), reason=REASON, again=True)
+        texts.append(" ".join((tmp_path / str(number) / "README.txt").read_text().split()))
+    front.select(max_unfairness=0.3)
+    assert "Rule: of the configurations within the limit, those whose AUC is within" in texts[0]
+    assert "No configuration meets it" in texts[1]
+    assert "Rule: of the least unfair configurations" in texts[1]
+    assert "those whose AUC is within" in texts[1]
+    assert "configurations within the limit" not in texts[1]
 
 
 def test_two_minima_give_no_small_count(front: Frontier, tmp_path: Path) -> None:

@@ -107,9 +107,48 @@ def test_data_are_compared_as_the_search_read_them(tmp_path: Path, call: Any) ->
         (["--evidence", "e", "--reason", "because"], "--evidence needs --max-unfairness"),
         ([*LIMIT, "--reason", "because"], "--reason needs --evidence"),
         ([*LIMIT, "--scores", "s.csv"], "--scores needs --evidence"),
+        ([*LIMIT, "--min-cell", "10"], "--min-cell needs --evidence"),
     ],
 )
 def test_options_that_need_each_other(options: list[str], words: str, csv: Path, call: Any) -> None:
     done = call("frontier", csv, *BASE, *options)
     assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "contains files, which would mix with the evidence"),
+        (["--weight", "skill_2"], "cannot show the figures of weights"),
+        (["--cluster", "household"], "cannot show the figures of clusters"),
+        (["--test", "0.3"], "cannot show the figures of test rows"),
+        (["--utility", "f1"], "do not determine the utility"),
+        (["--unfairness-of", "decisions", "--utility", "auc"], "do not determine the utility"),
+    ],
+)
+def test_evidence_that_cannot_be_written_is_refused_before_the_training(
+    options: list[str], words: str, tmp_path: Path, call: Any, monkeypatch: Any
+) -> None:
+    rng = np.random.default_rng(3)
+    table = {
+        "sex": rng.choice(["f", "m"], 200),
+        "skill": rng.normal(size=200),
+        "skill_2": rng.uniform(1, 2, 200),
+        "household": rng.integers(0, 100, 200),
+        "hired": rng.integers(0, 2, 200),
+    }
+    pl.DataFrame(table).write_csv(tmp_path / "people.csv")
+    folder = tmp_path / "search"
+    if not options:
+        folder.mkdir()
+        (folder / "notes.txt").write_text("mine")
+
+    def train(*_: object) -> None:
+        raise AssertionError("models were trained")
+
+    monkeypatch.setattr("metrifair.cli.training_file.TrainingFile.frontier", train)
+    about = ["--evidence", folder, "--reason", "because"]
+    done = call("frontier", tmp_path / "people.csv", *BASE, *LIMIT, *about, *options)
+    assert done.exit_code not in (0, None)
     assert words in " ".join(done.output.split())

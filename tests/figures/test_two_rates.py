@@ -70,6 +70,9 @@ def test_counts_of_zero() -> None:
     assert odds_ratio(RatePair(0, 5, 0, 7)) is None
     assert odds_ratio_interval(RatePair(0, 5, 3, 7), 0.95) is None
     assert common_odds([RatePair(0, 5, 0, 7)], 0.95) == (None, None, None, None)
+    complete = common_odds([RatePair(5, 5, 3, 7), RatePair(4, 4, 0, 6)], 0.95)
+    assert (complete.odds_ratio, complete.interval) == (inf, None)
+    assert complete.p_value is not None
 
 
 def test_berkeley_admissions_are_those_of_r() -> None:

@@ -68,7 +68,8 @@ class StrataTest:
     strata : int
         Number of strata with rows of both groups.
     odds_ratio : float or None
-        The common odds ratio of Mantel and Haenszel. None: not determined.
+        The common odds ratio of Mantel and Haenszel; infinite without a row to divide by. None:
+        not determined.
     interval : Interval or None
         Its confidence interval (Robins, Breslow and Greenland).
     statistic, p_value : float or None

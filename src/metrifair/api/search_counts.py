@@ -4,7 +4,7 @@ group and label.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ from metrifair.errors import DataError
 from metrifair.figures.count_bounds import COUNTED_UTILITIES, CountedUtility, score_kind
 from metrifair.figures.utility import Predictions, Utility
 from metrifair.problem.cells import Comparison
+from metrifair.problem.problem import Problem
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule
 from metrifair.tradeoff.goal import Goal
@@ -55,42 +56,18 @@ class SearchRows:
     def check(self) -> None:
         """Raise a DataError for rows or scores whose figures counts cannot show."""
         part = self.context.part
-        problem = part.problem
-        reasons = {
-            "weights": problem.weight is not None,
-            "clusters": problem.clusters is not None,
-            "group probabilities": problem.probabilities is not None,
-            "a target that is a number": part.regression,
-            "more than two classes": len(problem.scheme.classes) > 2,
-            "numeric attributes": any(not sides.right for sides in part.comparisons),
-            "a criterion of losses": problem.scheme.criterion.score != "prediction",
-            "test rows": self.context.tested is not None,
-        }
-        found = [name for name, applies in reasons.items() if applies]
-        if found:
-            raise DataError(
-                f"evidence of a search contains counts of scores, which cannot show the figures "
-                f"of {found[0]}",
-                remedy="write the frontier with to_json or to_html",
-            )
-        if self.utility.name not in self._utilities:
-            raise DataError(
-                f"counts of {self.context.unfairness_of} do not determine the utility "
-                f"{self.utility.name!r}",
-                remedy=f"choose by one of {', '.join(map(repr, self._utilities))}",
-            )
+        check_countable(
+            part.problem,
+            part.comparisons,
+            clustered=part.problem.clusters is not None,
+            tested=self.context.tested is not None,
+        )
+        check_utility(self.utility.name, self.context.unfairness_of)
         if len(self.context.jobs) > MOST_CONFIGURATIONS:
             raise DataError(
                 f"the search has {len(self.context.jobs):,} configurations; evidence has at most "
                 f"{MOST_CONFIGURATIONS:,}"
             )
-
-    @property
-    def _utilities(self) -> tuple[CountedUtility, ...]:
-        """The utilities that the counts determine."""
-        if self.context.unfairness_of == "decisions":
-            return ("accuracy", "balanced_accuracy")
-        return COUNTED_UTILITIES
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
@@ -221,6 +198,43 @@ class SearchRows:
         )
 
 
+def check_countable(
+    problem: Problem, comparisons: Iterable[Comparison], *, clustered: bool, tested: bool
+) -> None:
+    """Raise a DataError for rows whose figures counts cannot show; ``tested``: some rows are test
+    rows.
+    """
+    reasons = {
+        "weights": problem.weight is not None,
+        "clusters": clustered,
+        "group probabilities": problem.probabilities is not None,
+        "a target that is a number": not problem.scheme.classes,
+        "more than two classes": len(problem.scheme.classes) > 2,
+        "numeric attributes": any(not comparison.right for comparison in comparisons),
+        "a criterion of losses": problem.scheme.criterion.score != "prediction",
+        "test rows": tested,
+    }
+    found = [name for name, applies in reasons.items() if applies]
+    if found:
+        raise DataError(
+            f"evidence of a search contains counts of scores, which cannot show the figures "
+            f"of {found[0]}",
+            remedy="write the frontier with to_json or to_html",
+        )
+
+
+def check_utility(name: str, unfairness_of: str) -> None:
+    """Raise a DataError for a utility that the counts do not determine."""
+    known: Sequence[CountedUtility] = COUNTED_UTILITIES
+    if unfairness_of == "decisions":
+        known = ("accuracy", "balanced_accuracy")
+    if name not in known:
+        raise DataError(
+            f"counts of {unfairness_of} do not determine the utility {name!r}",
+            remedy=f"choose by one of {', '.join(map(repr, known))}",
+        )
+
+
 def _distinct(columns: Sequence[Sequence[StateValue]], rows: Booleans) -> list[list[Value]]:
     """The distinct combinations of values of some rows, in ascending order."""
     places = np.flatnonzero(rows).tolist()
@@ -331,7 +345,6 @@ def search_facts(
         seed=context.seed,
         configurations=configurations,
         comparisons=rows.comparisons(),
-        noise=rounded(chooser.gaps.noise),
         allowance=rounded(made.allowance),
         errors_of_differences=[[rounded(errors[left, right]) for right in order] for left in order],
         chosen=numbers[chooser.jobs[made.choice.configuration]],

@@ -72,11 +72,8 @@ def write_search_evidence(
         )
     if trade_off.record.chosen is None:
         raise DataError("evidence states why a model was chosen; call select first")
-    if not isinstance(reason, str) or not reason.strip():
-        raise DataError("must be a sentence that says why", argument="reason", received=reason)
-    check_integer("min_cell", min_cell, least=1)
     check_switches(again=again)
-    check_place(Path(path))
+    check_request(path, reason, min_cell)
     rows = SearchRows(source, trade_off.chosen_by or trade_off.utility)
     rows.check()
     named = counted_scores(trade_off, rows)
@@ -107,6 +104,14 @@ def write_search_evidence(
     write_files(Path(path), files)
     if scores is not None:
         write_file(scores, scores_table(rows, named, numbers))
+
+
+def check_request(path: PathLike, reason: object, min_cell: object) -> None:
+    """Raise a DataError for arguments that are wrong whatever the search is."""
+    if not isinstance(reason, str) or not reason.strip():
+        raise DataError("must be a sentence that says why", argument="reason", received=reason)
+    check_integer("min_cell", min_cell, least=1)
+    check_place(Path(path))
 
 
 def counted_scores(trade_off: TradeOff, rows: SearchRows) -> dict[str, Floats]:

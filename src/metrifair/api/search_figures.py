@@ -19,6 +19,7 @@ from metrifair.figures.count_bounds import (
     CountedUtility,
     IntervalCounts,
     ScoreKind,
+    chance_square,
     exact_utility,
     gap_bounds,
     square_bounds,
@@ -74,6 +75,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
         version=1,
         rows=table.rows,
         withheld=table.withheld,
+        noise=sqrt(max((item.chance for item in found), default=0.0)),
         configurations=[
             ConfigurationFigures(
                 number=item.number,
@@ -171,16 +173,19 @@ class _Counted(NamedTuple):
 
     figures: DeliveredFigures
     square: Interval  # bounds of the squared gap without chance, which may be negative
+    chance: float  # the squared gap that chance explains
 
 
 def _counted(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> _Counted:
     """The figures of one scoring of the rows, with their bounds."""
     tables = [_CountedTable(facts, table, ends) for table, ends in scoring]
     squares = []
+    chances = []
     gaps = []
     for comparison, table in zip(facts.comparisons, _tables_of(facts, tables), strict=True):
         sides = CountedSides(table.on_side(comparison.left), table.on_side(comparison.right))
         squares.append(square_bounds(table.counts, sides, kind))
+        chances.append(chance_square(table.counts, sides, kind))
         gaps.append(table.gap(comparison.left, comparison.right, kind))
     first = tables[0]
     accuracy = None
@@ -191,7 +196,7 @@ def _counted(facts: SearchFacts, scoring: Scoring, kind: ScoreKind) -> _Counted:
         utility=first.utility(facts.utility, kind),
         accuracy=accuracy,
     )
-    return _Counted(figures, worst_square(squares))
+    return _Counted(figures, worst_square(squares), max(chances, default=0.0))
 
 
 def _limits_accuracy(facts: SearchFacts) -> bool:

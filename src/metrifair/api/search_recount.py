@@ -169,7 +169,9 @@ class ScoresFile:
         is_positive = score >= 0.5
         positive = self._positive_code
         kind = "probability"
-        if self.facts.unfairness_of == "decisions" or item.excluded == "no_utility":
+        # Other scores are probabilities, whatever the facts state of their utility.
+        without = item.excluded == "no_utility" and bool(np.isin(score, [0.0, 1.0]).all())
+        if self.facts.unfairness_of == "decisions" or without:
             kind = "decision"
         return Predictions(score, np.where(is_positive, positive, 1 - positive), kind)
 
@@ -211,6 +213,7 @@ def _values(
     for scoring in read_scorings(files, facts, manifest).values():
         for table, _ in scoring:
             assert table.shape is not None
+            assert table.shape.label is not None
             add([*table.shape.groups, *table.shape.controls, table.shape.label], table.cells)
     # those of withheld groups, too
     attributes = facts.columns[: facts.attributes]
@@ -309,7 +312,6 @@ def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
         met=rule.limit is not None or rule.least is not None or facts.goal is None,
         configurations=configurations,
         comparisons=rows.comparisons(),
-        noise=rounded(chooser.gaps.noise),
         allowance=rounded(chooser.optimism(rule, allowed)),
         errors_of_differences=[[rounded(value) for value in row] for row in errors],
         chosen=chosen,
@@ -335,10 +337,16 @@ def _again(
 ) -> ConfigurationFacts:
     """The facts of a configuration with all that its scores determine."""
     utility_error = 0.0
+    excluded: Any = item.excluded
     if np.isfinite(chooser.utility.values[place]):
         utility_error = float(chooser.utility.drawn[:, place].std(ddof=1))
+        if excluded == "no_utility":
+            excluded = ""
+    elif not excluded:
+        excluded = "no_utility"
     return msgspec.structs.replace(
         item,
+        excluded=excluded,
         tier=int(chooser.tier[place]),
         scores=score_kind(found.score(item.number)),
         unfairness_error=rounded(chooser.gaps.errors[place]),

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from metrifair import __version__
+from metrifair.api.search_contradictions import contradictions, passed_over
 from metrifair.api.search_figures import (
     DELIVERED,
     SCORE_RANGE,
@@ -97,6 +98,7 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     yield _check_figures(published, recomputed)
     yield _check_front(facts, recomputed)
     yield _check_choice(facts, recomputed)
+    yield from _check_facts(facts, recomputed, scorings, withheld=bool(manifest.suppressed))
     for name, content in derived.items():
         if name in files:
             yield _check_page(name, files[name], content, manifest)
@@ -196,6 +198,25 @@ def _check_choice(facts: SearchFacts, figures: SearchFigures) -> Check:
     if facts.chosen not in possible:
         return Check("choice", "differs", about)
     return Check("choice", "agrees", about)
+
+
+def _check_facts(
+    facts: SearchFacts,
+    figures: SearchFigures,
+    scorings: Mapping[str, Scoring],
+    *,
+    withheld: bool,
+) -> Iterator[Check]:
+    """Whether the facts agree with each other and with the counts; and those that no file shows."""
+    try:
+        places = contradictions(facts, figures, scorings, withheld=withheld)
+    except UNUSABLE as error:
+        yield _unusable(error)
+        return
+    yield Check("search_facts", "differs" if places else "agrees", {"contradictory": places})
+    count = passed_over(facts.configurations)
+    if count:
+        yield Check("unlike_folds", "withheld", {"number": count})
 
 
 def check_scores(

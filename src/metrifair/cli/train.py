@@ -216,6 +216,7 @@ def _sweep(
 
     out = console(stderr=reports.json_to == STANDARD_OUTPUT)
     source = training_file(options, table, files, strength=1.0)
+    _check_evidence(source, sweep, search)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
     front = source.frontier(sweep, command_text(ctx))
@@ -242,11 +243,34 @@ def _check_search(choice: ChoiceOptions, search: SearchEvidence) -> None:
         for name in ("reason", "scores", "sign", "again"):
             if getattr(search, name):
                 raise click.UsageError(f"--{name} needs --evidence, the folder of the evidence")
+        if search.min_cell != SearchEvidence().min_cell:
+            raise click.UsageError("--min-cell needs --evidence, the folder of the evidence")
         return
     if choice.max_unfairness is None:
         raise click.UsageError("--evidence needs --max-unfairness, by which a model is chosen")
     if search.reason is None:
         raise click.UsageError("--evidence needs --reason, a sentence that says why")
+
+
+def _check_evidence(source: TrainingFile, sweep: Sweep, search: SearchEvidence) -> None:
+    """Raise an error for evidence that could not be written after the training."""
+    if search.evidence is None or search.reason is None:
+        return
+    from metrifair.api.search_counts import check_countable, check_utility
+    from metrifair.api.search_evidence import check_request
+
+    check_request(search.evidence, search.reason, search.min_cell)
+    data = source.data
+    check_countable(
+        data.problem,
+        data.problem.comparisons,
+        clustered=source.clusters is not None,
+        tested=sweep.test is not None,
+    )
+    if sweep.costs is not None:
+        check_utility("expected_cost", sweep.unfairness_of)
+    elif sweep.utility != "auto":
+        check_utility(sweep.utility, sweep.unfairness_of)
 
 
 def _write_search(

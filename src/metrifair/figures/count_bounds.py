@@ -188,6 +188,22 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
     return Interval((of_all.low + low) / 2, (of_all.high + high) / 2)
 
 
+def chance_square(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> float:
+    """The largest squared gap that chance explains on average between two sides of the counted
+    rows; 0 without rows on a side.
+
+    >>> entries = [np.array(part) for part in ([0.0, 0.5], [0.5, 1.0], [8, 2], [0, 0], [True, True])]
+    >>> sides = CountedSides(np.array([True, False]), np.array([False, True]))
+    >>> round(chance_square(IntervalCounts(*entries), sides, "decisions"), 3)
+    0.1
+    """
+    left = counts.inside(sides.left)
+    right = counts.inside(sides.right)
+    if not left.total or not right.total:
+        return 0.0
+    return _chance(_factors(counts, sides, kind), _shares_squared(left, right)).high
+
+
 def _rows_in_smallest_fold(side: IntervalCounts, folds: int) -> int:
     return int(np.bincount(side.fold, side.rows, folds).min())
 

@@ -86,6 +86,7 @@ class CommonOdds(NamedTuple):
 def common_odds(pairs: Sequence[RatePair], confidence: float) -> CommonOdds:
     """The common odds ratio of Mantel and Haenszel, with the interval of Robins, Breslow and
     Greenland (1986), and the test of Cochran, Mantel and Haenszel without continuity correction.
+    The ratio is infinite where no row is left to divide by.
 
     >>> strata = [RatePair(40, 100, 60, 100), RatePair(10, 50, 30, 90)]
     >>> round(common_odds(strata, 0.95).odds_ratio, 4)
@@ -102,6 +103,8 @@ def common_odds(pairs: Sequence[RatePair], confidence: float) -> CommonOdds:
     interval = None
     if below.sum() > 0:
         ratio = float(above.sum() / below.sum())
+    elif above.sum() > 0:
+        ratio = inf
     if above.sum() > 0 and below.sum() > 0:
         like = (selected + other_missed) / total
         unlike = (missed + other_selected) / total

@@ -93,7 +93,6 @@ class SearchFacts(Record):
     seed: Count
     configurations: list[ConfigurationFacts]
     comparisons: list[ComparisonFacts]
-    noise: Amount  # a gap below it is not distinguishable from 0
     allowance: Amount  # in the square of the gap, for choosing the best of many
     # of the difference in quality of every two configurations that did not fail
     errors_of_differences: list[list[Amount]]
@@ -155,5 +154,6 @@ class SearchFigures(Record):
     version: Literal[1]
     rows: Count
     withheld: Count  # at most; rounded up
+    noise: Amount  # a gap of the counted rows below it is not distinguishable from 0
     configurations: list[ConfigurationFigures]
     delivered: DeliveredFigures

@@ -154,6 +154,14 @@ _TEMPLATES: Mapping[str, Mapping[str, str]] = {
         "differs": "The rule cannot choose configuration {chosen}, given the bounds of the counts "
         "and the standard errors.",
     },
+    "search_facts": {
+        "agrees": "The facts of search.json do not contradict each other or the counts.",
+        "differs": "search.json contradicts itself or the counts: {contradictory}.",
+    },
+    "unlike_folds": {
+        "withheld": "Cannot be recomputed: that configurations were passed over because their "
+        "models of all rows are unlike those of the folds ({number})."
+    },
     "search_page": {
         "agrees": "{name} equals the file generated again from search.json and the figures.",
         "differs": "{name} differs from the file generated again from search.json, figures.json "

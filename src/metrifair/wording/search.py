@@ -133,25 +133,8 @@ def _utility(facts: SearchFacts) -> str:
 
 def _rule_sentences(facts: SearchFacts) -> list[str]:
     """The limit and the rule of choice."""
-    goal = facts.goal
-    best = f"whose {_utility(facts)} is within one standard error (of the difference) of the best"
-    if goal is None:
-        asked = "No limit was asked for: the least unfair configuration is the best."
-    elif goal.max_unfairness is not None:
-        asked = f"Limit: unfairness at most {goal.max_unfairness:g}"
-        if goal.confidence is not None:
-            asked += f", with confidence {goal.confidence:g}"
-        asked += "."
-    else:
-        asked = f"Limit: accuracy at least {goal.min_accuracy:g}."
-        best = "within one standard error (of the difference) of the least unfairness"
-    if not facts.met:
-        asked += " No configuration meets it; the least unfair one was asked for instead."
-    group = ""
-    if goal is not None and goal.needs_group is not None:
-        group = " that need the group" if goal.needs_group else " that predict without the group"
     rule = (
-        f"Rule: of the configurations{group} within the limit, those {best} count as equally good, "
+        f"Rule: of the {_eligible(facts)}, those {_near_best(facts)} count as equally good, "
         "and the simplest of them is chosen: without a penalty before a penalty, models that predict "
         "without the group before others, then by family, then the smaller penalty."
     )
@@ -161,7 +144,44 @@ def _rule_sentences(facts: SearchFacts) -> list[str]:
             f"{figure_text(facts.allowance, digits=4)} is added to them: an allowance for the luck "
             "of choosing the best of many."
         )
-    return [asked, rule]
+    return [_asked(facts), rule]
+
+
+def _asked(facts: SearchFacts) -> str:
+    """The limit, and whether it was met."""
+    goal = facts.goal
+    if goal is None:
+        return "No limit was asked for: the least unfair configuration is chosen."
+    asked = f"Limit: accuracy at least {goal.min_accuracy or 0:g}."
+    if goal.max_unfairness is not None:
+        asked = f"Limit: unfairness at most {goal.max_unfairness:g}"
+        if goal.confidence is not None:
+            asked += f", with confidence {goal.confidence:g}"
+        asked += "."
+    if not facts.met:
+        asked += " No configuration meets it; the least unfair one was asked for instead."
+    return asked
+
+
+def _eligible(facts: SearchFacts) -> str:
+    """The configurations among which the best is sought."""
+    goal = facts.goal
+    group = ""
+    if goal is not None and goal.needs_group is not None:
+        group = " that need the group" if goal.needs_group else " that predict without the group"
+    if goal is not None and facts.met:
+        return f"configurations{group} within the limit"
+    least = f"least unfair configurations{group} (several where chance explains the unfairness)"
+    if goal is not None and goal.confidence is not None:
+        least += f", by what the unfairness is below with confidence {goal.confidence:g}"
+    return least
+
+
+def _near_best(facts: SearchFacts) -> str:
+    """What the configurations have in common that count as equally good."""
+    if facts.goal is not None and facts.goal.min_accuracy is not None and facts.met:
+        return "within one standard error (of the difference) of the least unfairness"
+    return f"whose {_utility(facts)} is within one standard error (of the difference) of the best"
 
 
 def _cost_sentences(shown: SearchShown) -> list[str]:
@@ -307,7 +327,7 @@ def searched_sentences(shown: SearchShown) -> list[str]:
             f"({facts.criterion}). {_compared(comparisons)}"
         ),
         *_ranking_sentences(facts),
-        f"Unfairness below {figure_text(facts.noise)} can be chance with these rows.",
+        f"Unfairness below {figure_text(shown.figures.noise)} can be chance with these rows.",
         (
             f"The counts contain {shown.figures.rows:,} rows by {', '.join(columns)} and {label}. "
             f"Positive label: {facts.positive}."
@@ -360,6 +380,17 @@ def absent_sentences(shown: SearchShown) -> list[str]:
         sentences.append(
             f"Withheld, as cells have fewer rows: {column} {listed(list(map(str, values)))}. At most "
             f"{shown.figures.withheld:,} rows are missing, and all bounds allow for them."
+        )
+    if shown.suppressed:
+        sentences.append(
+            "The standard errors, the allowance, the choice and the expected figures are computed "
+            "with the withheld rows, and depend on them. All other figures are those of the counts."
+        )
+    passed_over = sum(item.excluded == "unlike_folds" for item in shown.facts.configurations)
+    if passed_over:
+        sentences.append(
+            f"{count_text(passed_over, 'configuration')} passed over, as the model of all rows is "
+            "unlike the models of the folds: neither the counts nor the scores show this."
         )
     return [
         *sentences,
