@@ -265,7 +265,7 @@ def test_a_score_needs_the_groups_and_weighs_the_rows(name: str) -> None:
     assert model.score(X, y, sensitive_features=a) == metric(y, predicted)
     weighted = model.score(X, y, sensitive_features=a, sample_weight=weight)
     assert weighted == metric(y, predicted, sample_weight=weight) != metric(y, predicted)
-    with pytest.raises(DataError, match="sensitive_features is missing"):
+    with pytest.raises(DataError, match="needs sensitive_features"):
         model.score(X, y)
 
 

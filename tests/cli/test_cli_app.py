@@ -302,7 +302,7 @@ def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         main, ["demo", "--output", str(tmp_path), "--max-unfairness", "0.0001"]
     )
-    assert "must be at least 0.057 to be verified with these 1,989 rows" in refusal(done)
+    assert "must be at least 0.056 to be verified with these 1,989 rows" in refusal(done)
     assert list(tmp_path.iterdir()) == []
 
 

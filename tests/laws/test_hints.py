@@ -210,6 +210,13 @@ SENTENCES = {
             "clusters"
         ),
     ],
+    "api/search_counts.py": [
+        "choose by a utility of scores such as 'auc'",
+        "choose by one of {', '.join(map(repr, known))}",
+        "use models with predict_proba",
+        "write the frontier with to_json or to_html",
+    ],
+    "auditing/groups/same_rows.py": ["audit scores whose high values are favorable"],
     "api/evidence_writer.py": ["write the audit with to_json or to_html"],
     "api/audit_result.py": ["audit arrays, or a file with a larger in_memory_rows"],
     "api/state.py": [
@@ -419,7 +426,11 @@ OPTIONS_WITH_VALUES = {
     ("cli/train.py", "--strength"): "the strength of the chosen model",
     ("report/pdf.py", "--print-to-pdf"): "an option of the browser",
     ("report/pdf.py", "--user-data-dir"): "an option of the browser",
-    ("cli/training_file.py", "--ignore"): "leaves out a feature",
+    ("wording/training_file.py", "--ignore"): "leaves out a feature",
+    (
+        "wording/training_file.py",
+        "--continuous",
+    ): "asks whether an attribute is a number, both ways",
     ("cli/training_file.py", "--families"): "repeats what the user typed",
     ("cli/training_file.py", "--label"): "repeats what the user typed",
     ("cli/training_file.py", "--group"): "repeats what the user typed",

@@ -132,7 +132,7 @@ class SearchRows:
         if predictions.kind == "output":
             raise DataError(
                 f"the scores of {name} are not probabilities, so they have no public grid",
-                remedy="use models with predict_proba, or unfairness_of='decisions'",
+                remedy="use models with predict_proba",
             )
         return predictions.score
 
@@ -146,7 +146,7 @@ class SearchRows:
             raise DataError(
                 f"the decisions of {name} are not those at a probability of 0.5, so counts of "
                 "scores do not show its accuracy",
-                remedy="choose by a utility of scores such as 'auc', or unfairness_of='decisions'",
+                remedy="choose by a utility of scores such as 'auc'",
             )
 
     def parts(self, scores: Floats) -> StateParts:

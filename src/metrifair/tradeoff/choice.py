@@ -185,7 +185,10 @@ class _Task:
         """What may be needed at most; infinity where the least gap is asked for."""
         if self.rule.least is not None:
             return -self.rule.least
-        return inf if self.rule.limit is None else self.rule.limit**2
+        if self.rule.limit is None:
+            return inf
+        # a gap that equals the limit is within it, however its square is rounded
+        return self.rule.limit**2 * (1 + 1e-12)
 
     def needed(self) -> Floats:
         """What each configuration needs, by all rows."""
