@@ -38,6 +38,8 @@ SLOW = (
     "files",
     "numbers",
     "peers",
+    "startup",
+    "tradeoff",
 )  # processes of their own, real data, dcor's compiler
 
 

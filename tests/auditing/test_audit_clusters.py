@@ -674,7 +674,7 @@ def coverage(data_sets: int, *, clusters: bool) -> dict[str, float]:
     return {name: times / data_sets for name, times in covered.items()}
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets() -> None:
     """300 and 300 rows, five a person, correlated by 0.5: without clusters, about 80 %.
 

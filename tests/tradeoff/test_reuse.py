@@ -62,7 +62,7 @@ def swept() -> Frontier:
     )
 
 
-@pytest.mark.extended
+@pytest.mark.slow
 def test_sharing_fits_changes_no_figure(
     fits: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
