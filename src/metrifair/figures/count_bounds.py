@@ -160,7 +160,10 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
     factors = _factors(counts, sides, kind)
     shares = _shares_squared(left, right)
     chance = _chance(factors, shares)
-    of_all = Interval(pooled.low - chance.high, pooled.high - chance.low)
+    of_all = Interval(
+        low=pooled.low - chance.high,
+        high=pooled.high - chance.low,
+    )
     within = []
     weights = []
     for fold in range(counts.folds):
@@ -185,7 +188,9 @@ def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) 
     highs = [found.high for found in known]
     low = float(np.average([*lows, min(lows)], weights=weights))
     high = float(np.average([*highs, max(highs)], weights=weights))
-    return Interval((of_all.low + low) / 2, (of_all.high + high) / 2)
+    mean_low = (of_all.low + low) / 2
+    mean_high = (of_all.high + high) / 2
+    return Interval(mean_low, mean_high)
 
 
 def chance_square(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> float:
@@ -228,7 +233,10 @@ def _square_in_fold(
     chance = _chance(factors, shares)
     most = max(chance.high, of_all.high)
     least = min(chance.low, of_all.low)
-    return Interval(distance.low - most, distance.high - least)
+    return Interval(
+        low=distance.low - most,
+        high=distance.high - least,
+    )
 
 
 def _chance(factors: Interval, shares: Interval) -> Interval:
@@ -268,7 +276,8 @@ def _factors(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> In
     if counts.withheld or not (is_upper | is_lower)[either].all():
         return Interval(0.0, _LARGEST_VARIANCE)
     share = float(counts.rows[either & is_upper].sum() / total)
-    return Interval(share * (1 - share), share * (1 - share))
+    variance = share * (1 - share)
+    return Interval(variance, variance)
 
 
 def gap_bounds(squares: list[Interval]) -> Interval:
