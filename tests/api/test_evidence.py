@@ -34,6 +34,7 @@ from metrifair.api.verification import verify
 from metrifair.errors import DataError
 from metrifair.report.pdf import BROWSERS
 from metrifair.wording.crosswalks import crosswalk_named, crosswalk_names
+from tests.evidence_outcomes import outcomes
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)
 COLUMNS = {"score": "p", "group": "sex", "label": "y"}
@@ -85,15 +86,6 @@ def honest(data: Path) -> Path:
 def folder(honest: Path, tmp_path: Path) -> Path:
     shutil.copytree(honest, tmp_path / "evidence")
     return tmp_path / "evidence"
-
-
-def outcomes(path: Path, **options: Any) -> dict[str, str]:
-    """The worst outcome of each kind of check."""
-    order = ("agrees", "withheld", "unchecked", "differs")
-    found: dict[str, str] = {}
-    for check in verify(path, **options).checks:
-        found[check.kind] = max(found.get(check.kind, "agrees"), check.outcome, key=order.index)
-    return found
 
 
 def read_json(path: Path) -> Any:

@@ -16,11 +16,11 @@ from metrifair import AuditState, FairClassifier, Frontier, audit, frontier, loa
 from metrifair.api.search_figures import search_figures
 from metrifair.api.search_folder import (
     SearchManifest,
-    decoded,
     derived_search_files,
     read_scorings,
 )
 from metrifair.auditing.release.evidence_format import (
+    decoded,
     file_hashes,
     read_files,
     record_bytes,

@@ -21,6 +21,7 @@ from metrifair.cli.app import main
 from metrifair.errors import ModelFileError
 from metrifair.evidence import verify
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
+from tests.evidence_outcomes import outcomes
 
 ROWS = 1_500
 FAST = AuditOptions(resamples=20, permutations=19)
@@ -65,15 +66,6 @@ def honest(data: Path) -> Path:
 def folder(honest: Path, tmp_path: Path) -> Path:
     shutil.copytree(honest, tmp_path / "evidence")
     return tmp_path / "evidence"
-
-
-def outcomes(path: Path, **options: Any) -> dict[str, str]:
-    """The worst outcome of each kind of check."""
-    order = ("agrees", "withheld", "unchecked", "differs")
-    found: dict[str, str] = {}
-    for check in verify(path, **options).checks:
-        found[check.kind] = max(found.get(check.kind, "agrees"), check.outcome, key=order.index)
-    return found
 
 
 def rewrite(folder: Path, name: str, content: bytes) -> None:

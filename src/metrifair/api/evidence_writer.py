@@ -115,7 +115,7 @@ def write_evidence(
         version=1,
         files={},
         parameters=_parameters(request, parts),
-        provenance=_released_provenance(record.provenance, release.suppressed),
+        provenance=released_provenance(record.provenance, release.suppressed),
         platform=platform.platform(),
         crosswalks=list(names),
         min_cell=min_cell,
@@ -211,7 +211,7 @@ def is_joint(intersectional: bool, standard: str | None) -> bool:
     return intersectional or STANDARDS[standard or ""].crossed
 
 
-def _released_provenance(
+def released_provenance(
     provenance: Provenance, suppressed: Mapping[str, Sequence[StateValue]]
 ) -> Provenance:
     """The provenance without the sizes of files, if they could give the number of withheld rows."""

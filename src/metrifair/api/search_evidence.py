@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from metrifair.api.evidence_writer import released_provenance
 from metrifair.api.search_counts import SearchRows, search_facts
 from metrifair.api.search_figures import DELIVERED, Scoring, count_files, search_figures
 from metrifair.api.search_folder import (
@@ -179,13 +180,9 @@ def _files(
         scorings[name] = list(zip(release.tables, release.grid, strict=True))
     suppressed = next(iter(releases.values())).suppressed
     figures = search_figures(facts, scorings)
+    provenance = released_provenance(provenance, suppressed)
     if suppressed:
-        provenance = replace(
-            provenance,
-            files=[replace(file, size=None) for file in provenance.files],
-            rows_read=None,
-            left_out={},
-        )
+        provenance = replace(provenance, rows_read=None, left_out={})
     manifest = SearchManifest(
         kind="metrifair search evidence",
         version=1,

@@ -5,7 +5,7 @@ follow from both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,7 +18,6 @@ from metrifair.report.search import search_html
 from metrifair.saving.modelfile import from_bytes
 from metrifair.saving.records import Record
 from metrifair.support.files import csv_bytes
-from metrifair.support.json_bounds import check_json
 from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.search_facts import SearchFacts, SearchFigures
 from metrifair.wording.search import (
@@ -95,9 +94,3 @@ def read_scorings(files: Files, facts: SearchFacts, manifest: SearchManifest) ->
             scoring.append((read_parts(from_bytes(files[file])), manifest.grid[file]))
         scorings[name] = scoring
     return scorings
-
-
-def decoded(content: bytes, kind: Any) -> Any:
-    """A record of JSON of bounded size."""
-    check_json(content)
-    return msgspec.json.decode(content, type=kind)

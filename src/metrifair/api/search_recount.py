@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,10 @@ from metrifair.api.search_counts import (
     expected_facts,
     rounded,
 )
+from metrifair.api.search_evidence import model_file_facts
 from metrifair.api.search_figures import DELIVERED, count_files
-from metrifair.api.search_folder import FACTS, SearchManifest, decoded, read_scorings
-from metrifair.auditing.release.evidence_format import Check, Files, different_values
+from metrifair.api.search_folder import FACTS, SearchManifest, read_scorings
+from metrifair.auditing.release.evidence_format import Check, Files, decoded, different_values
 from metrifair.auditing.release.suppression import released_together
 from metrifair.auditing.sources.file_formats import ReadOptions
 from metrifair.auditing.sources.state_file import state_content
@@ -424,11 +424,7 @@ def check_model_file(
     if facts.model is None:
         yield Check("model_file", "unchecked", {"name": name})
         return
-    try:
-        content = Path(model).read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {model}: {error_reason(error)}", argument="model") from None
-    same = sha256(content).hexdigest() == facts.model.sha256
+    same = model_file_facts(model).sha256 == facts.model.sha256
     yield Check("model_file", "agrees" if same else "differs", {"name": name})
     if scores is None or data is None:
         return

@@ -26,34 +26,26 @@ from metrifair.api.search_folder import (
     FACTS,
     FIGURES,
     SearchManifest,
-    decoded,
     derived_search_files,
     read_scorings,
 )
 from metrifair.auditing.release.evidence_format import (
     MANIFEST,
+    UNUSABLE,
     Check,
     Files,
     count_figures,
+    decoded,
     different_values,
     parse_json,
+    unusable,
 )
 from metrifair.auditing.release.suppression import PublicGrid
 from metrifair.errors import DataError, MissingExtra
-from metrifair.saving.records import in_one_line
 from metrifair.support.lazy import missing_extra
 from metrifair.tradeoff.search_facts import SearchFacts, SearchFigures
 
 PathLike = str | os.PathLike[str]
-
-# Forged counts and facts can fail anywhere. DataError and msgspec's errors are ValueErrors.
-UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
-def _unusable(error: Exception) -> Check:
-    """The check of files from which nothing can be computed."""
-    problem = in_one_line(str(error) or type(error).__name__)
-    return Check("unusable", "differs", {"problem": problem})
 
 
 def is_search(files: Files) -> bool:
@@ -64,17 +56,6 @@ def is_search(files: Files) -> bool:
         return bool(parse_json(files[MANIFEST]).get("kind") == "metrifair search evidence")
     except UNUSABLE:
         return False
-
-
-def search_manifest_in(files: Files) -> SearchManifest:
-    """The manifest, or a DataError."""
-    try:
-        manifest: SearchManifest = decoded(files[MANIFEST], SearchManifest)
-    except ValueError as error:
-        raise DataError(
-            f"this version of metrifair cannot read {MANIFEST}: {in_one_line(error)}"
-        ) from None
-    return manifest
 
 
 def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
@@ -93,7 +74,7 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
         recomputed = search_figures(facts, scorings)
         derived = derived_search_files(facts, published, manifest, scorings)
     except UNUSABLE as error:
-        yield _unusable(error)
+        yield unusable(error)
         return
     yield _check_figures(published, recomputed)
     yield _check_front(facts, recomputed)
@@ -211,7 +192,7 @@ def _check_facts(
     try:
         places = contradictions(facts, figures, scorings, withheld=withheld)
     except UNUSABLE as error:
-        yield _unusable(error)
+        yield unusable(error)
         return
     yield Check("search_facts", "differs" if places else "agrees", {"contradictory": places})
     count = passed_over(facts.configurations)
@@ -254,4 +235,4 @@ def _guarded(checks: Iterator[Check]) -> Iterator[Check]:
     except DataError:
         raise
     except UNUSABLE as error:
-        yield _unusable(error)
+        yield unusable(error)

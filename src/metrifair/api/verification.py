@@ -28,12 +28,12 @@ from metrifair.api.evidence_writer import (
 )
 from metrifair.api.pages import Summarized
 from metrifair.api.search_file import search_cuts, search_file
+from metrifair.api.search_folder import SearchManifest
 from metrifair.api.search_verification import (
     check_model,
     check_scores,
     check_search,
     is_search,
-    search_manifest_in,
 )
 from metrifair.auditing.groups.counts_file import counts_content, read_counts
 from metrifair.auditing.groups.search_counts import SearchCounts
@@ -46,6 +46,7 @@ from metrifair.auditing.release.evidence_format import (
     PRINT,
     SIGNATURE,
     TOLERANCE,
+    UNUSABLE,
     Check,
     Files,
     Manifest,
@@ -58,6 +59,7 @@ from metrifair.auditing.release.evidence_format import (
     manifest_in,
     parse_json,
     read_files,
+    unusable,
 )
 from metrifair.auditing.release.suppression import released_counts
 from metrifair.auditing.sources.column_roles import Roles
@@ -78,9 +80,6 @@ from metrifair.wording.evidence import check_text, suppression_checks, verdict_t
 
 PathLike = str | os.PathLike[str]
 
-# Forged counts and parameters can fail anywhere in an audit. DataError and msgspec's errors are
-# ValueErrors.
-_UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _MOST_DRAWS = 100_000  # resamples or permutations that a verification repeats
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
 _LONGEST, _BEFORE = 80, 20  # characters of a line that differs, and those before the difference
@@ -184,7 +183,7 @@ def verify(
     for name, value in {"scores": scores, "model": model}.items():
         if value is not None:
             raise DataError("applies to the evidence of a search", argument=name)
-    manifest = manifest_in(files)
+    manifest = manifest_in(files, Manifest)
     checks = [*_check_hashes(files, manifest.files), *_check_figures(files, manifest)]
     checks += _check_signature(files, key)
     if data is not None:
@@ -200,7 +199,7 @@ def _search_checks(
     model: PathLike | None,
 ) -> list[Check]:
     """The checks of the evidence of a search."""
-    manifest = search_manifest_in(files)
+    manifest = manifest_in(files, SearchManifest)
     checks = [*_check_hashes(files, manifest.files), *check_search(files, manifest)]
     checks += _check_signature(files, key)
     if data is not None:
@@ -218,7 +217,7 @@ def _grid_error(files: Files, manifest: Manifest) -> GridError | None:
     """
     try:
         return released_error(_read_tables(files), manifest)
-    except _UNUSABLE:
+    except UNUSABLE:
         return None
 
 
@@ -250,8 +249,8 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
             recomputed_record(tables, manifest, _read_search(files, manifest))
         )
         derived = derived_files(record, tables, manifest, printed=PRINT in files)
-    except _UNUSABLE as error:
-        yield _unusable(error)
+    except UNUSABLE as error:
+        yield unusable(error)
         return
     yield from _check_values(published, json.loads(write_json(recomputed)), manifest)
     for name, content in derived.items():
@@ -266,13 +265,6 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
         yield Check("underived_file", "differs", {"name": name})
     if PRINT in files:
         yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
-
-
-def _unusable(error: Exception) -> Check:
-    """The check of files from which nothing can be computed."""
-    return Check(
-        "unusable", "differs", {"problem": in_one_line(str(error) or type(error).__name__)}
-    )
 
 
 def _check_draws(manifest: Manifest) -> None:
@@ -390,8 +382,8 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
         yield from _check_group_search(files, manifest, data)
     except DataError:
         raise
-    except _UNUSABLE as error:
-        yield _unusable(error)
+    except UNUSABLE as error:
+        yield unusable(error)
 
 
 def _check_inputs(provenance: Provenance, data: PathLike) -> Iterator[Check]:

@@ -119,7 +119,7 @@ class FoldSides:
         """Mean squared distances of equal distributions, from ``shares_squared`` and
         ``bridge_factors``.
 
-        Rows of clusters are more places than their number of units tells.
+        Rows of clusters are more places than their units.
         """
 
         def of(amounts: Floats) -> Floats:

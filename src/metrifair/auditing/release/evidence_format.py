@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -50,6 +50,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 _TABLE = re.compile(r"counts(?:-\d{1,4})?\.state")  # files of counts
 
+Kind = TypeVar("Kind")  # of a record
 Files: TypeAlias = Mapping[str, bytes]
 """The content of an evidence folder or archive, by name."""
 
@@ -87,6 +88,16 @@ class Check:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+# Forged counts and parameters can fail anywhere. DataError and msgspec's errors are ValueErrors.
+UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def unusable(error: Exception) -> Check:
+    """The check of files from which nothing can be computed."""
+    problem = in_one_line(str(error) or type(error).__name__)
+    return Check("unusable", "differs", {"problem": problem})
+
+
 def record_bytes(record: Record) -> bytes:
     """A record, such as a manifest, as a file with every field."""
     content = {
@@ -95,13 +106,18 @@ def record_bytes(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def manifest_in(files: Files) -> Manifest:
-    """The manifest of an evidence folder, or a DataError."""
+def decoded(content: bytes, kind: type[Kind]) -> Kind:
+    """A record of JSON of bounded size; a ValueError for anything else."""
+    check_json(content)
+    return msgspec.json.decode(content, type=kind)
+
+
+def manifest_in(files: Files, kind: type[Kind]) -> Kind:
+    """The manifest of an evidence folder, of this kind, or a DataError."""
     if MANIFEST not in files:
         raise DataError(f"there is no {MANIFEST}, so this is not evidence that metrifair wrote")
     try:
-        check_json(files[MANIFEST])
-        return msgspec.json.decode(files[MANIFEST], type=Manifest)
+        return decoded(files[MANIFEST], kind)
     except ValueError as error:  # of msgspec, of text that is not UTF-8, and of bounds
         raise DataError(
             f"this version of metrifair cannot read {MANIFEST}: {in_one_line(error)}"
