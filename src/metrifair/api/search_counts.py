@@ -259,19 +259,12 @@ class MadeChoice:
         unlike the models of their folds.
         """
         allowed = np.ones(len(chooser.jobs), bool)
-        rule = Rule()
-        if goal is not None:
-            rule = Rule(goal.max_unfairness, goal.confidence, goal.min_accuracy)
-            if goal.needs_group is not None:
-                allowed = aware == goal.needs_group
+        rule = Rule.of(goal)
+        if goal is not None and goal.needs_group is not None:
+            allowed = aware == goal.needs_group
         passed_over: list[Job] = []
         while True:
-            choice = chooser.choose(rule, allowed)
-            met = choice.configuration != NOTHING
-            applied = rule
-            if not met:
-                applied = Rule(confidence=rule.confidence)
-                choice = chooser.choose(applied, allowed)
+            choice, applied = chooser.choose_or_least_unfair(rule, allowed)
             if choice.configuration == NOTHING:
                 raise DataError(
                     "the chosen model is not a choice of this search; call select again"
@@ -279,6 +272,7 @@ class MadeChoice:
             job = chooser.jobs[choice.configuration]
             if job == chosen:
                 allowance = chooser.optimism(applied, allowed)
+                met = applied is rule
                 return cls(chooser, goal, choice, allowance, met, frozenset(passed_over))
             passed_over.append(job)
             allowed[choice.configuration] = False

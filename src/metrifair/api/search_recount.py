@@ -42,7 +42,7 @@ from metrifair.saving.modelfile import to_bytes
 from metrifair.support.arrays import Floats
 from metrifair.support.files import csv_bytes, error_reason
 from metrifair.support.provenance import CUTS
-from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule
+from metrifair.tradeoff.choice import Chooser, Rule
 from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.resamples import draw_rows
 from metrifair.tradeoff.result import SweepContext
@@ -297,7 +297,8 @@ def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
     simplicity = np.array([item.simplicity for item in facts.usable])
     chooser = Chooser(**{**vars(chooser), "simplicity": simplicity})
     allowed = np.array([not item.excluded for item in facts.usable])
-    choice, rule = _choice(facts, chooser, allowed)
+    asked = Rule.of(facts.goal)
+    choice, rule = chooser.choose_or_least_unfair(asked, allowed)
     errors = chooser.utility.errors_of_differences
     if facts.goal is not None and facts.goal.min_accuracy is not None and facts.met:
         errors = chooser.gaps.errors_of_differences
@@ -309,7 +310,7 @@ def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
     chosen = facts.usable[choice.configuration].number if choice.configuration >= 0 else 0
     return msgspec.structs.replace(
         facts,
-        met=rule.limit is not None or rule.least is not None or facts.goal is None,
+        met=rule is asked,
         configurations=configurations,
         comparisons=rows.comparisons(),
         allowance=rounded(chooser.optimism(rule, allowed)),
@@ -317,19 +318,6 @@ def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
         chosen=chosen,
         expected=expected_facts(choice, larger_is_better=facts.larger_is_better),
     )
-
-
-def _choice(facts: SearchFacts, chooser: Chooser, allowed: Any) -> tuple[Choice, Rule]:
-    """The choice by the rule of the goal; if no configuration meets it, the least unfair one."""
-    goal = facts.goal
-    rule = Rule()
-    if goal is not None:
-        rule = Rule(goal.max_unfairness, goal.confidence, goal.min_accuracy)
-    choice = chooser.choose(rule, allowed)
-    if choice.configuration == NOTHING:
-        rule = Rule(confidence=rule.confidence)
-        choice = chooser.choose(rule, allowed)
-    return choice, rule
 
 
 def _again(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, inf
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +27,22 @@ _STEP = 0.001  # of limits that are named
 _MOST_STEPS = 1_000
 
 
+class Asked(Protocol):
+    """What is asked of a choice, as ``Goal`` has it."""
+
+    @property
+    def max_unfairness(self) -> float | None:
+        """The largest gap."""
+
+    @property
+    def confidence(self) -> float | None:
+        """That of the gap being within the limit."""
+
+    @property
+    def min_accuracy(self) -> float | None:
+        """The least accuracy."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a choice must meet: the largest gap with a confidence, or the least accuracy.
@@ -38,6 +55,18 @@ class Rule:
     limit: float | None = None
     confidence: float | None = None
     least: float | None = None
+
+    @classmethod
+    def of(cls, goal: Asked | None) -> Rule:
+        """The rule of a goal; None: the least gap of all."""
+        if goal is None:
+            return cls()
+        return cls(goal.max_unfairness, goal.confidence, goal.min_accuracy)
+
+    @property
+    def least_unfair(self) -> Rule:
+        """The rule that applies where no configuration meets this one."""
+        return Rule(confidence=self.confidence)
 
     @property
     def quantile(self) -> float:
@@ -108,6 +137,15 @@ class Chooser:
             needed=root(least) if rule.least is None else -least,
             expected=None if chosen == NOTHING else self._expected(chosen, task, optimism),
         )
+
+    def choose_or_least_unfair(self, rule: Rule, allowed: Booleans) -> tuple[Choice, Rule]:
+        """The choice by a rule, or the least unfair configuration if none meets it; and the rule
+        that chose.
+        """
+        choice = self.choose(rule, allowed)
+        if choice.configuration != NOTHING:
+            return choice, rule
+        return self.choose(rule.least_unfair, allowed), rule.least_unfair
 
     def least_limit(self, rule: Rule, allowed: Booleans | None = None) -> float:
         """The least limit, rounded up to three digits, that some configuration meets with the

@@ -371,7 +371,7 @@ class TradeOff:
         chosen_by = self.utility if utility is None else self._with_figures(utility)
         chooser = self._chooser(chosen_by)
         allowed = self._allowed(goal, chooser)
-        rule = Rule(goal.max_unfairness, goal.confidence, goal.min_accuracy)
+        rule = Rule.of(goal)
         if not goal.best_effort:
             self._check_verifiable(goal, chooser)
         passed_over: list[Job] = []
@@ -379,7 +379,7 @@ class TradeOff:
             choice = chooser.choose(rule, allowed)
             meets_goal = choice.configuration != NOTHING
             if goal.best_effort and not meets_goal:
-                choice = chooser.choose(Rule(confidence=goal.confidence), allowed)
+                choice = chooser.choose(rule.least_unfair, allowed)
             if choice.configuration == NOTHING:
                 self._set_unmet(goal)
                 raise self._unmet_error(goal, choice, chooser, allowed, passed_over)
