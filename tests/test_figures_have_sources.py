@@ -59,7 +59,7 @@ SETTINGS = {
     "docs/cli.md": "95 4.4",
     "docs/comparing.md": "1.0 0.5 95 5",
     "docs/defaults.md": "0.005 0.03",
-    "docs/evidence.md": "8.2 2.11 15.4 256",
+    "docs/evidence.md": "8.2 2.11 256",
     "docs/group-probabilities.md": "0.02 0.05 0.99 1.01",
     # the four-fifths rule, examples, and figures of others with their source
     "docs/good-values.md": "0.1 0.8 5 8 10 72 90 0.2 44.9 23.5 34.7 17.7 46.5",
