@@ -51,7 +51,6 @@ limit.
 
 SETTINGS = {
     "README.md": "3.11 95 0.1 0.2 90 300",
-    "docs/architecture.md": "1.0",
     # Widths of brackets: tests/auditing/test_audit_file.py limits them.
     "docs/beyond-one-machine.md": "0.0001 0.00001",
     "docs/boosting.md": "0.1 0.05 0.04",
