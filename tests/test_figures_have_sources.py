@@ -53,7 +53,6 @@ SETTINGS = {
     "README.md": "3.11 95 0.1 0.2 90 300",
     # Widths of brackets: tests/auditing/test_audit_file.py limits them.
     "docs/beyond-one-machine.md": "0.0001 0.00001",
-    "docs/boosting.md": "0.1 0.05 0.04",
     "docs/choosing.md": "95 0.5 89 90",
     "docs/cli.md": "95 10,000 4.4",
     "docs/comparing.md": "1.0 0.5 95 5",
