@@ -144,8 +144,11 @@ class TrainingFile:
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep, call: str) -> Frontier:
-        """The frontier of families, or of the options' model, for the command ``call``."""
+    def frontier(self, sweep: Sweep, call: str, *, limit: float | None = None) -> Frontier:
+        """The frontier of families, or of the options' model, for the command ``call``.
+
+        A ``limit`` of unfairness that these rows cannot verify is refused before training.
+        """
         families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
         estimator: Any = AUTO
@@ -173,6 +176,7 @@ class TrainingFile:
             ),
             template=self.estimator if automatic else None,
             threshold=self._threshold(sweep),
+            limit=limit,
         )
         with _training(self.options.model) as warned:
             # the notes have it
