@@ -185,10 +185,22 @@ class TrainingFile:
         notes = [*self.repeats(self._parts_of(found)), *self.notes, *warned.notes]
         found.record = replace(
             found.record,
-            notes=(*found.record.notes, *_new_notes(notes, known=note_texts(found.record))),
+            notes=(
+                *self._unexpected(found.record.notes),
+                *_new_notes(notes, known=note_texts(found.record)),
+            ),
             provenance=self._provenance(call),
         )
         return Frontier(_needing_the_group(found) if self.options.use_group else found)
+
+    def _unexpected(self, notes: Iterable[FrontierNote]) -> Iterator[FrontierNote]:
+        """The notes, but none on a feature that shows the group where the user wants it."""
+        wanted = set(self.options.keep)
+        if self.options.use_group:
+            wanted.update(self.options.group)
+        for note in notes:
+            if note.kind != "group_feature" or note.facts["column"] not in wanted:
+                yield note
 
     def _provenance(self, call: str) -> Provenance:
         """The provenance of the figures: the files, their rows and columns, and the command."""

@@ -65,6 +65,7 @@ from metrifair.tradeoff.evaluate import (
     score_curves,
     small_groups_note,
 )
+from metrifair.tradeoff.group_features import group_feature_notes
 from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.out_of_fold import (
     FoldEvaluator,
@@ -338,6 +339,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
     notes = [search.rows_note]
     if families is not None:
         notes += repeat_notes(data, search.fold_of_all_rows)
+        notes += group_feature_notes(data)
         notes += _families_notes(request, search.families, len(context.families))
     if len(scheme.classes) == 2 and request.setting(members, "pos_label") is None:
         notes.append(positive_label_note(scheme))
