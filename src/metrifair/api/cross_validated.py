@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.api.frontier import Frontier, frontier
+from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
@@ -24,6 +24,7 @@ from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
+from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.sweep import SearchOptions
 
@@ -122,7 +123,8 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         >>> model.fit(X, y, sensitive_features=sex).unfairness_ < 0.33
         True
         """
-        # Before anything is trained, a goal that cannot be asked is refused.
+        # Before anything is trained, a goal that nothing can meet is refused; here, and by the
+        # request's limit.
         Goal(
             max_unfairness=self.max_unfairness,
             needs_group=self.needs_group,
@@ -135,7 +137,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             self.estimator_ = self._without_groups().fit(X, y, sample_weight=weight)
             self.frontier_ = None
         else:
-            self.frontier_ = frontier(
+            request = FrontierRequest(
                 "auto",
                 X,
                 y,
@@ -149,7 +151,9 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 criterion=self.criterion,
                 random_state=self.random_state,
                 search=self._search,
+                limit=None if self.best_effort else self.max_unfairness,
             )
+            self.frontier_ = requested_frontier(request, stacklevel=3)
             self.estimator_ = self.frontier_.select(
                 max_unfairness=self.max_unfairness,
                 needs_group=self.needs_group,

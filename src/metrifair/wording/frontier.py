@@ -147,6 +147,14 @@ def _clusters(clusters: int, rows: int) -> str:
 _OPTIMISTIC = "If they describe the same people, the figures are too optimistic."
 
 
+def _group_feature(column: str, attribute: str, equal: bool, rows: int) -> str:
+    verb = "names" if equal else "determines"
+    return (
+        f"The feature {column!r} {verb} the group of {attribute} in all {rows:,} rows, so models "
+        "can treat groups differently. Leave it out if decisions must not depend on the group."
+    )
+
+
 def _repeated_rows(repeated: int, rows: int) -> str:
     return (
         f"{_shares(repeated, rows)} equal rows of another part, in all features, label and "
@@ -270,6 +278,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "probabilities": _probabilities,
     "clusters": _clusters,
     "repeated_rows": _repeated_rows,
+    "group_feature": _group_feature,
     "repeated_ids": _repeated_ids,
     "small_groups": _small_groups,
     "chance": chance_text,
