@@ -60,7 +60,7 @@ SETTINGS = {
     "docs/boosting.md": "0.1 0.05 0.04",
     "docs/choosing.md": "0.5",
     "docs/cli.md": "95 4.4",
-    "docs/comparing.md": "1.0 0.5 95 5",
+    "docs/comparing.md": "1.0 95 5",
     "docs/defaults.md": "0.005 0.03",
     "docs/evidence.md": "8.2 2.11 256",
     "docs/group-probabilities.md": "0.02 0.05",
