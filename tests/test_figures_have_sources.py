@@ -58,7 +58,7 @@ SETTINGS = {
     "docs/beyond-one-machine.md": "0.0001 0.00001",
     "docs/choosing.md": "0.5",
     "docs/cli.md": "95 4.4",
-    "docs/comparing.md": "1.0 0.5 95 5",
+    "docs/comparing.md": "1.0 95 5",
     "docs/defaults.md": "0.005 0.03",
     "docs/evidence.md": "8.2 2.11 256",
     "docs/group-probabilities.md": "0.02 0.05",
