@@ -19,6 +19,7 @@ from metrifair.metrics.registry import MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.missing_groups import warn_of_missing_groups
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
@@ -157,6 +158,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     """
     warn_of_labels(problem)
     warn_of_unknown_names(problem)
+    warn_of_missing_groups(problem)
     options = penalty_options(aim)
     of_population = options.estimate == "population"
     if problem.probabilities is not None and of_population:

@@ -28,6 +28,7 @@ from metrifair.postprocessing.postprocessor import (
     with_ties,
 )
 from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
+from metrifair.problem.missing_groups import warn_of_missing_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -715,6 +716,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         )
         warn_of_labels(problem)
         warn_of_unknown_names(problem)
+        warn_of_missing_groups(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             check_class_count(

@@ -38,6 +38,7 @@ from metrifair.postprocessing.threshold import ThresholdPostprocessor
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
+from metrifair.problem.missing_groups import missing_groups_in, no_warnings_of_groups
 from metrifair.problem.problem import Problem, Scheme, attributes_equal_to_label, classes_in
 from metrifair.problem.tables import (
     CodedColumn,
@@ -49,7 +50,6 @@ from metrifair.problem.tables import (
     table_library,
 )
 from metrifair.problem.unknown_names import (
-    no_warnings_of_unknown_names,
     unknown_name_counts,
     warn_of_unknown_names,
 )
@@ -483,7 +483,7 @@ class _FoldSearch:
         found = _PooledFolds({}, {}, frozenset())
         families: list[Family] = []
         for family in self._started_families():
-            with no_warnings_of_unknown_names():
+            with no_warnings_of_groups():
                 new = self._train_family(family)
             found = _PooledFolds(
                 found.predictions | new.predictions,
@@ -846,10 +846,8 @@ def group_notes(problem: Problem) -> Iterator[FrontierNote]:
         return
     for unknown in unknown_name_counts(problem):
         yield FrontierNote("unknown_name", unknown._asdict())
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        if missing := int((code < 0).sum()):
-            rows = {"rows": missing, "of": len(code)}
-            yield FrontierNote("missing_groups", {"attribute": attribute.name, **rows})
+    for missing in missing_groups_in(problem):
+        yield FrontierNote("missing_groups", missing._asdict())
 
 
 def positive_label_note(scheme: Scheme) -> FrontierNote:

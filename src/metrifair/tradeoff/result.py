@@ -26,8 +26,8 @@ from metrifair.figures.utility import (
     rivals,
 )
 from metrifair.problem.memberships import group_columns
+from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Backend, Column
-from metrifair.problem.unknown_names import no_warnings_of_unknown_names
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
 from metrifair.tradeoff.configurations import (
@@ -191,7 +191,7 @@ class SweepContext:
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
         models: dict[Job, Any] = {}
-        with no_warnings_of_unknown_names():
+        with no_warnings_of_groups():
             for family in self.families:
                 of_family = [job for job in jobs if job.family == family.name]
                 if of_family:
