@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from metrifair.baselines import BerkRegressor, FairKDEClassifier
-from metrifair.baselines.baseline import Baseline
+from metrifair.baselines.baseline import PublishedEstimator
 from metrifair.baselines.network import Continued
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
@@ -56,7 +56,7 @@ def berk_path(
 
 
 def fit_stack(
-    estimator: Baseline,
+    estimator: PublishedEstimator,
     X: ArrayLike,
     y: ArrayLike,
     sensitive_features: ArrayLike,

@@ -44,7 +44,7 @@ Fitted = dict[str, Any]
 DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
-class Baseline(BaseEstimator):
+class PublishedEstimator(BaseEstimator):
     """An estimator that is fitted on features, labels and one group for each row."""
 
     _two_groups = False
@@ -100,7 +100,7 @@ class Baseline(BaseEstimator):
         return self
 
 
-class WeightedBaseline(Baseline):
+class WeightedEstimator(PublishedEstimator):
     """The same with weights of the samples."""
 
     def fit(

@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from metrifair.baselines.baseline import (
     Fitted,
     TrainingData,
-    WeightedBaseline,
+    WeightedEstimator,
     linear_scores,
 )
 from metrifair.problem.tables import Table
@@ -27,7 +27,7 @@ _BLOCK = 1 << 21  # similarities in memory at a time
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BerkRegressor(RegressorMixin, WeightedBaseline):
+class BerkRegressor(RegressorMixin, WeightedEstimator):
     """Linear regression with similar predictions for rows of different groups that have similar
     targets.
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
 from metrifair.baselines.baseline import (
-    Baseline,
     Fitted,
+    PublishedEstimator,
     TrainingData,
     TwoClassMixin,
 )
@@ -176,7 +176,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     rounding: Literal["nearest", "ceiling"] = "nearest"
     random_state: Any = None
 
-    fit = Baseline.fit  # type: ignore[assignment]  # without weights
+    fit = PublishedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
         even = np.ones(len(data))

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from metrifair.baselines.baseline import (
     DIVERGED,
-    Baseline,
     LogOddsMixin,
+    PublishedEstimator,
     TrainingData,
-    WeightedBaseline,
+    WeightedEstimator,
     features_at_predict,
 )
 from metrifair.batches.samples import Samples
@@ -53,7 +53,7 @@ _NETWORK = (
 _OPTIONS = ("learning_rate_decay", "standardize")  # of PenaltyOptions
 
 
-class NetworkClassifier(LogOddsMixin, Baseline):
+class NetworkClassifier(LogOddsMixin, PublishedEstimator):
     """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the
     positive class.
     """
@@ -172,7 +172,7 @@ def fit_weighted(
         source=weighted_epochs(weights, schedule.batch_size),
         model=model if earlier is None else Continued(model, earlier.predictor_.parameters),
     )
-    fitted = clone(network).set_params(random_state=seed)
+    fitted: FairClassifier = clone(network).set_params(random_state=seed)
     fitted.classes_ = np.arange(classes)
     fitted.n_features_in_ = data.x.shape[1]
     fitted.predictor_ = replace(predictor, model=model)
@@ -209,7 +209,7 @@ def _fitted_has(name: str) -> Callable[[Any], bool]:
     )
 
 
-class Preprocessor(ClassifierMixin, WeightedBaseline):
+class Preprocessor(ClassifierMixin, WeightedEstimator):
     """Predictions of the base learner that ``fit`` stores in ``estimator_``; its classes are
     codes.
     """

@@ -24,7 +24,7 @@ from metrifair.baselines.baseline import (
     Fitted,
     LogOddsMixin,
     TrainingData,
-    WeightedBaseline,
+    WeightedEstimator,
     linear_scores,
 )
 from metrifair.errors import DataError
@@ -51,7 +51,7 @@ _MANY = 50_000  # rows: with more, a first-order solver is used
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ZafarClassifier(LogOddsMixin, WeightedBaseline):
+class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     """Logistic regression with a bound on the covariance between group and decision boundary.
 
     Pass ``tau`` or ``gamma``, not both. Without either the covariance is 0 (``tau=0``). That does
