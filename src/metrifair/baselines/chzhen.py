@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from metrifair.baselines.stacked import PublishedPostprocessor
+from metrifair.baselines.baseline import PublishedPostprocessor
 from metrifair.errors import TooFewSamples
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import Table

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from scipy.sparse import coo_array, kron
 from sklearn.base import ClassifierMixin
 
-from metrifair.baselines.stacked import PublishedPostprocessor
+from metrifair.baselines.baseline import PublishedPostprocessor
 from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
