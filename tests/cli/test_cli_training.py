@@ -724,7 +724,9 @@ def test_what_is_no_model_for_raw_tables_is_refused(csv: Path, tmp_path: Path, c
     assert "there is no file" in refusal(
         call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv")
     )
-    metrifair.FairRegressor(0.0).fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "numbers")
+    metrifair.FairRegressor(0.0, model="mlp").fit([[0.0], [1.0]], [0.0, 1.0]).save(
+        tmp_path / "numbers"
+    )
     words = refusal(call("predict", tmp_path / "numbers", csv, "--output", tmp_path / "p.csv"))
     assert "contains a FairRegressor, which takes numbers, not raw columns" in words
 

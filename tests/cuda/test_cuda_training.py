@@ -79,7 +79,7 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
     options = {"strengths": [0.0, 1.0, 10.0], "random_state": 0, "search": SearchOptions(seeds=2)}
     far, near = (
         frontier(
-            FairClassifier(hidden=(8,), epochs=4, device=device),
+            FairClassifier(hidden=(8,), epochs=4, device=device, model="mlp"),
             x,
             y,
             sensitive_features=a,

@@ -73,7 +73,7 @@ def test_a_frontier_notes_it_and_the_command_does_not_where_it_is_wanted(
 ) -> None:
     X = np.stack([RNG.normal(size=N), SEX == "f"], axis=1).astype(float)
     front = frontier(
-        FairClassifier(),
+        FairClassifier(model="mlp"),
         X,
         LABEL,
         sensitive_features={"sex": SEX},

@@ -202,7 +202,7 @@ class ScorePostprocessor(Saved, Postprocessor):
     Parameters
     ----------
     estimator : classifier or regressor, default=None
-        Estimator to use: a classifier of two classes or a regressor. None is a network,
+        Estimator to use: a classifier of two classes or a regressor. None is a linear model,
         ``FairClassifier(0)``.
     tolerance : float, default=0.0
         Allowed unfairness, from 0 to 1, as the class defines it.

@@ -156,11 +156,11 @@ class Postprocessor(BaseEstimator):
         return target
 
     def _template(self) -> Any:
-        """The estimator to fit; None is our network."""
+        """The estimator to fit; None is our linear model."""
         if self.estimator is not None:
             return self.estimator
-        network = FairRegressor if is_regressor(self) else FairClassifier
-        return network(0.0, random_state=self.random_state)
+        kind = FairRegressor if is_regressor(self) else FairClassifier
+        return kind(0.0, random_state=self.random_state)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Predictions of a regressor, or probabilities (n, classes) of a classifier."""
