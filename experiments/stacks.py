@@ -86,11 +86,14 @@ def fit_stack(
         template = clone(estimator)
         if hasattr(template, "random_state"):
             template.set_params(random_state=seed)
+        before = None
         for options in grid:
-            fitted = _fitted(clone(template).set_params(**options), *training)
+            model = clone(template).set_params(**options)
+            if isinstance(model, FairKDEPath):
+                model.before = before
+            fitted = _fitted(model, *training)
             models.append(fitted)
-            if fitted is not None and isinstance(template, FairKDEPath):
-                template.before = fitted
+            before = fitted or before
     return models
 
 

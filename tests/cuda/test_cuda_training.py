@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor, SearchOptions
+from metrifair import FairClassifier, FairRegressor, PenaltyOptions, SearchOptions
 from metrifair.batches import samples
 from metrifair.batches.samples import DevicePasses, Layout
 from metrifair.estimators import fit_stack
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.cuda
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "rows": {},
-    "population": {"estimate": "population"},
-    "batch": {"estimate": "batch"},
+    "population": {"penalty": PenaltyOptions(estimate="population")},
+    "batch": {"penalty": PenaltyOptions(estimate="batch")},
     "mmd": {"metric": "mmd"},
-    "wasserstein": {"metric": "wasserstein", "estimate": "batch"},
+    "wasserstein": {"metric": "wasserstein", "penalty": PenaltyOptions(estimate="batch")},
     "equalized odds": {"criterion": "equalized_odds"},
-    "rest": {"contrast": "rest"},
-    "sum": {"combine": "sum"},
+    "rest": {"penalty": PenaltyOptions(contrast="rest")},
+    "sum": {"penalty": PenaltyOptions(combine="sum")},
     "two layers": {"hidden": (8, 4)},
-    "linear steps": {"hidden": (), "solver": "sgd"},
+    "linear steps": {"hidden": (), "penalty": PenaltyOptions(solver="sgd")},
     "single batch": {"batch_size": 300},
 }
 
