@@ -159,7 +159,12 @@ def check_alike(model: Any, rows: Any, found: list[Any], *, close: float) -> Non
 
 
 def tolerance(name: str) -> float:
-    return 3e-6 if name.startswith("xgb") else 1e-10  # XGBoost adds up in single precision
+    """The difference from Python that docs/deploy.md allows.
+
+    Measured with 500 trees: 6e-16 for networks, 2e-16 for LightGBM, and 2e-7 for XGBoost, which
+    adds up in single precision.
+    """
+    return 3e-6 if name.startswith("xgb") else 1e-10
 
 
 @pytest.mark.parametrize("name", MODELS)
