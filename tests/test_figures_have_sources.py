@@ -70,7 +70,7 @@ SETTINGS = {
     "docs/start.md": "3.11 95 90 300 1",
     "docs/studio.md": "127.0 2 4",
     "docs/untrusted-input.md": "16",
-    "docs/concepts/distances.md": "0.36 0.5 0.7 0.08 0.2 0.95 0.1",
+    "docs/concepts/distances.md": "0.36 0.5 0.7",
     "docs/concepts/limits.md": "0.1 5",
     "docs/tutorials/audit-for-a-regulator.md": "2",
     "docs/tutorials/choosing-a-strength.md": "0.15 90",
