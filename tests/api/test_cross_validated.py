@@ -61,6 +61,14 @@ def test_the_default_predicts_without_the_group() -> None:
         aware.predict(given["X"])
 
 
+@pytest.mark.parametrize("estimator", [FairClassifierCV, FairRegressorCV])
+def test_a_wrong_argument_is_an_error_that_names_the_class(estimator: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{estimator.__name__}.__init__\(\) got an unexpected"):
+        estimator(max_unfairness=0.3, strength=1)
+    with pytest.raises(TypeError, match=rf"^{estimator.__name__}.__init__\(\) missing"):
+        estimator()
+
+
 def test_a_limit_needs_groups() -> None:
     given = rows()
     with pytest.raises(DataError, match="to keep a limit of unfairness"):

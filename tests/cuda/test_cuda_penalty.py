@@ -15,7 +15,10 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, on_device
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype"),
+]
 
 ROWS = 4_096
 
@@ -23,8 +26,7 @@ ROWS = 4_096
 @pytest.fixture
 def no_waiting() -> Iterator[None]:
     """An error where the host waits for the device."""
-    torch.cuda.init()  # itself waits
-    torch.zeros(1, device="cuda")
+    torch.zeros(1, device="cuda")  # the first use of a device waits for it
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     yield

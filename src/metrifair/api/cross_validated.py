@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -38,11 +40,28 @@ def _has(method: str) -> Any:
     return check
 
 
+def _renamed(function: Any, name: str) -> Any:
+    """A copy of a function under another name."""
+    renamed = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    update_wrapper(renamed, function)
+    renamed.__kwdefaults__ = function.__kwdefaults__
+    renamed.__qualname__ = name
+    del renamed.__wrapped__
+    return renamed
+
+
 class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
     _plain: type[FairClassifier | FairRegressor]
     _default_utility: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # an error of a wrong argument names the class that users call
+        cls.__init__ = _renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
 
     def __init__(
         self,
