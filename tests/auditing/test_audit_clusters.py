@@ -404,6 +404,12 @@ def test_a_share_is_worth_as_many_rows_as_the_design_effect_says() -> None:
     assert share_size(none, np.ones(20_000), cluster) == 5000
 
 
+def test_a_share_that_is_the_same_in_every_cluster_is_as_sure_as_that_of_single_rows() -> None:
+    """Its variance between clusters is 0. The size lies between those of clusters and of rows."""
+    half = np.tile([True, False], 50)
+    assert 25 < share_size(half, np.ones(100), np.repeat(np.arange(25), 4)) <= 100
+
+
 def test_rates_of_groups_in_the_same_clusters_are_correlated() -> None:
     random = np.random.default_rng(0)
     cluster, group = np.repeat(np.arange(400), 2), np.tile([0, 1], 400)
