@@ -155,6 +155,8 @@ def test_a_call_is_captured_in_a_cuda_graph(case: str) -> None:
         module.check_batches()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 @pytest.mark.parametrize("case", ["2 groups", "10 groups, rest", "labels"])
 def test_a_step_is_compiled_as_one_graph(case: str) -> None:
     torch._dynamo.reset()
