@@ -88,7 +88,7 @@ def blind(base: Any, group_model: Any) -> Any:
 
 KINDS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "linear": (lambda: fitted(LINEAR), ()),
-    "network": (lambda: fitted(FairClassifier(0.0, epochs=2, random_state=0)), ()),
+    "network": (lambda: fitted(FairClassifier(0.0, epochs=2, random_state=0, model="mlp")), ()),
     "numbers": (
         lambda: FairRegressor(0.0, model="linear").fit(X, X.sum(1), sensitive_features=SEX),
         (),

@@ -54,8 +54,8 @@ BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 NAMED = pd.DataFrame(X, columns=["income", "größe", "a b"]).astype({"a b": "float32"})
 BINNED = replace(EQUALIZED_ODDS, bins=(0, 1.5))
 
-QUICK: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (4,)}
-STREAM: dict[str, Any] = {"batch_size": 16, "random_state": 0, "hidden": (4,)}
+QUICK: dict[str, Any] = {"model": "mlp", "epochs": 2, "random_state": 0, "hidden": (4,)}
+STREAM: dict[str, Any] = {"model": "mlp", "batch_size": 16, "random_state": 0, "hidden": (4,)}
 
 
 class Parts(NamedTuple):

@@ -34,7 +34,7 @@ RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=200)
 X = RNG.normal(size=(200, 3)) + A[:, None]
 Y = (X.sum(1) + RNG.normal(size=200) > 1.5).astype(int)
-OURS = FairClassifier(epochs=10, hidden=(4,))
+OURS = FairClassifier(epochs=10, hidden=(4,), model="mlp")
 FOLDS = 5  # those of a frontier by default
 VALUES = [0.0, 0.1, 0.3, 1.0, 3.0]
 
@@ -211,7 +211,7 @@ def test_a_frontier_on_ray_is_the_one_from_here(
 def test_devices_share_the_strengths_and_the_models_are_the_same(
     devices: list[str], batch_size: int
 ) -> None:
-    estimator = FairClassifier(epochs=5, hidden=(4,), batch_size=batch_size)
+    estimator = FairClassifier(epochs=5, hidden=(4,), batch_size=batch_size, model="mlp")
     one, shared = front(estimator), front(estimator, devices=devices)
     assert [tuple(outcome.job) for outcome in shared._trade_off.outcomes] == [
         tuple(outcome.job) for outcome in one._trade_off.outcomes

@@ -10,6 +10,7 @@ groups: they are collected in ``Tables.alarm``, which the host reads later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -25,6 +26,10 @@ from metrifair.support.arrays import Floats, Integers
 _MOST_ROWS = 2**22  # counts of more would not be exact in single precision
 _MOST_NUMBERS = 2**26  # rows x cells, and comparisons x cells x cells
 _CALLS_UNREAD = 64  # the alarm is copied to the host after so many batches
+_CALLS_PLAIN = 10  # batches of one shape before their arithmetic is recorded
+_MOST_RECORDED = 2**20  # rows x cells: beyond, the device is busy for longer than the host
+_MOST_SHAPES = 4  # that are recorded; each holds memory of the device
+_MOST_COUNTED = 64  # shapes that are counted; more are of batches drawn at random
 
 
 def is_accelerator(device: torch.device) -> bool:
@@ -60,6 +65,30 @@ class DrawnBlocks(NamedTuple):
 
     mass: Floats
     rows: Floats
+
+
+class Recorded:
+    """The arithmetic of batches of one shape as a CUDA graph: one launch instead of about fifty,
+    which take the host longer than the device.
+    """
+
+    def __init__(self, penalty: DevicePenalty, scores: Tensor, columns: Sequence[Tensor]) -> None:
+        self.scores = scores.clone(memory_format=torch.contiguous_format)
+        self.columns = [column.clone() for column in columns]
+        tables = penalty.tables_on(scores.device)
+        self.graph = torch.cuda.CUDAGraph()
+        # Other threads, such as those that load data, go on allocating memory meanwhile.
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.result = penalty.coefficients(self.scores, self.columns, tables)
+
+    def replay(self, scores: Tensor, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The derivative by each score, and a score from the middle, of another batch."""
+        self.scores.copy_(scores)
+        for own, column in zip(self.columns, columns, strict=True):
+            own.copy_(column)
+        self.graph.replay()
+        coefficients, center = self.result
+        return coefficients.clone(), center.clone()  # the next batch overwrites them
 
 
 class DevicePenalty:
@@ -112,10 +141,13 @@ class DevicePenalty:
         self.tables: Tables | None = None  # on the device of the last batch
         self._unread = 0  # batches since the alarm was copied to the host
         self._copy: tuple[Tensor, torch.cuda.Event | None] | None = None
+        self._recorded: dict[tuple[object, ...], Recorded] = {}  # by shape
+        self._calls: Counter[tuple[object, ...]] = Counter()  # of shapes that are not recorded yet
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what belongs to a device."""
-        return self.__dict__ | {"tables": None, "_copy": None, "_unread": 0}
+        of_device = {"tables": None, "_copy": None, "_unread": 0}
+        return self.__dict__ | of_device | {"_recorded": {}, "_calls": Counter()}
 
     def fits(self, rows: int) -> bool:
         """Whether so many rows, with all cells, are computed at once."""
@@ -131,16 +163,44 @@ class DevicePenalty:
         """The constants on a device; they are sent once."""
         if self.tables is None or not self.is_on(device):
             self.tables = Tables(*(part.to(device, copy=True) for part in self._host))
+            self._recorded.clear()  # they read the constants of another device
         return self.tables
 
     def __call__(self, scores: Tensor, columns: Sequence[Tensor], tables: Tables) -> Tensor:
         """The penalty of scores (n,) with these codes: of labels, if they are used, and groups."""
         with torch.no_grad():
-            coefficients, center = self._coefficients(scores.detach(), columns, tables)
+            recorded = self._recording(scores, columns)
+            if recorded is None:
+                coefficients, center = self.coefficients(scores.detach(), columns, tables)
+            else:
+                coefficients, center = recorded.replay(scores, columns)
         value = (coefficients * (scores - center)).sum()
         return value if self.unbiased else value.clamp_min(0.0)
 
-    def _coefficients(
+    def _recording(self, scores: Tensor, columns: Sequence[Tensor]) -> Recorded | None:
+        """The recorded arithmetic of such batches, if there have been enough of them; None in
+        steps that are compiled or recorded as a whole.
+        """
+        if torch.compiler.is_compiling() or not scores.is_cuda:
+            return None
+        blocks = len(self.cells) + 2
+        if len(scores) * blocks > _MOST_RECORDED or torch.cuda.is_current_stream_capturing():
+            return None
+        stream = torch.cuda.current_stream(scores.device).cuda_stream
+        dtypes = [column.dtype for column in columns]
+        shape = (stream, len(scores), scores.dtype, *dtypes)
+        recorded = self._recorded.get(shape)
+        if recorded is not None or len(self._recorded) == _MOST_SHAPES:
+            return recorded
+        self._calls[shape] += 1
+        if self._calls[shape] > _CALLS_PLAIN:
+            recorded = Recorded(self, scores.detach(), columns)
+            self._recorded[shape] = recorded
+        elif len(self._calls) > _MOST_COUNTED:
+            self._calls.clear()
+        return recorded
+
+    def coefficients(
         self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
     ) -> tuple[Tensor, Tensor]:
         """The derivative by each score, and a score from the middle."""

@@ -28,7 +28,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.tables import rate_columns
+from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
@@ -119,7 +119,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         return None
     table, low, high = worst
     sentence = (
-        f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
+        f"The {noun(term_name(rate_term(table)))} is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
     selected = table_selected_text(table)
