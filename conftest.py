@@ -91,8 +91,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def rotated(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
-    """A tenth of the slow tests, but of those that take longer than a minute (`minutes` of their
-    mark).
+    """A tenth of the slow tests that take turns; those that take minutes each do not
+    (`rotate=False` at their mark).
 
     Which tests depends on the seed and their names alone, so that each of several processes finds
     the same.
@@ -100,7 +100,7 @@ def rotated(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
     able = [
         item
         for item in items
-        if (mark := item.get_closest_marker("slow")) and "minutes" not in mark.kwargs
+        if (mark := item.get_closest_marker("slow")) and mark.kwargs.get("rotate", True)
     ]
     able.sort(key=lambda item: hashlib.sha256(f"{seed} {item.nodeid}".encode()).digest())
     return able[: -(-len(able) // 10)]

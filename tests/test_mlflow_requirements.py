@@ -171,7 +171,7 @@ def test_the_requirements_name_the_libraries_of_all_parts(
     assert named == set(needed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_required_libraries_are_enough(models: dict[str, Any], tmp_path: Path) -> None:
     """Models with the same requirements share a process."""
     by_libraries: dict[tuple[str, ...], list[tuple[str, bool, bool]]] = {}

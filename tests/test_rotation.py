@@ -19,7 +19,7 @@ import pytest
 @pytest.mark.slow
 def test_slow(n): pass
 
-@pytest.mark.slow(minutes=3)
+@pytest.mark.slow(rotate=False)
 def test_long(): pass
 
 @pytest.mark.extended
@@ -39,7 +39,7 @@ class Named:
 
 SLOW = [Named(f"tests/test_it.py::test_slow[{n}]", slow=pytest.mark.slow.mark) for n in range(95)]
 OTHERS = [
-    Named("tests/test_it.py::test_long", slow=pytest.mark.slow(minutes=3).mark),
+    Named("tests/test_it.py::test_long", slow=pytest.mark.slow(rotate=False).mark),
     Named("tests/test_it.py::test_fast"),
 ]
 

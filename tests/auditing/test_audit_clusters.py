@@ -680,7 +680,7 @@ def coverage(data_sets: int, *, clusters: bool) -> dict[str, float]:
     return {name: times / data_sets for name, times in covered.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets() -> None:
     """300 and 300 rows, five a person, correlated by 0.5: without clusters, about 80 %.
 
@@ -691,7 +691,7 @@ def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets(
     assert max(coverage(100, clusters=False).values()) < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_page_has_the_coverage_of_1000_data_sets() -> None:
     text = (Path(__file__).parents[2] / "docs" / "results" / "differences.md").read_text()
     columns = ("kolmogorov", "wasserstein", "energy", "rate", "rates")
@@ -703,7 +703,7 @@ def test_the_page_has_the_coverage_of_1000_data_sets() -> None:
         assert all(93 < figure < 97 for figure in printed) == clusters
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_tests_of_clusters_have_their_size() -> None:
     """No gap, five rows a person: at most one p-value in twenty is below 0.05, but for two
     standard errors.

@@ -742,12 +742,12 @@ def test_lies_with_a_right_hash_are_refused_or_harmless(fuzzed):
     survive_lies(fuzzed, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_twenty_thousand_damaged_files_are_refused_or_predict_the_same(fuzzed):
     survive_damage(fuzzed, 7_000)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
     survive_lies(fuzzed, 7_000)
 
