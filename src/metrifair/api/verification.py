@@ -86,7 +86,9 @@ PathLike = str | os.PathLike[str]
 
 _MOST_DRAWS = 100_000  # resamples or permutations that a verification repeats
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
-_LONGEST, _BEFORE = 80, 20  # characters of a line that differs, and those before the difference
+# characters of a line that differs, and those before the difference
+_LONGEST = 80
+_BEFORE = 20
 _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 
