@@ -153,7 +153,8 @@ def finding_meaning(finding: Finding) -> str:
     if finding.cuts:
         return _cut_meaning(finding)
     first, second = group_texts(finding)
-    value, points = finding.value, f"{100 * finding.value:.1f} percentage points"
+    value = finding.value
+    points = f"{100 * finding.value:.1f} percentage points"
     if finding.decided and is_largest_gap(finding.metric):
         return f"The shares of {first} and {second} with decision 1 differ by {points}."
     return metric_words(finding.metric).meaning.format(

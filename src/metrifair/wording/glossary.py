@@ -149,7 +149,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
 
 def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     """The mean of either group's utility, which shows the gap."""
-    (left, right), (first, second) = witness.expected, group_texts(finding)
+    left, right = witness.expected
+    first, second = group_texts(finding)
     squared = finding.metric in METRICS and METRICS[finding.metric].squared
     square = " The distance is the square of this difference." if squared else ""
     return (

@@ -257,7 +257,8 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
         are = "is" if record.permutations == 1 else "are"
         few = f"{count_text(record.permutations, 'permutation')} {are} too few to test {tests}"
         return [f"{few}; {required:,} are needed."] if number else []
-    significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
+    significant = sum(bool(finding.significant) for finding in tested)
+    number = len(tested)
     if not significant:
         return []
     how = " and ".join(
