@@ -23,8 +23,8 @@ intersection = people["age"] + " " + people["sex"]
 
 settings = {
     "no penalty": FairClassifier(0, model="linear"),
-    "each attribute": FairClassifier(30, model="linear"),
-    "intersections": FairClassifier(30, model="linear", intersectional=True),
+    "each attribute": FairClassifier(model="linear"),
+    "intersections": FairClassifier(model="linear", intersectional=True),
 }
 figure, axes = plt.subplots(figsize=(7.2, 3.8))
 places = np.arange(4)

@@ -27,8 +27,8 @@ train, test = np.arange(1500) < 900, np.arange(1500) >= 900
 
 methods = {
     "no penalty": FairClassifier(0, model="linear"),
-    "metrifair, 3": FairClassifier(3, model="linear"),
-    "metrifair, 30": FairClassifier(30, model="linear"),
+    "metrifair, 1": FairClassifier(model="linear"),
+    "metrifair, 10": FairClassifier(10, model="linear"),
     "reweighing": ReweighingClassifier(random_state=0),
     "massaging": MassagingClassifier(random_state=0),
     "label bias": LabelBiasClassifier(random_state=0),
