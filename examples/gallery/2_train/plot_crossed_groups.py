@@ -23,8 +23,8 @@ intersection = people["age"] + " " + people["sex"]
 
 settings = {
     "no penalty": FairClassifier(0),
-    "each attribute": FairClassifier(30),
-    "intersections": FairClassifier(30, intersectional=True),
+    "each attribute": FairClassifier(),
+    "intersections": FairClassifier(intersectional=True),
 }
 figure, axes = plt.subplots(figsize=(7.2, 3.8))
 places = np.arange(4)

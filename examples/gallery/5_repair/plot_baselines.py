@@ -27,8 +27,8 @@ train, test = np.arange(1500) < 900, np.arange(1500) >= 900
 
 methods = {
     "no penalty": FairClassifier(0),
-    "metrifair, 3": FairClassifier(3),
-    "metrifair, 30": FairClassifier(30),
+    "metrifair, 1": FairClassifier(),
+    "metrifair, 10": FairClassifier(10),
     "reweighing": ReweighingClassifier(random_state=0),
     "massaging": MassagingClassifier(random_state=0),
     "label bias": LabelBiasClassifier(random_state=0),
