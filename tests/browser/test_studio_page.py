@@ -102,7 +102,9 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     page.wait_for_selector("#found:not([hidden])")
     assert "token" not in page.url
     assert page.input_value(role_of("score")) == "score"
-    assert "because the name contains “score”" in page.inner_text("td:has(> div > select[data-column='score'])")
+    assert "because the name contains “score”" in page.inner_text(
+        "td:has(> div > select[data-column='score'])"
+    )
     assert page.input_value("#positive") == "yes"
     assert "because the values are no and yes" in page.inner_text("#positive-why")
     check_shape(page, contrast, 1280)
@@ -156,9 +158,7 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     assert "--threshold=0.51" in phone.text_content("#downloads pre >> nth=0")
 
 
-def test_many_columns_are_one_list_with_a_search_and_a_role_each(
-    visit, studio, contrast, tmp_path
-):
+def test_many_columns_are_one_list_with_a_search_and_a_role_each(visit, studio, contrast, tmp_path):
     lines = studio.file.read_text().splitlines()
     width = 197
     names = ",".join(f"answer {number}" for number in range(width))
