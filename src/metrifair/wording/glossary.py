@@ -36,7 +36,6 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.summary import larger_gap_text
 from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
@@ -113,11 +112,10 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
         else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     )
     left, right = group_texts(largest)
-    sentence = finding_sentence(largest) or f"Between {left} and {right}."
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
-        " ".join([sentence, *larger_gap_text(largest, compared, record)]),
+        finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
         largest,
     )
