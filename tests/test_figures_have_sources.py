@@ -75,7 +75,7 @@ SETTINGS = {
     "docs/tutorials/audit-for-a-regulator.md": "2",
     "docs/tutorials/choosing-a-strength.md": "0.15 90",
     "docs/tutorials/first-fair-model.md": "0.05",
-    "docs/tutorials/reading-a-report.md": "95 0.7",
+    "docs/tutorials/reading-a-report.md": "0.7",
 }
 """Confidence levels, defaults, versions, sizes of installs, examples, and what follows from
 figures beside them.

@@ -286,11 +286,13 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """The facts that a model records, by name."""
     # whose scores a post-processor changes
-    base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)
+    base = _last(getattr(inner, "base_", None))
+    scheme = _scheme(inner)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
     first = [model.encoder] if isinstance(model, TableModel) else steps
     source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
-    names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
+    names = getattr(source, "feature_names_in_", None)
+    classes = getattr(inner, "classes_", None)
     names = getattr(source, "coders_", names)  # columns that the encoder left out are no features
     count = source.n_features_in_ if names is None else len(names)
     facts: dict[str, object] = {

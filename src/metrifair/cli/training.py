@@ -65,7 +65,8 @@ def write_held_out(
     ``final`` is the saved model, if any. ``predictions`` are by models that were trained without
     each fold, in place of the model's.
     """
-    options, shown = source.options, source.predictions(model, rows, predictions)
+    options = source.options
+    shown = source.predictions(model, rows, predictions)
     table = shown.table
     own = fingerprint(model._content())
     refit = None if predictions is None or final is None else own

@@ -126,7 +126,8 @@ class TrainingFile:
 
         The model makes them, unless ``predictions`` of models without the rows are passed.
         """
-        options, frame = self.options, self.table[rows]
+        options = self.options
+        frame = self.table[rows]
         shown_roles = ("id", "group", "control", "weight", "label")
         names = list(dict.fromkeys(name for role in shown_roles for name in options.roles[role]))
         # As the model names them: in csv the label 1 is read as 1.0.
@@ -318,7 +319,8 @@ class TrainingFile:
         """The estimator of a family; post-processors are around the model of the options,
         trained without penalty.
         """
-        options, regression = self.options, not self.data.problem.scheme.classes
+        options = self.options
+        regression = not self.data.problem.scheme.classes
         positive = None if regression else self.estimator.pos_label
         numbers = self.estimator.continuous or ()
         settings: dict[str, Any] = {
@@ -356,7 +358,8 @@ class TrainingFile:
         self, encoder: TableEncoder, estimator: Any, threshold: float | None = None
     ) -> TableModel:
         """A fitted estimator that takes raw tables."""
-        options, hashes = self.options, tuple(file.sha256 for file in self.files)
+        options = self.options
+        hashes = tuple(file.sha256 for file in self.files)
         return TableModel(
             encoder,
             estimator,
@@ -369,7 +372,8 @@ class TrainingFile:
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """A description of the file, line by line."""
-        label, scheme = repr(self.options.label), self.data.problem.scheme
+        label = repr(self.options.label)
+        scheme = self.data.problem.scheme
         what = (
             f"{label}: {', '.join(map(str, scheme.classes))}"
             if scheme.classes
@@ -527,7 +531,8 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[FrontierNote]:
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
     """The labels, and whether they are numbers; `problem` decides where the user does not."""
-    name, classification = options.label, options.classification
+    name = options.label
+    classification = options.classification
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
@@ -598,7 +603,8 @@ def _sensitive(
         return probabilities_in(options.proxy, frame), [], []
     cuts = cuts_by_column(cuts_argument(options.cuts), options.group)
     continuous = continuous_argument(options.continuous, options.group)
-    groups, values = dict[str, Column](), dict[str, Column]()
+    groups = dict[str, Column]()
+    values = dict[str, Column]()
     for name in options.group:
         column = typed_text(frame.get_column(name))
         if column.dtype.is_numeric():

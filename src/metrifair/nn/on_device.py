@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard
+from itertools import count
+from typing import Any, NamedTuple, TypeGuard
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -143,6 +145,17 @@ class DevicePenalty:
         self._copy: tuple[Tensor, torch.cuda.Event | None] | None = None
         self._recorded: dict[tuple[object, ...], Recorded] = {}  # by shape
         self._calls: Counter[tuple[object, ...]] = Counter()  # of shapes that are not recorded yet
+        self._register()
+
+    def _register(self) -> None:
+        """Take a number by which a compiled step finds this penalty, as long as it exists."""
+        self._number = next(_numbers)
+        _penalties[self._number] = self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Register the copy as another penalty."""
+        self.__dict__.update(state)
+        self._register()
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what belongs to a device."""
@@ -168,20 +181,32 @@ class DevicePenalty:
 
     def __call__(self, scores: Tensor, columns: Sequence[Tensor], tables: Tables) -> Tensor:
         """The penalty of scores (n,) with these codes: of labels, if they are used, and groups."""
-        with torch.no_grad():
-            recorded = self._recording(scores, columns)
-            if recorded is None:
-                coefficients, center = self.coefficients(scores.detach(), columns, tables)
-            else:
-                coefficients, center = recorded.replay(scores, columns)
+        if torch.compiler.is_compiling():
+            coefficients, center = coefficients_of_batch(
+                self._number, scores.detach(), list(columns)
+            )
+        else:
+            with torch.no_grad():
+                coefficients, center = self.replayed(scores.detach(), columns, tables)
         value = (coefficients * (scores - center)).sum()
         return value if self.unbiased else value.clamp_min(0.0)
 
-    def _recording(self, scores: Tensor, columns: Sequence[Tensor]) -> Recorded | None:
-        """The recorded arithmetic of such batches, if there have been enough of them; None in
-        steps that are compiled or recorded as a whole.
+    def replayed(
+        self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
+    ) -> tuple[Tensor, Tensor]:
+        """The derivative by each score, and a score from the middle; as a CUDA graph if there have
+        been enough batches of this shape.
         """
-        if torch.compiler.is_compiling() or not scores.is_cuda:
+        recorded = self._recording(scores, columns)
+        if recorded is None:
+            return self.coefficients(scores, columns, tables)
+        return recorded.replay(scores, columns)
+
+    def _recording(self, scores: Tensor, columns: Sequence[Tensor]) -> Recorded | None:
+        """The recorded arithmetic of such batches; None where there is none, and in steps that are
+        recorded as a whole.
+        """
+        if not scores.is_cuda:
             return None
         blocks = len(self.cells) + 2
         if len(scores) * blocks > _MOST_RECORDED or torch.cuda.is_current_stream_capturing():
@@ -194,7 +219,7 @@ class DevicePenalty:
             return recorded
         self._calls[shape] += 1
         if self._calls[shape] > _CALLS_PLAIN:
-            recorded = Recorded(self, scores.detach(), columns)
+            recorded = Recorded(self, scores, columns)
             self._recorded[shape] = recorded
         elif len(self._calls) > _MOST_COUNTED:
             self._calls.clear()
@@ -319,3 +344,27 @@ class DevicePenalty:
             "group, and a penalty of 0 there; the batches of StratifiedBatchSampler contain "
             "enough of every group"
         )
+
+
+_numbers = count()
+_penalties: WeakValueDictionary[int, DevicePenalty] = WeakValueDictionary()
+
+
+@torch.library.custom_op("metrifair::coefficients", mutates_args=())
+def coefficients_of_batch(
+    number: int, scores: Tensor, columns: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """What a compiled step needs of a penalty: the compiler makes neither fewer nor faster kernels
+    of it than the graph that is replayed here.
+    """
+    penalty = _penalties[number]
+    return penalty.replayed(scores, columns, penalty.tables_on(scores.device))
+
+
+@coefficients_of_batch.register_fake
+def _(
+    number: int,  # noqa: ARG001
+    scores: Tensor,
+    columns: Sequence[Tensor],  # noqa: ARG001
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(scores), scores.new_empty(())

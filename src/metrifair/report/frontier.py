@@ -56,7 +56,9 @@ from metrifair.wording.numbers import count_text, figure_text, noun
 from metrifair.wording.terms import term_name
 
 _SCRIPTS = ("frontier.js", "panels.js")
-_MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
+# at which a curve is drawn
+_MOST_SCORES = 240
+_FEWEST_SCORES = 24
 _ROUNDING = 1e-6
 
 
@@ -190,7 +192,8 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     """One figure of a row beside that of the reference row; better or worse, if its direction
     is known.
     """
-    figure, base = row.figures[key], reference.figures[key]
+    figure = row.figures[key]
+    base = reference.figures[key]
     utility = view.utility if key == view.key else UTILITIES.get(key)
     less = key in ("unfairness", "decision_unfairness") or (
         utility is not None and not utility.larger_is_better

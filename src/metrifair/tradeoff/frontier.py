@@ -607,7 +607,8 @@ class _FoldSearch:
 
     def _train_without(self, fold: Rows, family: Family, jobs: Sequence[Job]) -> list[FoldResult]:
         """Models of all rows but a fold and the test rows, by their predictions for the fold."""
-        data, search = self.data, self.request.search
+        data = self.data
+        search = self.request.search
         positions, _ = self._division
         others = np.setdiff1d(positions, fold)
         evaluate = FoldEvaluator(

@@ -58,7 +58,8 @@ def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Itera
     code = np.unique(value, return_inverse=True)[1].reshape(-1)
     parts_with = np.bincount(np.unique(np.stack([code, part]), axis=1)[0])
     tested = part >= 0
-    repeated, rows = int((parts_with[code[tested]] > 1).sum()), int(tested.sum())
+    repeated = int((parts_with[code[tested]] > 1).sum())
+    rows = int(tested.sum())
     if repeated >= _LEAST * rows:
         yield FrontierNote(kind, {**facts, "repeated": repeated, "rows": rows})
 
@@ -89,11 +90,9 @@ def _is_coincidence(table: list[Column], rows: Hashes) -> bool:
         range(len(table)), key=lambda place: _equal_pairs(_hashes(table[place][::step], place))
     )
     hashes = _hashes(table[varied], varied)
-    equal, others, pairs = (
-        _equal_pairs(rows),
-        _equal_pairs(rows - hashes),
-        len(rows) * (len(rows) - 1) / 2,
-    )
+    equal = _equal_pairs(rows)
+    others = _equal_pairs(rows - hashes)
+    pairs = len(rows) * (len(rows) - 1) / 2
     agree = (_equal_pairs(hashes) - equal) / max(pairs - others, 1.0)
     return equal <= _COINCIDENCE * max(others * agree, 1.0)
 

@@ -29,7 +29,14 @@ from metrifair.problem.memberships import group_columns
 from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Backend, Column
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
+from metrifair.tradeoff.choice import (
+    NOTHING,
+    AcceptedChoice,
+    Choice,
+    Chooser,
+    Expected,
+    Rule,
+)
 from metrifair.tradeoff.configurations import (
     Kind,
     compared_scores,
@@ -374,31 +381,29 @@ class TradeOff:
         rule = Rule.of(goal)
         if not goal.best_effort:
             self._check_verifiable(goal, chooser)
-        passed_over: list[Job] = []
-        while True:
-            choice = chooser.choose(rule, allowed)
-            meets_goal = choice.configuration != NOTHING
-            if goal.best_effort and not meets_goal:
-                choice = chooser.choose(rule.least_unfair, allowed)
-            if choice.configuration == NOTHING:
-                self._set_unmet(goal)
-                raise self._unmet_error(goal, choice, chooser, allowed, passed_over)
-            outcome = self._trained(chooser.jobs[choice.configuration])
-            if outcome.model is not None and outcome.resembles_folds:
-                break
-            passed_over.append(outcome.job)
-            allowed[choice.configuration] = False
-        self._set_choice(outcome, choice, chooser, chosen_by)
+        accepted = chooser.first_accepted(
+            rule, allowed, self._resembles_folds, best_effort=goal.best_effort
+        )
+        if accepted.choice.configuration == NOTHING:
+            self._set_unmet(goal)
+            raise self._unmet_error(goal, accepted, chooser)
+        outcome = self._outcome(chooser.jobs[accepted.choice.configuration])
+        self._set_choice(outcome, accepted.choice, chooser, chosen_by)
         limit = goal.max_unfairness
         is_verified = limit is None or limit >= chooser.gaps.noise
         self.record = replace(
             self.record,
             goal=goal,
             unmet=None,
-            is_best_effort=not meets_goal or not is_verified,
-            choice_notes=tuple(map(self._unlike_folds, passed_over)),
+            is_best_effort=accepted.rule is not rule or not is_verified,
+            choice_notes=tuple(map(self._unlike_folds, accepted.refused)),
         )
         return outcome
+
+    def _resembles_folds(self, job: Job) -> bool:
+        """Whether the model of all rows, which is trained now, is like those of its folds."""
+        outcome = self._trained(job)
+        return outcome.model is not None and outcome.resembles_folds
 
     def _unlike_folds(self, job: Job) -> FrontierNote:
         facts = {"family": job.family, "parameter": self._parameter_of(job), "value": job.value}
@@ -480,28 +485,21 @@ class TradeOff:
         self._set_unmet(goal)
         raise unverifiable_error(limit, noise, chooser.rows)
 
-    def _unmet_error(
-        self,
-        goal: Goal,
-        choice: Choice,
-        chooser: Chooser,
-        allowed: Booleans,
-        passed_over: Sequence[Job],
-    ) -> DataError:
+    def _unmet_error(self, goal: Goal, accepted: AcceptedChoice, chooser: Chooser) -> DataError:
         """The error if no configuration meets the goal: which limit can be met, and how."""
         which = {
             None: "",
             True: " that needs the group",
             False: " that predicts without the group",
         }[goal.needs_group]
-        if not allowed.any():
+        if not accepted.allowed.any():
             return DataError(
                 f"no model{which} that meets the goal resembles the models of its folds, of "
-                f"{len(passed_over)} that were trained on all rows",
+                f"{len(accepted.refused)} that were trained on all rows",
                 remedy=["use fewer folds", "merge small groups, or mark them as missing"],
             )
         if goal.min_accuracy is not None:
-            best = floor(choice.needed * 10_000) / 10_000
+            best = floor(accepted.choice.needed * 10_000) / 10_000
             return DataError(
                 f"no model{which} has {self.record.accuracy_name} at least {goal.min_accuracy:g}; "
                 f"the largest is {best:.4f}",
@@ -509,8 +507,8 @@ class TradeOff:
             )
         sure = "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
         rule = Rule(goal.max_unfairness, goal.confidence)
-        least = chooser.least_limit(rule, allowed)
-        more = self._rows_that_would_do(rule, chooser, allowed)
+        least = chooser.least_limit(rule, accepted.allowed)
+        more = self._rows_that_would_do(rule, chooser, accepted.allowed)
         return DataError(
             f"no model{which} has unfairness at most {goal.max_unfairness:g}{sure}; "
             f"the least limit that can be met is {least:.3f}{more}",

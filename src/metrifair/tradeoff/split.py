@@ -63,7 +63,8 @@ class HeldOut:
 
         With several attributes, names of groups start with that of the attribute.
         """
-        attributes, probabilities = self.problem.scheme.attributes, self.problem.probabilities
+        attributes = self.problem.scheme.attributes
+        probabilities = self.problem.probabilities
         if probabilities is not None:
             return {
                 probabilities.name: dict(

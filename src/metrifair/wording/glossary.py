@@ -28,6 +28,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
+from metrifair.wording.summary import larger_gap_text
 from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
@@ -104,10 +105,11 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
         else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     )
     left, right = group_texts(largest)
+    sentence = finding_sentence(largest) or f"Between {left} and {right}."
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
-        finding_sentence(largest) or f"Between {left} and {right}.",
+        " ".join([sentence, *larger_gap_text(largest, compared, record)]),
         f"{largest.attribute}, {largest.within}",
         largest,
     )
@@ -147,7 +149,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
 
 def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     """The mean of either group's utility, which shows the gap."""
-    (left, right), (first, second) = witness.expected, group_texts(finding)
+    left, right = witness.expected
+    first, second = group_texts(finding)
     squared = finding.metric in METRICS and METRICS[finding.metric].squared
     square = " The distance is the square of this difference." if squared else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from metrifair.support.provenance import STATEMENTS, Provenance, ScoreOrigin
@@ -10,6 +11,14 @@ from metrifair.wording.terms import term_name
 
 _MOST_FILES = 10
 _MOST_COLUMNS = 40
+# of a README file; addresses stay whole
+_WRAPPER = textwrap.TextWrapper(
+    100,
+    initial_indent="  ",
+    subsequent_indent="    ",
+    break_on_hyphens=False,
+    break_long_words=False,
+)
 
 EXCLUDED_ROWS = {
     "unusable": "a missing score, label, weight or group",
@@ -34,6 +43,15 @@ _SCORED_ROWS = {
 
 
 _ROLES = {"known_groups": "known groups", "cells": "inputs of the group probabilities"}
+
+
+def readme_lines(sentence: object) -> list[str]:
+    """The indented lines of a sentence in a README file.
+
+    >>> readme_lines("Rows were held out.")
+    ['  Rows were held out.']
+    """
+    return _WRAPPER.wrap(str(sentence)) or [""]
 
 
 def score_origin_text(origin: ScoreOrigin) -> str:
