@@ -119,7 +119,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 )
 def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> None:
     one_by_one = type(kind.__name__, (kind,), {})
-    settings = {"epochs": 15, "hidden": (4,)}
+    settings = {"model": "mlp", "epochs": 15, "hidden": (4,)}
     stacked, separate = (
         front(made(**settings), y=y, strengths=[0.0, 0.3, 3.0], seeds=[0, 4])
         for made in (kind, one_by_one)
