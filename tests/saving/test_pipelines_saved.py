@@ -34,6 +34,7 @@ from metrifair import (
 from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -267,8 +268,8 @@ def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
         front = frontier(steps, TABLE, YES, sensitive_features=SEX, **asked)
     front.save(tmp_path / "front.metrifair")
     for before, after in zip(
-        front._trade_off.outcomes,
-        load(tmp_path / "front.metrifair")._trade_off.outcomes,
+        outcomes_of(front),
+        outcomes_of(load(tmp_path / "front.metrifair")),
         strict=True,
     ):
         assert isinstance(after.model, Pipeline)

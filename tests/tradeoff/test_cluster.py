@@ -23,6 +23,7 @@ from metrifair import FairClassifier
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.support.parallel import run_parallel
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -109,19 +110,19 @@ def test_a_frontier_on_a_cluster_is_the_one_from_here_also_when_a_worker_is_kill
     (before,) = [int(number) for _, word, number in done if word == "killed"]
     trained = Counter((strength, seed) for _, strength, seed in done if strength != "killed")
     assert {pid for pid, *_ in done if pid != str(os.getpid())} >= {str(pid) for pid in workers}
-    assert len(trained) == len(lossy._trade_off.outcomes) == 10
+    assert len(trained) == len(outcomes_of(lossy)) == 10
     assert before < FOLDS * 10
     # what the lost one was at, and what it had not handed over yet
     assert sum(trained.values()) <= FOLDS * 10 + len(workers)
     assert max(trained.values()) <= FOLDS + 1
     alone = front(clone(estimator).set_params(pause=0.0))
-    assert table_of(lossy._trade_off.outcomes) == table_of(alone._trade_off.outcomes)
+    assert table_of(outcomes_of(lossy)) == table_of(outcomes_of(alone))
     assert [model.predict_proba(X).tolist() for model in lossy.models] == [
         model.predict_proba(X).tolist() for model in alone.models
     ]
     assert len(noted(ledger)) == FOLDS * 10
     here = front(OURS)
-    for one, other in zip(stacked._trade_off.outcomes, here._trade_off.outcomes, strict=True):
+    for one, other in zip(outcomes_of(stacked), outcomes_of(here), strict=True):
         assert one.job == other.job
         assert one.point.unfairness == pytest.approx(other.point.unfairness, abs=1e-9)
     for model, other in zip(stacked.models, here.models, strict=True):
@@ -191,8 +192,8 @@ def test_a_frontier_on_ray_is_the_one_from_here(
             found = front(
                 Logged(str(tmp_path / "log"), epochs=10, hidden=(4,)), ledger=tmp_path / "runs.db"
             )
-        assert table_of(found._trade_off.outcomes) == table_of(
-            front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,)))._trade_off.outcomes
+        assert table_of(outcomes_of(found)) == table_of(
+            outcomes_of(front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,))))
         )
         assert str(os.getpid()) not in {line.split()[0] for line in lines(tmp_path / "log")}
         assert len(noted(tmp_path / "runs.db")) == FOLDS * 10
@@ -213,8 +214,8 @@ def test_devices_share_the_strengths_and_the_models_are_the_same(
 ) -> None:
     estimator = FairClassifier(epochs=5, hidden=(4,), batch_size=batch_size, model="mlp")
     one, shared = front(estimator), front(estimator, devices=devices)
-    assert [tuple(outcome.job) for outcome in shared._trade_off.outcomes] == [
-        tuple(outcome.job) for outcome in one._trade_off.outcomes
+    assert [tuple(outcome.job) for outcome in outcomes_of(shared)] == [
+        tuple(outcome.job) for outcome in outcomes_of(one)
     ]
     for first, second in zip(one.models, shared.models, strict=True):
         assert second.get_params() == first.get_params()

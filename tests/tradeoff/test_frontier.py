@@ -32,6 +32,7 @@ from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
 from metrifair.wording.frontier import note_text
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -403,7 +404,7 @@ def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     )
     assert tuple(view.points) == front.points
     assert dict(view.curves) == {
-        outcome.job.value: outcome.curves for outcome in front._trade_off.outcomes[:2]
+        outcome.job.value: outcome.curves for outcome in outcomes_of(front)[:2]
     }
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
 
@@ -496,7 +497,7 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     assert sum("is taken as a number" in str(one.message) for one in told) == 1
     model = front.select(max_unfairness=1.0)
     assert model.continuous == ["age"]
-    assert front.record.provenance.call.startswith("frontier(FairClassifier(model='linear')")
+    assert front.record.provenance.call.startswith("frontier(FairClassifier()")
 
 
 def test_a_frontier_counts_rows_without_a_group() -> None:

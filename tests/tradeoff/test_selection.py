@@ -12,6 +12,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.utility import CONSTANT
 from metrifair.tradeoff.points import FrontierNote
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 N = 400
@@ -83,7 +84,7 @@ def test_strengths_are_added_for_every_seed() -> None:
         search=SearchOptions(seeds=2),
     )
     first = 25
-    assert len(found._trade_off.outcomes) == 2 * (first + 8)
+    assert len(outcomes_of(found)) == 2 * (first + 8)
 
 
 def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> None:

@@ -32,6 +32,7 @@ from metrifair.tradeoff import sweep
 from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -118,16 +119,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 )
 def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> None:
     one_by_one = type(kind.__name__, (kind,), {})
-    settings = {"epochs": 15, "hidden": (4,)}
+    settings = {"model": "mlp", "epochs": 15, "hidden": (4,)}
     stacked, separate = (
         front(made(**settings), y=y, strengths=[0.0, 0.3, 3.0], seeds=[0, 4])
         for made in (kind, one_by_one)
     )
-    assert len(stacked._trade_off.outcomes) == 6
+    assert len(outcomes_of(stacked)) == 6
     assert None not in (*stacked.models, *separate.models)
-    for first, second in zip(
-        stacked._trade_off.outcomes, separate._trade_off.outcomes, strict=True
-    ):
+    for first, second in zip(outcomes_of(stacked), outcomes_of(separate), strict=True):
         alike(first, second)
         assert type(first.model) is kind
         assert type(second.model) is one_by_one
@@ -136,19 +135,19 @@ def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> No
 
 def test_outcomes_come_seed_by_seed_in_the_order_of_the_values() -> None:
     found = front(strengths=[2.0, 0.0, 1.0], seeds=[7, 3])
-    assert [one.job[:2] for one in found._trade_off.outcomes] == [
+    assert [one.job[:2] for one in outcomes_of(found)] == [
         (v, s) for s in (7, 3) for v in (2.0, 0.0, 1.0)
     ]
     assert [(p.strength, p.seed) for p in found.points] == [
-        one.job[:2] for one in found._trade_off.outcomes
+        one.job[:2] for one in outcomes_of(found)
     ]
 
 
 def test_a_ledger_does_not_change_the_figures(tmp_path: Path) -> None:
     """Without one all seeds train at once, with one seed by seed."""
     for first, second in zip(
-        front(seeds=3)._trade_off.outcomes,
-        front(seeds=3, ledger=tmp_path / "runs.db")._trade_off.outcomes,
+        outcomes_of(front(seeds=3)),
+        outcomes_of(front(seeds=3, ledger=tmp_path / "runs.db")),
         strict=True,
     ):
         alike(first, second)
@@ -165,9 +164,9 @@ def test_other_estimators_are_fitted_value_by_value_on_any_number_of_processes(
         spread = front(
             Penalized(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=jobs
         )
-    assert table_of(alone._trade_off.outcomes) == table_of(spread._trade_off.outcomes)
+    assert table_of(outcomes_of(alone)) == table_of(outcomes_of(spread))
     assert [(model.C, model.random_state) for model in spread.models] == [
-        one.job[:2] for one in spread._trade_off.outcomes
+        one.job[:2] for one in outcomes_of(spread)
     ]
     assert len({point.more["log_loss"] for point in alone.points}) == 3
 
@@ -225,11 +224,11 @@ LOST = {"accuracy": 0.0, "unfairness": 1.0, "failed": True}
 
 
 def check_lost(found: Frontier, place: int) -> None:
-    lost = found._trade_off.outcomes[place]
+    lost = outcomes_of(found)[place]
     assert lost.model is lost.curves is None
     assert {name: getattr(lost.point, name) for name in LOST} == LOST
     assert (lost.point.strength, lost.point.seed) == lost.job[:2]
-    others = [one for k, one in enumerate(found._trade_off.outcomes) if k != place]
+    others = [one for k, one in enumerate(outcomes_of(found)) if k != place]
     assert not any(one.point.failed for one in others)
     models = found.models
     assert [model is None for model in models] == [k == place for k in range(len(models))]
@@ -278,11 +277,9 @@ def test_a_finished_run_trains_nothing_and_says_the_same(
     assert len(trainings) == 4 * FOLDS
     second = front(seeds=2, ledger=tmp_path / "runs.db")
     assert len(trainings) == 4 * FOLDS
-    assert table_of(first._trade_off.outcomes) == table_of(second._trade_off.outcomes)
+    assert table_of(outcomes_of(first)) == table_of(outcomes_of(second))
     assert first.points == second.points
-    assert [one.curves for one in first._trade_off.outcomes] == [
-        one.curves for one in second._trade_off.outcomes
-    ]
+    assert [one.curves for one in outcomes_of(first)] == [one.curves for one in outcomes_of(second)]
 
 
 @pytest.mark.parametrize(
@@ -332,8 +329,8 @@ def test_only_missing_seeds_and_strengths_are_trained(tmp_path: Path, trainings:
     )
     assert len(found.points) == 12
     for first, second in zip(
-        found._trade_off.outcomes,
-        front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3)._trade_off.outcomes,
+        outcomes_of(found),
+        outcomes_of(front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3)),
         strict=True,
     ):
         alike(first, second)
