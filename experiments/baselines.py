@@ -218,7 +218,8 @@ def _network(case: Case, splits: Splits) -> dict[str, Any]:
 
 def _plain_network(standardize: bool, **network: Any) -> FairClassifier:
     """The base network as an estimator."""
-    return FairClassifier(0.0, penalty=PenaltyOptions(standardize=standardize), **network)
+    options = PenaltyOptions(standardize=standardize)
+    return FairClassifier(0.0, model="mlp", penalty=options, **network)
 
 
 def _stack(

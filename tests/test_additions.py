@@ -82,8 +82,8 @@ ADDITIONS = {
             ),
             Edit(
                 "docs/concepts/distances.md",
-                "| `cubic` | Cubic distance |\n",
-                "| `total_variation` | Total variation distance |\n",
+                "| `cubic` | Cubic distance | reports |\n",
+                "| `kolmogorov` | Kolmogorov distance | reports, limits, automated checks |\n",
             ),
         ],
         f"""

@@ -86,7 +86,7 @@ def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
     assert "metrifair[" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")

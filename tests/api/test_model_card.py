@@ -483,7 +483,10 @@ def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_pa
     ("arguments", "said"),
     [
         ({"model": "path.model"}, "model must be a fitted model, got str"),
-        ({"model": FairClassifier()}, "model must be a fitted model, got FairClassifier"),
+        (
+            {"model": FairClassifier(model="mlp")},
+            "model must be a fitted model, got FairClassifier",
+        ),
         ({"audit": {}}, "audit must be an Audit, got dict"),
         ({"frontier": []}, "frontier must be a Frontier, got list"),
         *(

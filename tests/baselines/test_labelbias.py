@@ -172,7 +172,7 @@ def test_prior_weights_are_repeated_rows() -> None:
     np.testing.assert_allclose(model.decision_function(x), repeated.decision_function(x), atol=1e-6)
 
 
-NETWORK = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu")
+NETWORK = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu", model="mlp")
 
 
 def test_a_warm_start_goes_on() -> None:
@@ -231,7 +231,7 @@ def test_an_empty_cell_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "learner", [GaussianNB(), FairClassifier(0.5), make_pipeline(LogisticRegression())]
+    "learner", [GaussianNB(), FairClassifier(0.5, model="mlp"), make_pipeline(LogisticRegression())]
 )
 def test_a_learner_that_cannot_go_on_is_refused_before_anything_is_trained(learner: Any) -> None:
     x, y, a = simulated(40)

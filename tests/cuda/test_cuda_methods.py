@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cuda
 
 
 def small(device: str) -> FairClassifier:
-    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device)
+    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device, model="mlp")
 
 
 METHODS: dict[str, Any] = {

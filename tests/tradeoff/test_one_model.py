@@ -360,13 +360,13 @@ class Repaired(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.extended
 def test_a_group_of_one_percent_keeps_its_limit_on_new_rows() -> None:
-    """Of 40 samples of 4,000 rows, at most 2 deliver a model whose gap on 20,000 new rows exceeds
+    """Of 20 samples of 4,000 rows, at most 1 delivers a model whose gap on 20,000 new rows exceeds
     the limit by more than chance there.
     """
     new = population(20_000, seed=10_000, share=0.01)
     chance = sqrt(np.pi**2 / 12 * (1 / np.bincount(new[2])).sum())
     exceeding, named = 0, 0
-    for seed in range(40):
+    for seed in range(20):
         rows = population(4_000, seed=seed, share=0.01)
         found = frontier(
             Repaired(),
@@ -388,8 +388,8 @@ def test_a_group_of_one_percent_keeps_its_limit_on_new_rows() -> None:
             for side in (0, 1)
         )
         exceeding += float(np.abs(left - right).max()) > 0.25 + chance
-    assert named >= 20
-    assert exceeding <= 2
+    assert named >= 10
+    assert exceeding <= 1
 
 
 # Resemblance

@@ -78,7 +78,7 @@ def test_no_chosen_model_is_worse_than_a_constant_in_silence(name: str, family: 
     check_choices(name, family)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("family", ["networks", "boosting"])
 @pytest.mark.parametrize("name", datasets.names())
 def test_nor_on_any_other_data(name: str, family: str) -> None:

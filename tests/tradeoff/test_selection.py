@@ -32,7 +32,7 @@ Y = (X.sum(1) + RNG.normal(size=N) > 1.0).astype(int)
 @pytest.fixture(scope="module")
 def front() -> Frontier:
     return frontier(
-        FairClassifier(epochs=40),
+        FairClassifier(epochs=40, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -51,7 +51,7 @@ def test_a_constant_has_unequal_losses() -> None:
     rng = np.random.default_rng(99)
     unequal = (A + rng.random(N) > 1.1).astype(int)
     found = frontier(
-        FairClassifier(epochs=2, criterion="risk_parity"),
+        FairClassifier(epochs=2, criterion="risk_parity", model="mlp"),
         X,
         unequal,
         sensitive_features=A,
@@ -74,7 +74,7 @@ def test_a_constant_has_unequal_losses() -> None:
 @pytest.mark.filterwarnings("ignore:.*models are constant")  # after one epoch
 def test_strengths_are_added_for_every_seed() -> None:
     found = frontier(
-        FairClassifier(epochs=1, hidden=(2,)),
+        FairClassifier(epochs=1, hidden=(2,), model="mlp"),
         X,
         Y,
         sensitive_features=A,

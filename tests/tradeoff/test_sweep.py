@@ -44,7 +44,7 @@ A = RNG.integers(2, size=160)
 X = RNG.normal(size=(160, 3)) + A[:, None]
 Y = (X.sum(1) + RNG.normal(size=160) > 1.5).astype(int)
 T = X[:, 0] - X[:, 1] + RNG.normal(size=160)
-OURS = FairClassifier(epochs=10, hidden=(4,))
+OURS = FairClassifier(epochs=10, hidden=(4,), model="mlp")
 
 
 class OneByOne(FairClassifier):
@@ -254,7 +254,7 @@ def test_a_strength_that_diverges_is_a_failed_point_and_the_others_go_on(
 
 
 def test_training_that_really_diverges_is_a_failed_point() -> None:
-    found = front(FairClassifier(epochs=5, learning_rate=1e200, hidden=(4,)))
+    found = front(FairClassifier(epochs=5, learning_rate=1e200, hidden=(4,), model="mlp"))
     assert all(point.failed for point in found.points)
     assert (found.area, found.pareto) == (0.0, ())
     assert "2 failed" in repr(found)
@@ -312,7 +312,7 @@ def test_a_metric_of_the_users_own_does_not_stop_a_ledger(
     tmp_path: Path, trainings: list[Any]
 ) -> None:
     """A model file contains no code; the figures can be kept all the same."""
-    made = FairClassifier(epochs=5, metric=_difference)
+    made = FairClassifier(epochs=5, metric=_difference, model="mlp")
     first, second = (front(made, ledger=tmp_path / "runs.db") for _ in range(2))
     assert first.points == second.points
     assert len(trainings) == 2 * FOLDS
@@ -419,10 +419,10 @@ def _moved(values: Any) -> Any:
         {"random_state": 1},
         {"test": 0.3},
         {"criterion": "equal_opportunity", "control_features": None},
-        {"estimator": FairClassifier(epochs=4, hidden=(3,))},
-        {"estimator": FairClassifier(epochs=3, hidden=(2,))},
-        {"estimator": FairClassifier(epochs=3, hidden=(3,), metric="cramer")},
-        {"estimator": FairClassifier(epochs=3, hidden=(3,), learning_rate=0.004)},
+        {"estimator": FairClassifier(epochs=4, hidden=(3,), model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(2,), model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(3,), metric="cramer", model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(3,), learning_rate=0.004, model="mlp")},
     ],
     ids="-".join,
 )
@@ -431,7 +431,7 @@ def test_any_other_input_is_another_run(
     tmp_path: Path, trainings: list[Any], changed: dict[str, Any]
 ) -> None:
     base = {
-        "estimator": FairClassifier(epochs=3, hidden=(3,)),
+        "estimator": FairClassifier(epochs=3, hidden=(3,), model="mlp"),
         "x": FRAME,
         "groups": pd.Series(A, name="sex"),
         "sample_weight": WEIGHT,
@@ -523,7 +523,9 @@ def test_what_cannot_change_a_job_is_no_other_run(
     tmp_path: Path, trainings: list[Any], changed: dict[str, Any]
 ) -> None:
     front(ledger=tmp_path / "runs.db")
-    front(FairClassifier(epochs=10, hidden=(4,), **changed), ledger=tmp_path / "runs.db")
+    front(
+        FairClassifier(model="mlp", epochs=10, hidden=(4,), **changed), ledger=tmp_path / "runs.db"
+    )
     assert len(trainings) == 2 * FOLDS
 
 

@@ -63,9 +63,8 @@ class NetworkClassifier(LogOddsMixin, PublishedEstimator):
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
-        network = FairClassifier(
-            0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
-        )
+        chosen = {name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
+        network = FairClassifier(0.0, **({"model": "mlp"} | chosen))
         options = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         network.penalty = PenaltyOptions(**options)
         check_settings(network)
@@ -324,7 +323,7 @@ def check_continues(estimator: Any) -> None:
 
 def _checked_base(estimator: Any, name: str) -> Any:
     if estimator is None:
-        return FairClassifier(0.0)
+        return FairClassifier(0.0, model="mlp")
     check_learner(estimator, "classifier", name=name)
     return estimator
 

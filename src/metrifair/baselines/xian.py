@@ -34,7 +34,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier with ``predict_proba``. None is a network,
+        Estimator to use: a classifier with ``predict_proba``. None is a linear model,
         ``FairClassifier(0)``.
     alpha : float, default=0.0
         Largest difference between rates. Infinity keeps the estimator's decisions.

@@ -26,6 +26,7 @@ GAPS = (
     "accuracy_difference",
 )
 RATIOS = ("selection_ratio",)
+_OTHER_NAMES = {"gap": "kolmogorov"}  # as sentences call it
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _META_KEY = "metrifair.limits"
@@ -66,6 +67,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         if isinstance(value, Limit):
             return value
         metric, sign, number = str(value).partition("=")
+        metric = _OTHER_NAMES.get(metric.strip(), metric.strip())
         try:
             limit = float(number)
         except ValueError:
@@ -78,17 +80,17 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
                 ctx,
             )
         opposite = RATIOS if self.kind.above else (*METRIC_NAMES, *GAPS)
-        if metric.strip() in opposite:
+        if metric in opposite:
             turned = self.kind._replace(above=not self.kind.above).option
             self.fail(
-                f"{metric.strip()} is better when it is "
+                f"{metric} is better when it is "
                 f"{'larger' if self.kind.above else 'smaller'}: use {turned}",
                 param,
                 ctx,
             )
         above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
-        check_known(self.kind.option, metric.strip(), above if self.kind.above else RATIOS)
-        if limit > 1 and metric.strip() in _AT_MOST_1:
+        check_known(self.kind.option, metric, above if self.kind.above else RATIOS)
+        if limit > 1 and metric in _AT_MOST_1:
             never = "never" if self.kind.above else "always"
             self.fail(
                 f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent is "
@@ -96,7 +98,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
                 param,
                 ctx,
             )
-        return self.kind._replace(metric=metric.strip(), value=limit)
+        return self.kind._replace(metric=metric, value=limit)
 
 
 LIMITS = combine_options(
@@ -112,7 +114,7 @@ LIMITS = combine_options(
         for kind, what in (
             (
                 Limit("kolmogorov", 0.1),
-                "a distance, or a difference between rates, exceeds this value",
+                "a distance (gap is kolmogorov), or a difference between rates, exceeds this value",
             ),
             (
                 Limit("kolmogorov", 0.1, certain=True),

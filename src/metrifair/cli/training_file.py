@@ -145,8 +145,11 @@ class TrainingFile:
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep, call: str) -> Frontier:
-        """The frontier of families, or of the options' model, for the command ``call``."""
+    def frontier(self, sweep: Sweep, call: str, *, limit: float | None = None) -> Frontier:
+        """The frontier of families, or of the options' model, for the command ``call``.
+
+        A ``limit`` of unfairness that these rows cannot verify is refused before training.
+        """
         families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
         estimator: Any = AUTO
@@ -172,6 +175,7 @@ class TrainingFile:
             search=search,
             template=self.estimator if automatic else None,
             threshold=self._threshold(sweep),
+            limit=limit,
         )
         with _training(self.options.model) as warned:
             # the notes have it
@@ -180,10 +184,22 @@ class TrainingFile:
         notes = [*self.repeats(self._parts_of(found)), *self.notes, *warned.notes]
         found.record = replace(
             found.record,
-            notes=(*found.record.notes, *_new_notes(notes, known=note_texts(found.record))),
+            notes=(
+                *self._unexpected(found.record.notes),
+                *_new_notes(notes, known=note_texts(found.record)),
+            ),
             provenance=self._provenance(call),
         )
         return Frontier(_needing_the_group(found) if self.options.use_group else found)
+
+    def _unexpected(self, notes: Iterable[FrontierNote]) -> Iterator[FrontierNote]:
+        """The notes, but none on a feature that shows the group where the user wants it."""
+        wanted = set(self.options.keep)
+        if self.options.use_group:
+            wanted.update(self.options.group)
+        for note in notes:
+            if note.kind != "group_feature" or note.facts["column"] not in wanted:
+                yield note
 
     def _provenance(self, call: str) -> Provenance:
         """The provenance of the figures: the files, their rows and columns, and the command."""

@@ -132,6 +132,7 @@ class Session:
     failed: dict[str, str] = field(default_factory=dict)
     progress: TriedFamilies = field(default_factory=TriedFamilies)  # of training
     running: str | None = None
+    part: dict[str, Any] | None = None  # of the step: its current command, by its place of all
     closing: bool = False
     version: int = 0
     _at_work: set[Path] = field(default_factory=set)  # folders that an upload or a step writes now
@@ -148,6 +149,7 @@ class Session:
             "columns": self.columns,
             "choices": self.choices,
             "running": self.running,
+            "part": self.part,
             "failed": self.failed,
             "progress": self.progress._asdict(),
             "done": {step: done.state(step) for step, done in self.done.items()},
@@ -416,6 +418,7 @@ class Session:
             self.failed[step] = _FAULT
         finally:
             self.running = None
+            self.part = None
             self._change()
 
     async def _finish(self, step: str, to_run: Sequence[Command], python: str) -> None:
@@ -438,7 +441,10 @@ class Session:
         """
         notes = list[str]()
         with self._work_folder(step) as folder:
-            for command in to_run:
+            for place, command in enumerate(to_run, 1):
+                name = command.words[0]
+                self.part = {"command": name, "place": place, "total": len(to_run)}
+                self._change()
                 try:
                     await self._run(command, folder, seconds, follow=follow)
                 except Refused as refusal:

@@ -108,7 +108,7 @@ class Portfolio:
         many rows. docs/results/defaults.md has times and figures.
         """
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
-        network = {"network": self._ours(FairClassifier, FairRegressor)}
+        network = {"network": self._ours(FairClassifier, FairRegressor, model="mlp")}
         kinds = FairStackingClassifier, FairStackingRegressor
         stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
         with_features = (

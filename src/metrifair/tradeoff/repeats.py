@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError
 from metrifair.problem.clusters import cluster_codes, is_id_name, repeats
-from metrifair.problem.tables import Column, columns, distinct
+from metrifair.problem.tables import Column, distinct
 from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
@@ -36,7 +35,7 @@ def repeat_notes(
     """
     if data.problem.clusters is not None:
         return
-    features = _features(data)
+    features = data.feature_columns()
     id_columns = {name: column for name, column in features.items() if is_id_name(name)} | dict(
         ids or {}
     )
@@ -52,19 +51,6 @@ def repeat_notes(
     )
     if features and _equal_pairs(rows) and not _is_coincidence(table, rows):
         yield from _note("repeated_rows", rows, part)
-
-
-def _features(data: DataSet) -> dict[str, Column]:
-    """The features of the rows that count; none where X does not consist of columns of single
-    values.
-    """
-    try:
-        features = {name: column[data.rows] for name, column in columns("X", data.X).items()}
-        for column in features.values():
-            hash(column[0])
-    except (DataError, TypeError):
-        return {}
-    return features
 
 
 def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Iterator[FrontierNote]:

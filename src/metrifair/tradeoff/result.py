@@ -26,8 +26,8 @@ from metrifair.figures.utility import (
     rivals,
 )
 from metrifair.problem.memberships import group_columns
+from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Backend, Column
-from metrifair.problem.unknown_names import no_warnings_of_unknown_names
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import (
     NOTHING,
@@ -198,7 +198,7 @@ class SweepContext:
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
         models: dict[Job, Any] = {}
-        with no_warnings_of_unknown_names():
+        with no_warnings_of_groups():
             for family in self.families:
                 of_family = [job for job in jobs if job.family == family.name]
                 if of_family:
@@ -483,17 +483,7 @@ class TradeOff:
         if limit is None or limit >= noise:
             return
         self._set_unmet(goal)
-        rows = ""
-        if limit > 0:
-            needed = ceil(chooser.rows * (noise / limit) ** 2)
-            rows = f"; it takes about {needed:,} rows like these"
-        raise DataError(
-            f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
-            f"{chooser.rows:,} rows, as groups with equal distributions differ that much{rows}",
-            argument="max_unfairness",
-            received=limit,
-            remedy=["raise the limit", Remedy("best_effort", True)],
-        )
+        raise unverifiable_error(limit, noise, chooser.rows)
 
     def _unmet_error(self, goal: Goal, accepted: AcceptedChoice, chooser: Chooser) -> DataError:
         """The error if no configuration meets the goal: which limit can be met, and how."""
@@ -658,6 +648,27 @@ class TradeOff:
         part = source.part if source.tested is None else source.tested
         rows = source.rows if source.test_rows is None else source.test_rows
         return {"row": rows, **held_out_columns(self.chosen_predictions, part)}
+
+
+def unverifiable_error(limit: float, noise: float, rows: int) -> DataError:
+    """The error for a limit below the gap that chance explains: which limit so many rows can
+    verify, and how many rows this one takes.
+
+    >>> print(unverifiable_error(0.05, 0.1, 400))
+    max_unfairness must be at least 0.100 to be verified with these 400 rows, as groups with equal \
+    distributions differ that much; it takes about 1,600 rows like these, got 0.05; raise the limit, \
+    or pass best_effort=True
+    """
+    enough = ""
+    if limit > 0:
+        enough = f"; it takes about {ceil(rows * (noise / limit) ** 2):,} rows like these"
+    return DataError(
+        f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
+        f"{rows:,} rows, as groups with equal distributions differ that much{enough}",
+        argument="max_unfairness",
+        received=limit,
+        remedy=["raise the limit", Remedy("best_effort", True)],
+    )
 
 
 def with_model(outcome: Outcome, model: Any, source: SweepContext) -> Outcome:

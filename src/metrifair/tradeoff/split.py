@@ -25,7 +25,7 @@ from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
-from metrifair.problem.tables import Column, Table, one_column, take_rows
+from metrifair.problem.tables import Column, Table, columns, one_column, take_rows
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
@@ -198,6 +198,18 @@ class DataSet:
     sensitive_features: Table | GroupProbabilities
     problem: Problem
     rows: Rows  # of the table, by number: those with positive weight
+
+    def feature_columns(self) -> dict[str, Column]:
+        """The features of the rows that count; none where X does not consist of columns of single
+        values.
+        """
+        try:
+            features = {name: column[self.rows] for name, column in columns("X", self.X).items()}
+            for column in features.values():
+                hash(column[0])
+        except (DataError, TypeError):
+            return {}
+        return features
 
     def held_out(self, rows: Rows) -> HeldOut:
         """These rows, to evaluate models on."""

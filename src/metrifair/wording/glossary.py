@@ -28,7 +28,8 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.tables import rate_columns
+from metrifair.wording.summary import larger_gap_text
+from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
@@ -104,10 +105,11 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
         else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     )
     left, right = group_texts(largest)
+    sentence = finding_sentence(largest) or f"Between {left} and {right}."
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
-        finding_sentence(largest) or f"Between {left} and {right}.",
+        " ".join([sentence, *larger_gap_text(largest, compared, record)]),
         f"{largest.attribute}, {largest.within}",
         largest,
     )
@@ -119,7 +121,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         return None
     table, low, high = worst
     sentence = (
-        f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
+        f"The {noun(term_name(rate_term(table)))} is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
     selected = table_selected_text(table)

@@ -160,7 +160,7 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     return texts[rate.left_out]
 
 
-INCONCLUSIVE = "0.80 is within its interval"
+INCONCLUSIVE = "the true ratio may be above or below 0.80"
 """The verdict on an impact ratio from four fifths upwards whose interval includes four fifths."""
 
 
@@ -243,7 +243,7 @@ def ratio_hint(table: Decisions, settings: AuditSettings) -> str:
     sentences = []
     if verdict := four_fifths_text(table):
         if verdict == INCONCLUSIVE:
-            sentences.append("0.80 is within the interval of the smallest impact ratio.")
+            sentences.append("The smallest true impact ratio may be above or below 0.80.")
         else:
             sentences.append(f"The smallest impact ratio is {verdict}.")
     interval = table.selection_ratio_interval
