@@ -25,11 +25,9 @@ LIMITS = {
     "nn": (9.1, 3.0),
     "postprocessing": (10.1, 3.0),
     "saving": (8.6, 3.0),
-    "studio": (8.5, 15.0),
     "tradeoff": (8.7, 3.0),
     "training": (10.1, 3.0),
 }
-CHOICES = {"studio": 1}  # statements with several conditional expressions
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -109,7 +107,7 @@ def test_a_statement_makes_one_choice(room: str) -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if is_dense(node)
     ]
-    assert len(dense) <= CHOICES.get(room, 0), dense
+    assert not dense
 
 
 @pytest.mark.parametrize("room", ROOMS)
