@@ -42,7 +42,7 @@ def _has(method: str) -> Any:
 
 def _renamed(function: Any, name: str) -> Any:
     """A copy of a function under another name."""
-    renamed = FunctionType(
+    renamed: Any = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__
     )
     update_wrapper(renamed, function)

@@ -181,6 +181,8 @@ class DevicePenalty:
 
     def __call__(self, scores: Tensor, columns: Sequence[Tensor], tables: Tables) -> Tensor:
         """The penalty of scores (n,) with these codes: of labels, if they are used, and groups."""
+        coefficients: Tensor
+        center: Tensor
         if torch.compiler.is_compiling():
             coefficients, center = coefficients_of_batch(
                 self._number, scores.detach(), list(columns)
