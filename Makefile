@@ -19,7 +19,7 @@ help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
 	@echo "make data        download the published files of the data sets into $(DATA); tests of real data need them"
 	@echo "make test        install into .venv, check the format, run the tests that a change breaks soonest (minutes)"
-	@echo "make test-all    the same, then types and all other tests but the slow ones"
+	@echo "make test-all    the same, then types, all other tests but the slow ones, and a tenth of those (SEED=... repeats it)"
 	@echo "make test-slow   the long tests"
 	@echo "make test-install  the built wheel in an empty environment: audits, commands, databases, training"
 	@echo "make test-lowest   audits and training with the lowest versions that pyproject.toml allows"
@@ -63,8 +63,10 @@ test: .venv/installed
 test-all: test
 	$(MAKE) --no-print-directory -j 2 lint extended
 
+# And a tenth of the slow tests: another one for each commit, the same whenever the seed is given again.
+SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 extended: .venv/installed
-	$(BIN)/python $(PYTEST) -m "extended and not slow"
+	$(BIN)/python $(PYTEST) -m "extended and not slow or rotated" --slow-seed=$(SEED)
 
 # Programs of docs/other-tools.md: half a minute of installation that no other command needs.
 OTHER_TOOLS := accelerate huggingface_hub lightning optuna skorch

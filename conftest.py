@@ -2,7 +2,8 @@
 machine.
 
 `make test` runs what a change can break soonest, in minutes; tests marked `extended`, and all in
-EXTENDED, wait for `make test-all`.
+EXTENDED, wait for `make test-all`, which also runs a tenth of the slow tests, another one for each
+commit.
 
 `make test-slow` sets METRIFAIR_EXPLORE, and examples and seeds are drawn anew. Tests marked `cuda`,
 all in tests/cuda, skip where no such device is; `pytest -m cuda` reads no other file, so that a
@@ -11,6 +12,7 @@ machine with a device needs little else.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import secrets
@@ -83,29 +85,54 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark rooms as extended, and what a bare machine lacks; skip what needs a device; halve tests
-    marked `pairwise`.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """A seed for the tenth of the slow tests that gets the mark `rotated`."""
+    parser.addoption("--slow-seed", help="mark a tenth of the slow tests as rotated")
 
-    Of those, every second combination is slow: places in the lists of values that add up to an odd
-    number. Whichever two values one looks at, where a third list has two, the tests that are left
-    hold them together.
+
+def rotated(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
+    """A tenth of the slow tests that take turns; those that take minutes each do not
+    (`rotate=False` at their mark).
+
+    Which tests depends on the seed and their names alone, so that each of several processes finds
+    the same.
+    """
+    able = [
+        item
+        for item in items
+        if (mark := item.get_closest_marker("slow")) and mark.kwargs.get("rotate", True)
+    ]
+    able.sort(key=lambda item: hashlib.sha256(f"{seed} {item.nodeid}".encode()).digest())
+    return able[: -(-len(able) // 10)]
+
+
+def _is_odd_combination(item: pytest.Item) -> bool:
+    """Whether the places in the lists of values of a test marked `pairwise` add up to an odd number.
+
+    Whichever two values one looks at, where a third list has two, the other half of the tests holds
+    them together.
+    """
+    if not isinstance(item, pytest.Function) or not item.get_closest_marker("pairwise"):
+        return False
+    lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    first = [names.split(",")[0].strip() if isinstance(names, str) else names[0] for names in lists]
+    return sum(item.callspec.indices[name] for name in first) % 2 == 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark rooms as extended, and what a bare machine lacks; of tests marked `pairwise` every second
+    combination as slow; a tenth of the slow tests as rotated. Skip what needs a device.
     """
     for item in items:
         if item.nodeid.startswith(EXTENDED) or EXTENDED_FIXTURES.intersection(
             getattr(item, "fixturenames", ())
         ):
             item.add_marker("extended")
-        if isinstance(item, pytest.Function) and item.get_closest_marker("pairwise"):
-            lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
-            first = [
-                names.split(",")[0].strip() if isinstance(names, str) else names[0]
-                for names in lists
-            ]
-            if sum(item.callspec.indices[name] for name in first) % 2:
-                item.add_marker("slow")
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("cuda"):
-                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+        if _is_odd_combination(item):
+            item.add_marker("slow")
+        if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+    if seed := config.getoption("slow_seed"):
+        for item in rotated(items, seed):
+            item.add_marker("rotated")

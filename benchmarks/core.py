@@ -131,7 +131,7 @@ def streams() -> list[Claim]:
     single = list(zip(torch.as_tensor(x).unbind(0), y.tolist(), a.tolist(), strict=True))
 
     def learn() -> None:
-        model = FairClassifier(1.0, random_state=0)
+        model = FairClassifier(1.0, random_state=0, model="mlp")
         for rows in np.array_split(np.arange(count), 10):
             model.partial_fit(x[rows], y[rows], sensitive_features=a[rows])
 

@@ -18,6 +18,7 @@ import itertools
 import multiprocessing
 import os
 import random
+import secrets
 import shutil
 import signal
 import sys
@@ -41,6 +42,33 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["auditing"],
         ["tests/auditing", "tests/laws/test_records.py", "tests/laws/test_toy_metric.py"],
     ),
+    "changes": (
+        ["auditing/changes", "api/compare.py", "api/monitor.py"],
+        [
+            "tests/auditing/test_change_test.py",
+            "tests/auditing/test_compare.py",
+            "tests/auditing/test_difference_oracles.py",
+            "tests/auditing/test_monitor.py",
+            "tests/auditing/test_monitor_oracles.py",
+        ],
+    ),
+    "evidence": (
+        [
+            "api/evidence_writer.py",
+            "api/refutation.py",
+            "api/search_contradictions.py",
+            "api/search_counts.py",
+            "api/search_evidence.py",
+            "api/search_figures.py",
+            "api/search_file.py",
+            "api/search_folder.py",
+            "api/search_recount.py",
+            "api/search_verification.py",
+            "api/verification.py",
+            "auditing/release/evidence_format.py",
+        ],
+        ["tests/api"],
+    ),
     "selection_rates": (
         ["figures/selection_rates.py"],
         [
@@ -59,10 +87,25 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ],
     ),
     "objective": (["training/objective.py"], ["tests/training/test_objective.py"]),
+    "power": (["figures/power.py"], ["tests/figures/test_power.py"]),
     "postprocessing": (
         ["postprocessing"],
         ["tests/postprocessing", "tests/saving/test_postprocessors_saved.py"],
     ),
+    "proxies": (
+        [
+            "auditing/measure/proxy_estimates.py",
+            "figures/attenuation.py",
+            "figures/membership_estimates.py",
+        ],
+        [
+            "tests/auditing/test_attenuation.py",
+            "tests/auditing/test_proxy_audits.py",
+            "tests/auditing/test_proxy_states.py",
+            "tests/figures/test_membership_estimates.py",
+        ],
+    ),
+    "solver": (["training/solver.py"], ["tests/training"]),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 
@@ -504,7 +547,7 @@ def main() -> None:
     parser.add_argument(
         "--mutants", type=int, default=200, help="how many are sampled (default: 200)"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, help="of the sample (default: a new one, printed)")
     parser.add_argument("--tests", nargs="+", help="tests to run; by default those of the room")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
     parser.add_argument(
@@ -521,11 +564,14 @@ def main() -> None:
             else sorted((ROOT / PACKAGE / part).rglob("*.py"))
         )
     ]
-    mutants = sampled(files, ROOT, args.mutants, args.seed)
+    seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
+    mutants = sampled(files, ROOT, args.mutants, seed)
+    print(f"{args.room}: {len(mutants)} mutants, seed {seed}", flush=True)
     alive = survivors(mutants, ROOT, args.tests or tests, jobs=args.jobs, longest=args.longest)
     caught = len(mutants) - len(alive)
     print(
-        f"{args.room}: {caught} of {len(mutants)} mutants caught ({caught / len(mutants):.0%}); "
+        f"{args.room}, seed {seed}: {caught} of {len(mutants)} mutants caught "
+        f"({caught / len(mutants):.0%}); "
         "survivors:"
     )
     print("\n".join(f"- {mutant}" for mutant in alive))

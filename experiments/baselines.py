@@ -24,7 +24,7 @@ from experiments.mfl import schedule
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import PUBLISHED, Case, Effort
-from experiments.stacks import fit_stack
+from experiments.stacks import FairKDEPath, berk_path, fit_stack
 from metrifair import PenaltyOptions
 from metrifair.baselines import (
     BerkRegressor,
@@ -100,8 +100,8 @@ def baseline_runs(
 
 
 def _noting_solvers(work: Work, case: Case, effort: Effort, splits: Splits) -> list[ModelResult]:
-    """The results, which say whether a solver stopped short; methods that train a stack do so
-    for all of it.
+    """The results, which say whether a solver stopped short; where a method does not note it, in
+    any of its fits.
     """
     results, short = _watched(work, case, splits, effort)
     return [
@@ -163,9 +163,7 @@ def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> li
     model = BerkRegressor(penalty=penalty, variant=_variant(case))
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
-        models = fit_stack(
-            model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths
-        )
+        models = berk_path(model, splits.x[train], splits.y[train], splits.a[train], strengths)
         return [fitted.predict(splits.x[test]) for fitted in models]
 
     return _by_seed(
@@ -220,7 +218,8 @@ def _network(case: Case, splits: Splits) -> dict[str, Any]:
 
 def _plain_network(standardize: bool, **network: Any) -> FairClassifier:
     """The base network as an estimator."""
-    return FairClassifier(0.0, penalty=PenaltyOptions(standardize=standardize), **network)
+    options = PenaltyOptions(standardize=standardize)
+    return FairClassifier(0.0, model="mlp", penalty=options, **network)
 
 
 def _stack(
@@ -232,7 +231,7 @@ def _stack(
     model: Any,
     strengths: Sequence[float] = (),
 ) -> list[ModelResult]:
-    """A method that trains all its seeds, and strengths where it has any, at once."""
+    """A method at all seeds, and at all strengths where it has any."""
     start = time.perf_counter()
     grid = {"strengths": strengths} if strengths else {}
     rows = [splits.train[seed] for seed in effort.seeds]
@@ -272,12 +271,8 @@ def _fair_kde(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         descent = _CHO.get(case.name, _CHO_OTHERS)
         descent = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else descent
         settings |= descent._replace(epochs=effort.epochs(descent.epochs))._asdict()
-    model = FairKDEClassifier(
-        criterion=case.criterion.name,
-        variant=_variant(case),
-        warm_start_path=case.published,
-        **settings,
-    )
+    kind = FairKDEPath if case.published else FairKDEClassifier
+    model = kind(criterion=case.criterion.name, variant=_variant(case), **settings)
     strengths = effort.strengths(1e-5, 1e2, 25)
     # the share of the penalty, whose odds against the risk are then those of our strengths
     if not case.published:

@@ -328,7 +328,7 @@ def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
         utility=contest["utility"],
         unfairness_of=contest["unfairness_of"],
         random_state=task.case.split,
-        search=SearchOptions(needs_group=ours["needs_group"], budget=ours["budget"]),
+        search=SearchOptions(needs_group=ours["needs_group"]),
     )
     wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}

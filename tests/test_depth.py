@@ -31,7 +31,12 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # Of these one reads names of unknown groups, and 5 let audits do without torch: where tensors
     # begin (samples, objective), and the namespaces, NumPy's among them, whose steps cost a
     # fraction of torch's on batches. One more came with the entries of group probabilities.
-    "fit": (23, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
+    "fit": (
+        23,
+        lambda: FairClassifier(epochs=2, random_state=0, model="mlp").fit(
+            X, Y, sensitive_features=A
+        ),
+    ),
     # Of these 4 are figures by group (AUC, calibration), their intervals and quantiles, 2
     # namespaces, 1 provenance, 1 the gap that the rows could have shown, and 3 what concerns many
     # audits: names of unknown groups, group probabilities, and how findings are resampled. 10 came
@@ -44,7 +49,7 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "frontier": (
         46,
         lambda: frontier(
-            FairClassifier(epochs=2),
+            FairClassifier(epochs=2, model="mlp"),
             X,
             Y,
             sensitive_features=A,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -17,7 +18,7 @@ from metrifair import FairClassifier, FairRegressor, Frontier
 from metrifair.api.audit_result import RateTable
 from metrifair.api.group_metrics import GroupMetrics
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "parameters.md"
+MEANINGS = Path(__file__).parent / "parameter_meanings.toml"
 MODULES = (
     *(
         "metrifair",
@@ -44,7 +45,6 @@ RETURNED = {
     *("Calibration", "Chunk", "CoveringBatch", "Dataset", "Sample", "TradeOffPoint"),
 }
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?\n((?:(?: +.*)?\n)*)", re.MULTILINE)
-_ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|(?: `([\w.]+)` \|)? (.+) \|$", re.MULTILINE)
 _REFERENCE = re.compile(r"As in (?::\w+:)?`{1,2}(?:\w+\.)*(\w+)`{1,2}\.")
 _AFTER = re.compile(r"[.,:;]| \(| (?:of|for|that|if|to) ")
 
@@ -113,14 +113,14 @@ def test_planted_fault_a_crowded_function_is_found() -> None:
 
 
 def table() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
-    """The page's meanings by name, and its other meanings by name and callable."""
-    meanings, others = {}, {}
-    for names, where, meaning in _ROW.findall(PAGE.read_text()):
-        for name in re.findall(r"\w+", names):
-            if where:
-                others[name, where] = meaning.rstrip(".")
-            else:
-                meanings[name] = meaning.rstrip(".")
+    """The meanings by name, and the other meanings by name and callable."""
+    texts = tomllib.loads(MEANINGS.read_text(encoding="utf-8"))
+    meanings = {name: text.rstrip(".") for name, text in texts["meanings"].items()}
+    others = {
+        (name, where): text.rstrip(".")
+        for where, named in texts["elsewhere"].items()
+        for name, text in named.items()
+    }
     return meanings, others
 
 
@@ -143,7 +143,7 @@ def means(text: str, meaning: str) -> bool:
 
 
 def says_itself(name: str, text: str) -> bool:
-    """Whether a text begins with the words of the name: such names need no row on the page."""
+    """Whether a text begins with the words of the name: such names need no entry."""
     return re.sub("^(the|all) ", "", text.lower()).startswith(name.replace("_", " "))
 
 

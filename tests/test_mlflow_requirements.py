@@ -88,7 +88,7 @@ def blind(base: Any, group_model: Any) -> Any:
 
 KINDS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "linear": (lambda: fitted(LINEAR), ()),
-    "network": (lambda: fitted(FairClassifier(0.0, epochs=2, random_state=0)), ()),
+    "network": (lambda: fitted(FairClassifier(0.0, epochs=2, random_state=0, model="mlp")), ()),
     "numbers": (
         lambda: FairRegressor(0.0, model="linear").fit(X, X.sum(1), sensitive_features=SEX),
         (),
@@ -171,7 +171,7 @@ def test_the_requirements_name_the_libraries_of_all_parts(
     assert named == set(needed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_required_libraries_are_enough(models: dict[str, Any], tmp_path: Path) -> None:
     """Models with the same requirements share a process."""
     by_libraries: dict[tuple[str, ...], list[tuple[str, bool, bool]]] = {}

@@ -40,7 +40,7 @@ _RAW = pd.DataFrame({"town": ["south", "north"] * 20, "age": [np.nan, *range(39)
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "text in X": (
-        lambda: FairClassifier().fit(_RAW, _Y, sensitive_features=_A),
+        lambda: FairClassifier(model="mlp").fit(_RAW, _Y, sensitive_features=_A),
         DataError,
         (
             r"'south' in 'town', missing values \(NaN\) in 'age'; encode it first with "
@@ -63,12 +63,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
     ),
     "the name of a column in a fit": (
-        lambda: FairClassifier().fit(_X, _Y, sensitive_features="region"),
+        lambda: FairClassifier(model="mlp").fit(_X, _Y, sensitive_features="region"),
         DataError,
         r"sensitive_features must contain .*; pass the column, such as table\['region'\]",
     ),
     "the name of a column in a frontier": (
-        lambda: frontier(FairClassifier(), _X, _Y, sensitive_features="region"),
+        lambda: frontier(FairClassifier(model="mlp"), _X, _Y, sensitive_features="region"),
         DataError,
         r"sensitive_features must contain .*; pass the column, such as table\['region'\]",
     ),
@@ -81,7 +81,9 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
     ),
     "missing values in an array": (
-        lambda: FairClassifier().fit(np.where(_X > 1, np.nan, _X), _Y, sensitive_features=_A),
+        lambda: FairClassifier(model="mlp").fit(
+            np.where(_X > 1, np.nan, _X), _Y, sensitive_features=_A
+        ),
         DataError,
         (
             r"X contains missing values \(NaN\); encode it first with "
@@ -98,7 +100,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
     ),
     "a table model with its parts exchanged": (
-        lambda: TableModel(FairClassifier(), TableEncoder()),  # type: ignore[arg-type]
+        lambda: TableModel(FairClassifier(model="mlp"), TableEncoder()),  # type: ignore[arg-type]
         DataError,
         r"the encoder must be a TableEncoder, and comes first, got FairClassifier\(\)",
     ),
@@ -112,7 +114,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "predict needs sensitive_features: this post-processor uses the group; pass one value per row",
     ),
     "a label that is missing": (
-        lambda: FairClassifier().fit(_X, [None, *_A[1:]], sensitive_features=_A),
+        lambda: FairClassifier(model="mlp").fit(_X, [None, *_A[1:]], sensitive_features=_A),
         DataError,
         "y contains missing values; leave these rows out",
     ),
@@ -123,27 +125,29 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
-        lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A, random_state=0),
+        lambda: frontier(
+            FairRegressor(model="mlp"), _RAW, _X[:, 1], sensitive_features=_A, random_state=0
+        ),
         DataError,
         "'(north|south)' in 'town'.*fairregressor__sensitive_features",
     ),
     "text in y": (
-        lambda: FairRegressor().fit(_X, _A, sensitive_features=_A),
+        lambda: FairRegressor(model="mlp").fit(_X, _A, sensitive_features=_A),
         DataError,
         "y must contain numbers, got text such as 'a'",
     ),
     "a stream of one class": (
-        lambda: FairClassifier().partial_fit(_X, _Y * 0, sensitive_features=_A),
+        lambda: FairClassifier(model="mlp").partial_fit(_X, _Y * 0, sensitive_features=_A),
         DataError,
         r"begins with the class \[0\] only; pass classes=",
     ),
     "a stream of one group": (
-        lambda: FairClassifier().partial_fit(_X, _Y, sensitive_features=["a"] * 40),
+        lambda: FairClassifier(model="mlp").partial_fit(_X, _Y, sensitive_features=["a"] * 40),
         DataError,
         r"begins with the group \['a'\] of sensitive_features only; pass groups=",
     ),
     "a group of one": (
-        lambda: FairClassifier().fit(_X, _Y, sensitive_features=_LONELY),
+        lambda: FairClassifier(model="mlp").fit(_X, _Y, sensitive_features=_LONELY),
         TooFewSamples,
         r"too small to train on: sensitive_features 'b' \(1 row\); merge small groups",
     ),
@@ -183,7 +187,7 @@ def test_a_model_file_that_is_not_there_is_a_file_not_found() -> None:
 
 
 def test_the_pipeline_that_the_error_names_works() -> None:
-    model = make_pipeline(TableEncoder(), FairClassifier(epochs=1, random_state=0))
+    model = make_pipeline(TableEncoder(), FairClassifier(epochs=1, random_state=0, model="mlp"))
     assert model.fit(_RAW, _Y, fairclassifier__sensitive_features=_A).predict(_RAW).shape == (40,)
 
 
@@ -318,4 +322,4 @@ def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:
         random_state=0,
         options=AuditOptions(resamples=0, permutations=0),
     )
-    assert "0.80 is within its interval" in found.summary
+    assert "the true ratio may be above or below 0.80" in found.summary

@@ -1,9 +1,13 @@
 """The package as strangers get it: built, installed, imported without what is optional."""
 
 import ast
+import json
+import re
 import subprocess
 import sys
+from email.parser import Parser
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from use_audits import NEEDED
@@ -55,6 +59,25 @@ def wheel(tmp_path_factory):
     return built
 
 
+@pytest.mark.extended
+def test_the_wheel_names_everything_that_it_requires(wheel):
+    """The bill of materials, against the metadata that installers read."""
+    with ZipFile(wheel) as files:
+        (bill,) = (name for name in files.namelist() if ".dist-info/sboms/" in name)
+        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        document = json.loads(files.read(bill))
+        fields = Parser().parsestr(files.read(metadata).decode())
+    assert document["bomFormat"] == "CycloneDX"
+    assert document["metadata"]["component"]["version"] == metrifair.__version__
+    required, optional = set(), set()
+    for text in fields.get_all("Requires-Dist"):
+        name = re.match(r"[\w.-]+", text)[0].lower()
+        (optional if "extra ==" in text else required).add(name)
+    listed = {part["name"]: part["scope"] for part in document["components"]}
+    assert {name for name, scope in listed.items() if scope == "required"} == required
+    assert listed.keys() == (required | optional) - {"metrifair"}
+
+
 def test_importing_the_package_alone_is_light():
     run(
         sys.executable,
@@ -86,7 +109,7 @@ def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
     assert "metrifair[" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")

@@ -72,7 +72,7 @@ def test_more_strength_means_less_unfairness(title: str) -> None:
     assert found[2] < 0.25 * found[0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("title", SETS)
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 # mortgage has such columns

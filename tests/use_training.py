@@ -25,14 +25,20 @@ def main() -> None:
     X = generator.normal(size=(400, 3)) + a[:, None]
     y = (X.sum(1) + generator.normal(size=400) > 1.5).astype(int)
     plain, fair = (
-        FairClassifier(s, random_state=0).fit(X, y, sensitive_features=a) for s in (0.0, 10.0)
+        FairClassifier(s, random_state=0, model="mlp").fit(X, y, sensitive_features=a)
+        for s in (0.0, 10.0)
     )
     gaps = [unfairness(y, model.predict_proba(X), sensitive_features=a) for model in (plain, fair)]
     assert gaps[1] < gaps[0] / 2, gaps
     found = audit(y, fair.predict_proba(X), sensitive_features=a, random_state=0)
     assert found.worst(criterion="statistical_parity").value == gaps[1]
     front = frontier(
-        FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10], random_state=0
+        FairClassifier(epochs=20, model="mlp"),
+        X,
+        y,
+        sensitive_features=a,
+        strengths=[0, 1, 10],
+        random_state=0,
     )
     assert len(front.points) == 3
     sampler = StratifiedBatchSampler(a, batch_size=50, random_state=0)
@@ -41,7 +47,7 @@ def main() -> None:
     assert torch.isfinite(penalty)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "line.model")
-        line = FairRegressor(random_state=0).fit(X, X[:, 0], sensitive_features=a)
+        line = FairRegressor(random_state=0, model="mlp").fit(X, X[:, 0], sensitive_features=a)
         line.save(path)
         assert (load(path).predict(X) == line.predict(X)).all()
         found.to_html(Path(folder, "audit.html"))

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
@@ -123,6 +124,7 @@ class _Stacking:
     """Base of the stacking classifier and regressor; the other base class trains the last model."""
 
     _: KW_ONLY
+    model: str | torch.nn.Module = "mlp"  # of few inputs, which a network does not overfit
     outcome_models: Sequence[Any] | None = None
     group_models: Sequence[Any] | None = None
     passthrough: bool = False

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
 from metrifair.errors import MetrifairWarning
+from metrifair.tradeoff import frontier as sweeping
 
 LINEAR = {"families": ["linear"], "random_state": 0}
 
@@ -60,6 +61,14 @@ def test_the_default_predicts_without_the_group() -> None:
         aware.predict(given["X"])
 
 
+@pytest.mark.parametrize("estimator", [FairClassifierCV, FairRegressorCV])
+def test_a_wrong_argument_is_an_error_that_names_the_class(estimator: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{estimator.__name__}.__init__\(\) got an unexpected"):
+        estimator(max_unfairness=0.3, strength=1)
+    with pytest.raises(TypeError, match=rf"^{estimator.__name__}.__init__\(\) missing"):
+        estimator()
+
+
 def test_a_limit_needs_groups() -> None:
     given = rows()
     with pytest.raises(DataError, match="to keep a limit of unfairness"):
@@ -74,6 +83,52 @@ def test_an_unmet_limit_is_an_error_and_best_effort_delivers() -> None:
     with pytest.warns(MetrifairWarning, match="not significantly better than a constant"):
         least = clone(model).set_params(best_effort=True).fit(**given)
     assert least.frontier_.record.is_best_effort
+
+
+def test_a_limit_that_no_rows_verify_is_refused_before_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the error that the choice raises after training."""
+    given = rows(200)
+    early = FairClassifierCV(max_unfairness=0.01, **LINEAR)
+    front = frontier("auto", **given, random_state=0, search=SearchOptions(families=["linear"]))
+    with pytest.raises(DataError) as late:
+        front.select(max_unfairness=0.01)
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
+    with pytest.raises(DataError) as refused:
+        early.fit(**given)
+    assert str(refused.value) == str(late.value)
+
+
+@pytest.mark.parametrize(
+    "case", ["the least limit", "decisions", "a feature of two values", "families that decide"]
+)
+def test_no_limit_is_refused_early_that_could_be_met(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chance depends on the number of positive decisions, which no row says."""
+    given = rows(200)
+    options: dict[str, Any] = {"max_unfairness": 0.01, **LINEAR}
+    if case == "the least limit":
+        search = SearchOptions(families=["linear"])
+        front = frontier("auto", **given, random_state=0, search=search)
+        options["max_unfairness"] = front.record.noise
+    elif case == "decisions":
+        options["unfairness_of"] = "decisions"
+    elif case == "a feature of two values":
+        given["X"] = given["X"][:, :1] > 0
+    else:
+        options |= {"families": ["thresholds"], "needs_group": True}
+
+    class Training(Exception):
+        pass
+
+    def trains(*_: Any, **__: Any) -> None:
+        raise Training
+
+    monkeypatch.setattr(sweeping, "sweep", trains)
+    with pytest.raises(Training):
+        FairClassifierCV(**options).fit(**given)
 
 
 def test_a_regressor_predicts_numbers_even_of_few_integers() -> None:

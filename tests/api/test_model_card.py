@@ -44,6 +44,7 @@ from metrifair.support.provenance import ScoreOrigin, SourceFile
 from metrifair.tradeoff.goal import Goal
 from metrifair.wording.numbers import number_text
 from metrifair.wording.provenance import provenance_lines
+from tests.frontier_parts import outcomes_of
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)
@@ -199,9 +200,7 @@ EXPECTED = "Expected on new data, with the choice taken into account, it reaches
 def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
     front: Frontier, tmp_path: Path
 ) -> None:
-    (outcome,) = (
-        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
-    )
+    (outcome,) = (one for one in outcomes_of(front) if front.chosen and one.job == front.chosen.job)
     assert front.chosen is not None
     card = to_card(outcome.model, frontier=front)
     assert f"with strength {outcome.job.value:g} and seed 0. {EXPECTED}" in card
@@ -296,9 +295,7 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
 
 
 def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
-    (chosen,) = (
-        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
-    )
+    (chosen,) = (one for one in outcomes_of(front) if front.chosen and one.job == front.chosen.job)
     swept, found = head_of(to_card(chosen.model, audited, front, audited_rows="all rows"))[
         "model-index"
     ][0]["results"]
@@ -316,9 +313,7 @@ def with_facts(front: Frontier, **facts: Any) -> Frontier:
 
 
 def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier) -> None:
-    (outcome,) = (
-        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
-    )
+    (outcome,) = (one for one in outcomes_of(front) if front.chosen and one.job == front.chosen.job)
     assert front.chosen is not None
     intervals = {**front.chosen.intervals, "unfairness": Interval(0.0, 0.062)}
     chosen = replace(front.chosen, unfairness=0.0, intervals=intervals, is_noise=True)
@@ -329,9 +324,7 @@ def test_an_unfairness_that_could_be_0_is_no_number_in_the_head(front: Frontier)
 
 
 def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
-    (outcome,) = (
-        one for one in front._trade_off.outcomes if front.chosen and one.job == front.chosen.job
-    )
+    (outcome,) = (one for one in outcomes_of(front) if front.chosen and one.job == front.chosen.job)
     goal = Goal(max_unfairness=0.2, best_effort=True)
     effort = with_facts(front, is_best_effort=True, goal=goal)
     card = to_card(outcome.model, frontier=effort)
@@ -483,7 +476,10 @@ def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_pa
     ("arguments", "said"),
     [
         ({"model": "path.model"}, "model must be a fitted model, got str"),
-        ({"model": FairClassifier()}, "model must be a fitted model, got FairClassifier"),
+        (
+            {"model": FairClassifier(model="mlp")},
+            "model must be a fitted model, got FairClassifier",
+        ),
         ({"audit": {}}, "audit must be an Audit, got dict"),
         ({"frontier": []}, "frontier must be a Frontier, got list"),
         *(

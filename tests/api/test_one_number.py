@@ -17,6 +17,7 @@ from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.result import TradeOff
 from metrifair.wording.frontier import headline
 from metrifair.wording.numbers import figure_text, interval_text
+from tests.frontier_parts import outcomes_of
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=500)
@@ -103,7 +104,7 @@ def test_frame_and_card_have_the_figures_of_the_chosen_model(front: Frontier) ->
     assert row["auc"] == chosen.figure("auc")
     assert row["unfairness"] == chosen.unfairness
     assert row["unfairness_high"] == chosen.intervals["unfairness"].high
-    (outcome,) = (one for one in front._trade_off.outcomes if one.job == chosen.job)
+    (outcome,) = (one for one in outcomes_of(front) if one.job == chosen.job)
     card = to_card(outcome.model, frontier=front)
     assert f"| AUC | {shown(front, 'auc')} |" in card
     assert f"| Unfairness | {shown(front, 'unfairness')} |" in card

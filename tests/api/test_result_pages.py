@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrifair import AuditOptions, audit, compare, find_groups, monitor
+from metrifair import AuditOptions, DataError, audit, compare, find_groups, monitor
 from metrifair.api.frontier import Frontier
 from metrifair.api.pages import RecordedPage, ResultPage
 from metrifair.tradeoff.points import Outcome, Point
@@ -50,6 +50,18 @@ RESULTS = results()
 
 def test_every_result_with_a_page_is_tested() -> None:
     assert set(RESULTS) == set(leaves(ResultPage))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_file_of_the_other_method_is_refused(name: str, tmp_path: Path) -> None:
+    result = RESULTS[name]
+    with pytest.raises(
+        DataError, match=r"path is the name of a PDF file, got 'x\.PDF'; use to_pdf"
+    ):
+        result.to_html(tmp_path / "x.PDF")
+    with pytest.raises(DataError, match=r"path is the name of a web page, got 'x\.html'; use to_h"):
+        result.to_pdf(str(tmp_path / "x.html"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -32,6 +32,7 @@ from metrifair.evidence import verify
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from metrifair.tradeoff.points import pareto
 from metrifair.tradeoff.search_facts import BoundedFigure, SearchFacts, SearchFigures
+from tests.frontier_parts import source_of
 
 REASON = "The best model within the limit of the policy."
 STRENGTHS = [0, 0.3, 1, 3, 10]
@@ -472,7 +473,7 @@ def test_no_figure_of_chance_shows_the_size_of_a_withheld_group(tmp_path: Path) 
         text = " ".join((folder / "README.txt").read_text().split())
         assert ("are computed with the withheld rows" in text) == (size > 0)
         if not size:
-            chooser = made._trade_off.source.chooser(made._trade_off.utility)
+            chooser = source_of(made).chooser(made._trade_off.utility)
             assert noise[0] == pytest.approx(chooser.gaps.noise)
     assert noise[0] == noise[7] == noise[13]
 

@@ -404,6 +404,12 @@ def test_a_share_is_worth_as_many_rows_as_the_design_effect_says() -> None:
     assert share_size(none, np.ones(20_000), cluster) == 5000
 
 
+def test_a_share_that_is_the_same_in_every_cluster_is_as_sure_as_that_of_single_rows() -> None:
+    """Its variance between clusters is 0. The size lies between those of clusters and of rows."""
+    half = np.tile([True, False], 50)
+    assert 25 < share_size(half, np.ones(100), np.repeat(np.arange(25), 4)) <= 100
+
+
 def test_rates_of_groups_in_the_same_clusters_are_correlated() -> None:
     random = np.random.default_rng(0)
     cluster, group = np.repeat(np.arange(400), 2), np.tile([0, 1], 400)
@@ -674,7 +680,7 @@ def coverage(data_sets: int, *, clusters: bool) -> dict[str, float]:
     return {name: times / data_sets for name, times in covered.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets() -> None:
     """300 and 300 rows, five a person, correlated by 0.5: without clusters, about 80 %.
 
@@ -685,7 +691,7 @@ def test_intervals_of_clustered_rows_cover_in_93_to_97_percent_of_250_data_sets(
     assert max(coverage(100, clusters=False).values()) < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_page_has_the_coverage_of_1000_data_sets() -> None:
     text = (Path(__file__).parents[2] / "docs" / "results" / "differences.md").read_text()
     columns = ("kolmogorov", "wasserstein", "energy", "rate", "rates")
@@ -697,7 +703,7 @@ def test_the_page_has_the_coverage_of_1000_data_sets() -> None:
         assert all(93 < figure < 97 for figure in printed) == clusters
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_tests_of_clusters_have_their_size() -> None:
     """No gap, five rows a person: at most one p-value in twenty is below 0.05, but for two
     standard errors.

@@ -105,7 +105,7 @@ def test_intervals_of_weighted_samples_cover_too() -> None:
         assert share >= 0.87
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("sizes", [(500, 500), (300, 1500)])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_intervals_cover_in_93_to_97_percent_of_500_data_sets(
@@ -296,7 +296,7 @@ def test_intervals_cover_with_skew_and_with_heavy_weights(name: str) -> None:
         assert share >= 0.93 - 3 * np.sqrt(0.93 * 0.07 / 200), metric
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("name", HARD)
 def test_intervals_cover_in_93_percent_of_2000_hard_data_sets(name: str) -> None:
     population, sizes, spread = HARD[name]
@@ -411,7 +411,7 @@ def test_p_values_are_uniform_where_both_groups_have_one_distribution(
         assert np.mean(values <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / repeats), name
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_p_values_are_uniform_in_500_data_sets() -> None:
     for name, values in p_values(401, 500, continuous, 2048).items():
         if name != "total_variation":
@@ -515,7 +515,7 @@ def test_certified_bounds_hold_alone_and_all_at_once() -> None:
     assert max(certified_misses(40)) <= 0.2 * 40
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_certified_bounds_hold_in_500_data_sets() -> None:
     assert max(certified_misses(500)) <= 0.2 * 500
 
@@ -621,7 +621,7 @@ def test_the_headline_of_many_comparisons_is_not_picked_by_chance() -> None:
     assert alone >= 5  # which an interval of one comparison is
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_headlines_by_chance_are_rare_in_2000_data_sets() -> None:
     headlines, _ = misses_after_the_pick(2_000)
     assert headlines <= 0.05 * 2_000

@@ -4,6 +4,7 @@ when.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from metrifair.auditing.notes import direction_notes
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from metrifair.wording.notes import note_text, note_topic
+from metrifair.wording.numbers import points_text
 from tests.flat_options import flat
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
@@ -364,3 +366,24 @@ def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(
         ] * reversed_there
     assert direction_notes(np.array([0, 0]), np.array([3, 4]), (0, 7)) == []
     assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
+
+
+def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -> None:
+    """Of few rows, a larger gap is less certain."""
+    generator = np.random.default_rng(0)
+    group = np.repeat(["many", "others", "few"], [3000, 3000, 60])
+    score = generator.normal(size=len(group)) + np.repeat([0.0, 1.0, -0.4], [3000, 3000, 60])
+    found = audit(None, score, sensitive_features={"team": group}, random_state=0)
+    headline, sure, larger, *_ = found.summary.splitlines()
+    assert headline.startswith("The clearest gap is ")
+    assert "“many” and “others” of team" in headline
+    assert sure.startswith("With 95% confidence in all 3 comparisons at once, the true gap is ")
+    one = max(found.record.findings, key=lambda one: one.value * (one.metric == "kolmogorov"))
+    assert one.joint_interval is not None
+    size = f"{100 * one.value:.1f} points"
+    assert larger == (
+        f"A larger gap, {size} between “few” and “others” of team, is less certain: "
+        f"it is at least {points_text(one.joint_interval.low)}."
+    )
+    found.to_html(tmp_path / "page.html")
+    assert larger in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -217,7 +217,7 @@ def test_what_the_benchmark_takes_for_the_truth_is_that_of_many_rows(name: str) 
         ), key
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize(
     "names", [["halved (0.8 to 0.4 standard deviations)"], ["few rows (120 and 90)", "lognormal"]]
 )

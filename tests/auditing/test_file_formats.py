@@ -139,7 +139,7 @@ def test_one_table_in_every_format_gives_one_audit(rows):
     check_every_format(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @settings(max_examples=60, deadline=None, database=None)
 @given(st.lists(ROW, max_size=60))
 def test_many_tables_in_every_format(rows):

@@ -57,7 +57,7 @@ def test_a_planted_change_is_found_at_the_looks_that_have_it() -> None:
     assert {one.alarm for one in back.alarms} == {"better"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_false_alarms_over_fifty_looks_are_rare() -> None:
     alarmed = sum(bool(series([0.5] * 51, seed=seed).alarms) for seed in range(60))
     # 3 expected at the most: eight or more of 60 happen in 1 of 1,000 such counts

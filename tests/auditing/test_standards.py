@@ -76,6 +76,9 @@ def test_ll144_by_hand(intersectional: bool) -> None:
     }
     assert len({one.attribute for one in found.findings}) == (1 if intersectional else 2)
     assert not any("four fifths" in text for text in found.summary.splitlines())
+    table = RateTable(found).summary
+    assert "scoring rate 25.0%" in table
+    assert "selection rate" not in table
 
 
 @pytest.mark.parametrize("intersectional", [False, True])

@@ -177,15 +177,20 @@ def test_the_calibration_chart_draws_the_same_bins_for_every_unit_of_weight(
         assert [len(line.points) for line in reliability_chart(table).lines] == [10, 10]
 
 
-@pytest.mark.parametrize("unit", [1e-6, 100.0])
-def test_the_chart_of_group_probabilities_draws_the_same_bins_for_every_unit_of_weight(
-    unit: float,
-) -> None:
-    group, score, label = rows()
+def shares_of(group: np.ndarray) -> dict[str, np.ndarray]:
     probability = np.where(group == "f", 0.8, 0.3)
-    table = {"f": probability, "m": 1 - probability}
-    proxy = GroupProbabilities(table, attribute="sex", known_groups=group, with_labels="included")
-    result = audit(
+    return {"f": probability, "m": 1 - probability}
+
+
+def by_probabilities(unit: float) -> Audit:
+    """An audit by probabilities and known groups, where every row has the same weight."""
+    group, score, label = rows()
+    is_likely = np.random.default_rng(7).random(COUNT) < 0.75
+    known = np.where(is_likely, group, np.where(group == "f", "m", "f"))
+    proxy = GroupProbabilities(
+        shares_of(group), attribute="sex", known_groups=known, with_labels="included"
+    )
+    return audit(
         label,
         score,
         sensitive_features=proxy,
@@ -193,6 +198,31 @@ def test_the_chart_of_group_probabilities_draws_the_same_bins_for_every_unit_of_
         random_state=0,
         options=OPTIONS,
     )
+
+
+@pytest.mark.parametrize("unit", [1e-6, 100.0])
+def test_how_sure_shares_of_known_groups_are_depends_on_no_unit_of_weight(unit: float) -> None:
+    one, other = by_probabilities(1.0).record.proxy, by_probabilities(unit).record.proxy
+    assert one is not None
+    assert other is not None
+    for group, bins in one.reliability.items():
+        assert len(bins) == 2
+        for left, right in zip(bins, other.reliability[group], strict=True):
+            assert right.rate == pytest.approx(left.rate, rel=1e-9)
+            assert left.interval is not None
+            assert right.interval is not None
+            ends = right.interval.low, right.interval.high
+            assert ends == pytest.approx((left.interval.low, left.interval.high), rel=1e-6)
+            assert 0 < left.interval.low < left.rate < left.interval.high < 1
+
+
+@pytest.mark.parametrize("unit", [1e-6, 100.0])
+def test_the_chart_of_group_probabilities_draws_the_same_bins_for_every_unit_of_weight(
+    unit: float,
+) -> None:
+    group, _, _ = rows()
+    table = shares_of(group)
+    result = by_probabilities(unit)
     (by_group,) = result.record.by_group
     for figures in by_group.groups:
         total = sum(reliability_bin.size for reliability_bin in figures.reliability)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from experiments.stacks import fit_stack
+from experiments.stacks import berk_path
 from metrifair import datasets
 from metrifair.baselines import berk
+from metrifair.baselines.baseline import TrainingData
 from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
-from metrifair.baselines.stacked import TrainingData
 from metrifair.errors import DataError
 from metrifair.metrics import kolmogorov_distance
 from tests.raw_data import require_raw_data
@@ -136,9 +136,11 @@ def test_the_group_penalty_is_at_most_the_individual_one(seed: int) -> None:
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_more_strength_less_penalty_more_loss(penalty: Any) -> None:
     rows = some_rows(5)
-    models = fit_stack(
-        BerkRegressor(penalty=penalty), rows.x, rows.y, rows.group, strengths=np.logspace(-2, 5, 20)
+    models = berk_path(
+        BerkRegressor(penalty=penalty), rows.x, rows.y, rows.group, np.logspace(-2, 5, 20)
     )
+    alone = fitted(rows, models[7].strength, penalty=penalty)
+    np.testing.assert_array_equal(models[7].coef_, alone.coef_)
     penalties = [brute_force(model.coef_, rows, penalty) for model in models]
     losses = [((model.predict(rows.x) - rows.y) ** 2).mean() for model in models]
     assert all(later < earlier for earlier, later in pairwise(penalties))
@@ -209,9 +211,7 @@ def test_the_reference_reaches_the_published_areas_on_communities(
     for seed in range(10):
         train, test = data.split(seed)
         reference = BerkRegressor(penalty=penalty, variant="reference")
-        models = fit_stack(
-            reference, X[train], y[train], a[train], strengths=np.logspace(-2, 5, 50)
-        )
+        models = berk_path(reference, X[train], y[train], a[train], np.logspace(-2, 5, 50))
         found = [model.predict(X[test]) for model in models]
         gaps = [float(kolmogorov_distance(p[a[test] == 0], p[a[test] == 1])) for p in found]
         scores = [max(0.0, 1 - ((p - y[test]) ** 2).mean() / y[test].var()) for p in found]
@@ -221,13 +221,11 @@ def test_the_reference_reaches_the_published_areas_on_communities(
     assert np.mean(areas) == pytest.approx(published, abs=2e-3)
 
 
-def test_a_path_is_its_fits_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some_rows(10)
-    path = fit_stack(BerkRegressor(ridge=0.1), rows.x, rows.y, rows.group, strengths=[0.5, 2.0])
+    whole = fitted(rows, 2.0, ridge=0.1)
     monkeypatch.setattr(berk, "_BLOCK", 7)
-    for strength, model in zip([0.5, 2.0], path, strict=True):
-        assert model.strength == strength
-        np.testing.assert_allclose(model.coef_, fitted(rows, strength, ridge=0.1).coef_, rtol=1e-9)
+    np.testing.assert_allclose(fitted(rows, 2.0, ridge=0.1).coef_, whole.coef_, rtol=1e-9)
 
 
 def test_the_reference_balances_the_groups() -> None:

@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.stacks import fit_stack
 from metrifair.baselines.fairkde import (
     FairKDEClassifier,
     SmoothedRates,
@@ -251,67 +250,6 @@ def test_the_reference_has_the_first_group_the_formula_and_the_rate_of_all_rows(
     np.testing.assert_allclose(found, plain_loop(x, y, penalty, strength), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("batch_size", [64, 1000], ids=["batches", "whole"])
-@pytest.mark.parametrize("variant", ["method", "reference"])
-def test_a_stack_equals_its_members(batch_size: int, variant: str) -> None:
-    x, y, a = simulated()
-    template = FairKDEClassifier(
-        criterion="equal_opportunity", variant=variant, batch_size=batch_size, **QUICK
-    )
-    stack = fit_stack(template, x, y, a, strengths=[0.0, 0.5, 1.0], seeds=[3, 5])
-    for model, (seed, strength) in zip(
-        stack, [(s, k) for s in (3, 5) for k in (0.0, 0.5, 1.0)], strict=True
-    ):
-        assert model is not None
-        assert (model.strength, model.random_state) == (strength, seed)
-        alone = FairKDEClassifier(
-            **{**template.get_params(), "strength": strength, "random_state": seed}
-        )
-        alone.fit(x, y, sensitive_features=a)
-        np.testing.assert_allclose(
-            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
-        )
-
-
-def test_each_seed_of_a_stack_may_have_rows_of_its_own() -> None:
-    x, y, a = simulated()
-    rows = [np.arange(0, 160), np.arange(60, 240)[::-1]]
-    template = FairKDEClassifier(0.5, batch_size=50, **QUICK)
-    stack = fit_stack(template, x, y, a, strengths=[0.5], seeds=[3, 4], rows=rows)
-    for model, own, seed in zip(stack, rows, (3, 4), strict=True):
-        assert model is not None
-        (alone,) = fit_stack(template, x, y, a, strengths=[0.5], seeds=[seed], rows=[own])
-        assert alone is not None
-        difference = np.abs(model.decision_function(x) - alone.decision_function(x)).max()
-        # layouts are shared, so that batches of unequal seeds differ by a row
-        assert difference < 0.3
-    with pytest.raises(DataError, match="rows"):
-        fit_stack(template, x, y, a, strengths=[0.5], seeds=[3, 4], rows=rows[:1])
-
-
-def test_a_warm_path_goes_on_where_the_last_strength_ended() -> None:
-    """One strength repeated on a path is one longer training; a cold stack would give the same
-    model each time.
-    """
-    x, y, a = simulated()
-    path = FairKDEClassifier(warm_start_path=True, batch_size=64, **QUICK)
-    twice = fit_stack(path, x, y, a, strengths=[0.4, 0.4, 0.9], seeds=[3])
-    long = FairKDEClassifier(**{**path.get_params(), "strength": 0.4, "epochs": 16}).fit(
-        x, y, sensitive_features=a
-    )
-    once = FairKDEClassifier(**{**path.get_params(), "strength": 0.4}).fit(
-        x, y, sensitive_features=a
-    )
-    for model, same in zip(twice, (once, long), strict=False):
-        assert model is not None
-        np.testing.assert_allclose(
-            model.decision_function(x), same.decision_function(x), rtol=1e-4, atol=1e-5
-        )
-    assert twice[2] is not None
-    assert twice[1] is not None
-    assert np.abs(twice[2].decision_function(x) - twice[1].decision_function(x)).max() > 0.01
-
-
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "equalized_odds"])
 def test_strength_makes_groups_alike(criterion: str) -> None:
     x, y, a = simulated(600)
@@ -382,7 +320,6 @@ def test_batches_of_the_reference_always_hold_every_group() -> None:
         ({"groups": "second"}, "groups"),
         ({"variant": "paper"}, "variant"),
         ({"criterion": "risk_parity"}, "criterion"),
-        ({"warm_start_path": "yes"}, "warm_start_path"),
         ({"learning_rate": 0}, "learning_rate"),
         ({"model": "forest"}, "model"),
     ],

@@ -13,10 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
-from experiments.stacks import fit_stack
 from metrifair.baselines.kamiran import MassagingClassifier, rows_to_relabel
 from metrifair.errors import DataError
-from metrifair.estimators import FairClassifier
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])
 DEPRIVED = np.array([1] * 4 + [0] * 6)
@@ -130,22 +128,6 @@ def test_a_ranker_without_probabilities_is_named(options: dict[str, Any]) -> Non
         DataError, match=r"ranker must have predict_proba, which LinearSVC\(\) lacks"
     ):
         MassagingClassifier(LinearSVC(), **options).fit(x, y, sensitive_features=a)
-
-
-def test_a_stack_of_networks_equals_its_members() -> None:
-    x, y, a = simulated(200)
-    rows = [np.arange(0, 160), np.arange(40, 200)]
-    network = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu")
-    for model, own in zip(
-        fit_stack(MassagingClassifier(network), x, y, a, seeds=[3, 8], rows=rows), rows, strict=True
-    ):
-        alone = MassagingClassifier(**model.get_params(deep=False)).fit(
-            x[own], y[own], sensitive_features=a[own]
-        )
-        np.testing.assert_array_equal(model.changes_.promoted, alone.changes_.promoted)
-        np.testing.assert_allclose(
-            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
-        )
 
 
 @pytest.mark.parametrize(

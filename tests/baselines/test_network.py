@@ -1,8 +1,9 @@
-"""Networks of methods: batches of one's own, paths of strengths, weights in the loss."""
+"""Networks of methods: batches of one's own, weights in the loss; many seeds and strengths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
-from experiments.stacks import fit_stack
+from experiments.stacks import FairKDEPath, fit_stack
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.network import weighted_epochs
+from metrifair.baselines.sinkhorn import SinkhornClassifier
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison
@@ -78,69 +80,68 @@ def test_a_dealer_sees_the_models_between_epochs_and_sets_the_weights() -> None:
         torch.testing.assert_close(found.parameters["weight0"][place, 0], weight.detach())
 
 
-def test_a_path_is_one_long_training_whose_strength_and_rate_start_anew() -> None:
-    """Against a stack in which the first part of a path is a member, and against twice the
-    epochs.
-    """
-    data, objective = population(), Objective(BINARY, PAIR)
-
-    def trained(
-        strengths: Sequence[float], epochs: int, decay: float, *, path: bool
-    ) -> dict[str, Tensor]:
-        schedule = Schedule(
-            batch_size=20, epochs=epochs, learning_rate=0.05, learning_rate_decay=decay
-        )
-        found = train(
-            data,
-            Network(3, (4,)),
-            objective,
-            strengths=strengths,
-            seeds=[1, 2],
-            schedule=schedule,
-            path=path,
-        )
-        assert found.failed.shape == (2, len(strengths))
-        return found.parameters
-
-    path = trained([0.5, 0.5, 2.0], 4, 1.0, path=True)
-    assert path["weight0"].shape[:2] == (2, 3)
-    first, longer, longest = (trained([0.5], epochs, 1.0, path=False) for epochs in (4, 8, 12))
-    for name, value in path.items():
-        torch.testing.assert_close(value[:, :1], first[name])
-        torch.testing.assert_close(value[:, 1:2], longer[name])
-        assert not torch.allclose(value[:, 2:], longest[name], atol=1e-3)
-    # the rate falls to nothing after an epoch, then is there again
-    stopped = trained([0.5, 0.5], 4, 1e-9, path=True)
-    for value in stopped.values():
-        assert float((value[:, 1] - value[:, 0]).abs().max()) > 0.01
-
-
 def test_weights_act_in_the_loss_with_the_batch_size_as_denominator() -> None:
-    rows, weights = [np.array([3, 1, 4, 7, 9, 2, 6])], [np.array([1.0, 2, 3, 4, 5, 6, 7])]
-    source = weighted_epochs(rows, weights, 3)
+    weights = np.array([1.0, 2, 3, 4, 5, 6, 7])
+    source = weighted_epochs(weights, 3)
     for _ in range(3):
         epoch = source.draw([torch.Generator().manual_seed(0)], lambda: torch.zeros(()))
         assert epoch.rows.shape == epoch.weight.shape == (1, 2, 3)
         assert len(set(epoch.rows.flatten().tolist())) == 6  # a pass without repetition
-        of_row = dict(zip(rows[0].tolist(), (weights[0] / 4).tolist(), strict=True))  # mean 1
-        expected = [of_row[row] for row in epoch.rows.flatten().tolist()]
+        expected = [float(weights[row] / 4) for row in epoch.rows.flatten()]  # mean 1
         assert epoch.weight.flatten().tolist() == pytest.approx(expected)
-    full = weighted_epochs(rows, weights, 7)
+    full = weighted_epochs(weights, 7)
     assert full.full_batch
     assert full.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [
-        [[3, 1, 4, 7, 9, 2, 6]]
+        [[0, 1, 2, 3, 4, 5, 6]]
     ]
+
+
+QUICK: dict[str, Any] = {"hidden": (2,), "epochs": 2, "batch_size": 20, "device": "cpu"}
+
+
+def test_a_stack_has_every_seed_on_its_rows_at_every_strength() -> None:
+    x, y, a = simulated(60)
+    rows = [np.arange(0, 45), np.arange(20, 60)]
+    template = FairKDEClassifier(0.3, **QUICK)
+    stack = fit_stack(template, x, y, a, seeds=[4, 5], rows=rows, strengths=[0.0, 0.5])
+    assert [(one.random_state, one.strength) for one in stack] == [
+        (4, 0.0), (4, 0.5), (5, 0.0), (5, 0.5),
+    ]  # fmt: skip
+    for place, one in enumerate(stack):
+        own = rows[place // 2]
+        alone = FairKDEClassifier(**one.get_params()).fit(x[own], y[own], sensitive_features=a[own])
+        np.testing.assert_array_equal(one.decision_function(x), alone.decision_function(x))
 
 
 def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
     x, y, a = simulated(60)
-    model = FairKDEClassifier(0.3, hidden=(2,), epochs=2, device="cpu")
+    model = FairKDEClassifier(0.3, **QUICK)
     both = fit_stack(model, x, y, a, seeds=[4, 5])
     for seed, one in zip((4, 5), both, strict=True):
         assert (one.strength, one.random_state) == (0.3, seed)
         alone = FairKDEClassifier(**one.get_params()).fit(x, y, sensitive_features=a)
-        np.testing.assert_allclose(one.decision_function(x), alone.decision_function(x), atol=1e-6)
+        np.testing.assert_array_equal(one.decision_function(x), alone.decision_function(x))
     with pytest.raises(
         DataError, match="rows must contain the training rows of each of the 2 seeds, got 1"
     ):
         fit_stack(model, x, y, a, seeds=[4, 5], rows=[[0]])
+
+
+def test_a_stack_has_none_where_training_diverged() -> None:
+    x, y, a = simulated(40)
+    calm = SinkhornClassifier(hidden=(5,), epochs=3, learning_rate=20.0, device="cpu")
+    stack = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308])
+    assert [model is None for model in stack] == [False, True]
+
+
+def test_a_path_goes_on_where_the_last_strength_ended() -> None:
+    """Without any step of training to speak of, the next strength has the same weights."""
+    x, y, a = simulated(60)
+    path = FairKDEPath(**QUICK)
+    first, second = fit_stack(path, x, y, a, strengths=[0.4, 0.9], seeds=[3])
+    alone = FairKDEClassifier(0.4, random_state=3, **QUICK).fit(x, y, sensitive_features=a)
+    np.testing.assert_array_equal(first.decision_function(x), alone.decision_function(x))
+    assert np.abs(second.decision_function(x) - first.decision_function(x)).max() > 1e-3
+    still = FairKDEPath(0.9, before=first, **{**QUICK, "learning_rate": 1e-12})
+    still.fit(x, y, sensitive_features=a)
+    np.testing.assert_allclose(still.decision_function(x), first.decision_function(x), atol=1e-6)

@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
-from experiments.stacks import fit_stack
 from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
@@ -133,21 +132,3 @@ def test_a_network_lowers_the_weighted_loss() -> None:
     np.testing.assert_allclose(
         model.decision_function(x), direct.decision_function(scaled), atol=1e-8
     )
-
-
-def test_a_stack_of_networks_equals_its_members() -> None:
-    x, y, a = simulated(200)
-    rows = [np.arange(0, 160), np.arange(40, 200)]
-    network = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu")
-    for model, own in zip(
-        fit_stack(ReweighingClassifier(network), x, y, a, seeds=[3, 8], rows=rows),
-        rows,
-        strict=True,
-    ):
-        alone = ReweighingClassifier(**model.get_params(deep=False)).fit(
-            x[own], y[own], sensitive_features=a[own]
-        )
-        np.testing.assert_allclose(model.weights_, alone.weights_)
-        np.testing.assert_allclose(
-            model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4
-        )

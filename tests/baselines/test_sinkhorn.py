@@ -1,8 +1,7 @@
-"""Oneto's classifier against plain descent with the plans of POT; stacks, memory, divergence."""
+"""Oneto's classifier against plain descent with the plans of POT; memory, divergence."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from test_fairkde import gap, simulated
 
-from experiments.stacks import fit_stack
-from metrifair.baselines import sinkhorn
 from metrifair.baselines.sinkhorn import SinkhornClassifier, forward
-from metrifair.baselines.transport import Sinkhorn
 from metrifair.errors import DataError, Diverged
 from metrifair.training.models import Network
 
@@ -77,67 +73,11 @@ def test_strength_0_is_plain_descent() -> None:
     assert model.divergence_ == 0
 
 
-def repeated() -> tuple[Any, Any, Any, list[Any]]:
-    """Seeds with rows of their own: other numbers of them, and some more than once."""
-    x, y, a = simulated(60)
-    x[:30] = x[:30].round()
-    return (
-        x,
-        y,
-        a,
-        [np.arange(50), np.arange(10, 60), np.concatenate([np.arange(5, 45), np.arange(9)])],
-    )
-
-
-@cache
-def alone(criterion: str, strength: float, seed: int, member: int) -> SinkhornClassifier:
-    x, y, a, rows = repeated()
-    own = rows[member]
-    model = SinkhornClassifier(strength, criterion=criterion, **(QUICK | {"random_state": seed}))
-    return model.fit(x[own], y[own], sensitive_features=a[own])
-
-
-@pytest.mark.pairwise
-@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
-@pytest.mark.parametrize(("models", "stacks"), [(1, 9), (2, 6), (3, 3), (7, 2), (1000, 1)])
-def test_a_stack_equals_its_members(
-    models: int, stacks: int, criterion: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many are trained at once: one, some strengths of a seed, a seed, some seeds, all."""
-    x, y, a, rows = repeated()
-    among = y == 1 if criterion == "equal_opportunity" else y >= 0
-    clouds = [x[own][among[own] & (a[own] == code)] for own in rows for code in (0, 1)]
-    most = max(len(np.unique(cloud, axis=0)) for cloud in clouds)
-    assert most < max(map(len, clouds))
-    seen: list[int] = []
-    descend = sinkhorn._descend
-    monkeypatch.setattr(sinkhorn, "_STACKS_SEEDS", ("cpu",))
-    monkeypatch.setattr(sinkhorn, "_descend", lambda *given: [seen.append(1), descend(*given)][1])
-    template = SinkhornClassifier(
-        criterion=criterion, memory_limit=models * Sinkhorn().memory(most, 1, 8), **QUICK
-    )
-    stack = fit_stack(template, x, y, a, strengths=[0.0, 0.3, 3.0], seeds=[2, 7, 8], rows=rows)
-    assert len(seen) == stacks
-    for place, model in enumerate(stack):
-        assert model is not None
-        seed, strength = (2, 7, 8)[place // 3], (0.0, 0.3, 3.0)[place % 3]
-        assert (model.random_state, model.strength) == (seed, strength)
-        single = alone(criterion, strength, seed, place // 3)
-        np.testing.assert_allclose(
-            model.decision_function(x), single.decision_function(x), atol=1e-6
-        )
-        if model.strength:
-            assert model.divergence_ == pytest.approx(single.divergence_, abs=1e-6)
-
-
-def test_only_networks_that_remain_are_warned_about() -> None:
-    """One that is lost says nothing of the others; one whose plans are loose does."""
+def test_loose_plans_are_warned_about() -> None:
     x, y, a = simulated(40)
-    calm = SinkhornClassifier(**{**QUICK, "epochs": 3, "learning_rate": 20.0})
-    stack = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
-    assert [model is None for model in stack] == [False, True]
+    model = SinkhornClassifier(0.01, max_iterations=2, **QUICK)
     with pytest.warns(ConvergenceWarning, match="2 iterations"):
-        fit_stack(calm.set_params(max_iterations=2), x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
+        model.fit(x, y, sensitive_features=a)
 
 
 def test_strength_makes_groups_alike() -> None:
@@ -187,30 +127,13 @@ def test_memory_is_refused_before_it_is_taken() -> None:
     SinkhornClassifier(memory_limit=1000, epochs=1).fit(np.sign(x), y, sensitive_features=a)
 
 
-def test_descent_that_diverges_is_an_error_and_spares_the_rest_of_its_stack() -> None:
+@pytest.mark.parametrize("options", [{"learning_rate": 1e200}, {"epochs": 1, "strength": 1.7e308}])
+def test_descent_that_diverges_is_an_error(options: dict[str, Any]) -> None:
+    """Also where it diverges at the last step."""
     x, y, a = simulated(40)
-    wild = SinkhornClassifier(1.0, **{**QUICK, "learning_rate": 1e200})
+    wild = SinkhornClassifier(**{**QUICK, "learning_rate": 20.0, **options})
     with pytest.raises(Diverged, match="learning_rate"):
         wild.fit(x, y, sensitive_features=a)
-    calm = SinkhornClassifier(**{**QUICK, "epochs": 3, "learning_rate": 20.0})
-    stack = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
-    assert stack[1] is None
-    alone = SinkhornClassifier(**{**calm.get_params(), "strength": 0.01}).fit(
-        x, y, sensitive_features=a
-    )
-    assert stack[0] is not None
-    np.testing.assert_allclose(stack[0].decision_function(x), alone.decision_function(x), atol=1e-6)
-
-
-def test_divergence_at_the_last_step_leaves_the_values_of_the_rest() -> None:
-    x, y, a = simulated(40)
-    calm = SinkhornClassifier(**{**QUICK, "epochs": 1, "learning_rate": 20.0})
-    kept, lost = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
-    assert lost is None
-    assert kept is not None
-    alone = SinkhornClassifier(**kept.get_params()).fit(x, y, sensitive_features=a)
-    assert kept.divergence_ == pytest.approx(alone.divergence_)
-    assert kept.divergence_ > 0
 
 
 def test_a_column_that_cannot_be_standardized_is_named() -> None:

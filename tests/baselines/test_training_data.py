@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from metrifair.baselines.stacked import (
+from metrifair.baselines.baseline import (
     TrainingData,
     features_at_predict,
     groups_at_predict,

@@ -173,6 +173,13 @@ def test_weighted_gradients_are_those_of_the_entropic_value() -> None:
     assert torch.autograd.gradcheck(value, (u, v), eps=1e-6, atol=1e-6)
 
 
+def padded(points: Points, size: int) -> Points:
+    """The same measure on this number of points: copies of the last one share its weight."""
+    copies = np.ones(len(points.rows), dtype=np.int64)
+    copies[-1] += size - len(points.rows)
+    return Points(np.repeat(points.rows, copies, 0), np.repeat(points.weight / copies, copies))
+
+
 @pytest.mark.parametrize("sweeps", [7, 20])
 def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
     """Copies that share a weight: also before they have converged, Anderson's steps are those
@@ -188,7 +195,7 @@ def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
             *(torch.as_tensor(one.rows) for one in pair),
             (torch.as_tensor(pair[0].weight), torch.as_tensor(pair[1].weight)),
         )
-        for pair in ((u, v), (u.padded(20), v.padded(13)))
+        for pair in ((u, v), (padded(u, 20), padded(v, 13)))
     ]
     assert [one.potentials[2][0].shape[-1] for one in found] == [9, 20]
     assert not found[0].converged

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.baselines import zafar
-from metrifair.baselines.stacked import TrainingData
+from metrifair.baselines.baseline import TrainingData
 from metrifair.baselines.zafar import (
     MISTREATED,
     ColumnScale,

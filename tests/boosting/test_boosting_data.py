@@ -102,7 +102,7 @@ def test_more_strength_means_less_unfairness(title: str, booster: str) -> None:
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("booster", ["lgbm", "xgb"])
 @pytest.mark.parametrize("learning_rate", [0.05, 0.1])
 @pytest.mark.parametrize("title", SETS)
@@ -127,7 +127,7 @@ def test_unfairness_falls_along_all_strengths(
     assert found[-1].trained < 0.01 * found[0].trained
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("booster", ["lgbm", "xgb"])
 def test_adult_reaches_what_was_promised(booster: str) -> None:
     slow = {"learning_rate": 0.05, "n_estimators": 200}

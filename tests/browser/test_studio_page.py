@@ -87,6 +87,11 @@ def check_shape(page, contrast, width):
     assert nameless == []
 
 
+def role_of(column):
+    """The drop-down with the role of a column."""
+    return f"#columns select[data-column='{column}']"
+
+
 def keep(page, name):
     if SHOTS:
         page.screenshot(path=Path(SHOTS, f"studio-{name}.png"), full_page=True)
@@ -96,8 +101,10 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
     page = visit(viewport={"width": 1280, "height": 900})
     page.wait_for_selector("#found:not([hidden])")
     assert "token" not in page.url
-    assert page.input_value("#score") == "score"
-    assert "because the name contains “score”" in page.inner_text("#score-why")
+    assert page.input_value(role_of("score")) == "score"
+    assert "because the name contains “score”" in page.inner_text(
+        "td:has(> div > select[data-column='score'])"
+    )
     assert page.input_value("#positive") == "yes"
     assert "because the values are no and yes" in page.inner_text("#positive-why")
     check_shape(page, contrast, 1280)
@@ -149,6 +156,56 @@ def test_two_tabs_by_keyboard_and_on_a_phone(visit, studio, contrast):
         arg=shown,
     )
     assert "--threshold=0.51" in phone.text_content("#downloads pre >> nth=0")
+
+
+def test_many_columns_are_one_list_with_a_search_and_a_role_each(visit, studio, contrast, tmp_path):
+    lines = studio.file.read_text().splitlines()
+    width = 197
+    names = ",".join(f"answer {number}" for number in range(width))
+    cells = ",".join(["1.5", "2.5"] * width)[: 4 * width - 1]
+    wide = [f"{lines[0]},{names}", *(f"{line},{cells}" for line in lines[1:60])]
+    (tmp_path / "wide.csv").write_text("\n".join(wide))
+    studio.upload((tmp_path / "wide.csv").read_bytes(), "wide.csv")
+    page = visit(viewport={"width": 390, "height": 844})
+    page.wait_for_selector("#found:not([hidden])")
+    own = lines[0].count(",") + 1
+    lists = page.locator("#roles-form select:visible:not([name])")
+    assert lists.count() == own + width
+    assert page.locator("#columns tbody tr").count() == own + width
+    check_shape(page, contrast, 390)
+    keep(page, "inspect-wide-390-light")
+
+    page.fill("#find-column", "ANSWER 19")
+    page.keyboard.press("Enter")  # confirms nothing
+    assert page.locator("#columns tbody tr:visible").count() == 8  # 19 and 190 to 196
+    assert page.inner_text("#columns-shown") == f"8 of {own + width} columns"
+    page.select_option(role_of("answer 19"), "group")
+    page.select_option(role_of("answer 190"), "weight")
+    page.select_option(role_of("answer 191"), "weight")  # the only weight
+    assert page.input_value(role_of("answer 190")) == ""
+    page.fill("#find-column", "")
+    page.check("#only-roles")
+    shown = page.locator("#columns tbody tr:visible")
+    assert {"answer 19", "answer 191", "score"} <= set(
+        shown.locator("select").evaluate_all("all => all.map(e => e.dataset.column)")
+    )
+    # another score: the first output remains no feature
+    page.uncheck("#only-roles")
+    page.select_option(role_of("answer 7"), "score")
+    assert page.input_value(role_of("score")) == "ignore"
+    page.select_option(role_of("score"), "score")
+    assert page.input_value(role_of("answer 7")) == ""
+    assert studio.state()["choices"].get("roles") is None
+    page.click("#roles-form button[type=submit]")
+    page.wait_for_selector("#audit-form", state="visible")
+    roles = studio.state()["choices"]["roles"]
+    assert (roles["score"], roles["weight"], roles["label"]) == ("score", "answer 191", "repaid")
+    assert "answer 19" in roles["group"]
+    page.click("nav a[href='#inspect']")
+    page.reload()
+    page.wait_for_selector("#found:not([hidden])")
+    assert page.input_value(role_of("answer 191")) == "weight"
+    studio.upload(studio.file.read_bytes(), "loans.csv")  # for the other tests
 
 
 def test_look_for_groups_shows_them_in_the_report(visit, studio, contrast):

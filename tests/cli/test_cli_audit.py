@@ -459,6 +459,16 @@ def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(
     assert call("audit", scores, *ASKED, *limits).exit_code == 0
 
 
+def test_gap_is_another_name_of_the_distance_in_limits(scores: Path, call: Any) -> None:
+    by_name = [
+        call("audit", scores, *ASKED, "--metric", "energy", "--fail-above", f"{name}=0")
+        for name in ("kolmogorov", "gap")
+    ]
+    assert [done.exit_code for done in by_name] == [1, 1]
+    assert by_name[0].stdout == by_name[1].stdout
+    assert "Unfair: kolmogorov is 0." in by_name[1].stdout
+
+
 def test_files_are_written_even_where_the_verdict_is_unfair(
     scores: Path, tmp_path: Path, call: Any
 ) -> None:

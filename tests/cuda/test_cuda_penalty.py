@@ -4,6 +4,7 @@ the compiler.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,10 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, on_device
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype"),
+]
 
 ROWS = 4_096
 
@@ -22,6 +26,7 @@ ROWS = 4_096
 @pytest.fixture
 def no_waiting() -> Iterator[None]:
     """An error where the host waits for the device."""
+    torch.zeros(1, device="cuda")  # the first use of a device waits for it
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     yield
@@ -92,6 +97,38 @@ def test_batches_of_a_sampler_wait_for_nothing(estimate: Any, no_waiting: None) 
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_repeated_batches_of_a_shape_are_those_of_the_cpu(case: str, no_waiting: None) -> None:
+    """They are replayed; each batch has values of its own until its backward pass."""
+    torch.cuda.set_sync_debug_mode("default")
+    on_cpu = UnfairnessPenalty(**CASES[case])
+    module = UnfairnessPenalty(**CASES[case])
+    scores, codes, labels = batch(CASES[case]["n_groups"])
+    orders = [torch.randperm(ROWS, generator=torch.Generator().manual_seed(i)) for i in range(40)]
+    leaves = [scores[order].square().cuda().requires_grad_() for order in orders]
+    columns = [(codes[order.flip(0)].cuda(), labels[order].cuda()) for order in orders]
+    values = [module(leaf, *own) for leaf, own in zip(leaves, columns, strict=True)]
+    sum(values).backward()
+    assert module._device is not None
+    assert len(module._device._recorded) == 1
+    for leaf, own, value in zip(leaves, columns, values, strict=True):
+        expected = value_and_slopes(on_cpu, leaf.detach().cpu(), *(part.cpu() for part in own))
+        found = [value.detach().cpu(), leaf.grad.cpu()]
+        torch.testing.assert_close(found, list(expected), rtol=1e-9, atol=1e-12)
+    copied = copy.deepcopy(module)
+    assert copied(leaves[0], *columns[0]) == values[0]
+
+
+def test_batches_of_random_sizes_hold_no_memory() -> None:
+    module = UnfairnessPenalty(n_groups=2)
+    scores, codes, _ = (column.cuda() for column in batch(2))
+    for size in [*range(100, 1_000), *[200, 300, 400, 500, 600, 700] * 15]:
+        module(scores[:size], codes[:size])
+    assert module._device is not None
+    assert len(module._device._recorded) <= 4
+    assert len(module._device._calls) <= 65
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_a_call_is_captured_in_a_cuda_graph(case: str) -> None:
     module = UnfairnessPenalty(**CASES[case])
     columns = [column.cuda() for column in batch(CASES[case]["n_groups"])]
@@ -118,6 +155,8 @@ def test_a_call_is_captured_in_a_cuda_graph(case: str) -> None:
         module.check_batches()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 @pytest.mark.parametrize("case", ["2 groups", "10 groups, rest", "labels"])
 def test_a_step_is_compiled_as_one_graph(case: str) -> None:
     torch._dynamo.reset()

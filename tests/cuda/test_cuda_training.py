@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor, SearchOptions
+from metrifair import FairClassifier, FairRegressor, PenaltyOptions, SearchOptions
 from metrifair.batches import samples
 from metrifair.batches.samples import DevicePasses, Layout
 from metrifair.estimators import fit_stack
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.cuda
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "rows": {},
-    "population": {"estimate": "population"},
-    "batch": {"estimate": "batch"},
+    "population": {"penalty": PenaltyOptions(estimate="population")},
+    "batch": {"penalty": PenaltyOptions(estimate="batch")},
     "mmd": {"metric": "mmd"},
-    "wasserstein": {"metric": "wasserstein", "estimate": "batch"},
+    "wasserstein": {"metric": "wasserstein", "penalty": PenaltyOptions(estimate="batch")},
     "equalized odds": {"criterion": "equalized_odds"},
-    "rest": {"contrast": "rest"},
-    "sum": {"combine": "sum"},
+    "rest": {"penalty": PenaltyOptions(contrast="rest")},
+    "sum": {"penalty": PenaltyOptions(combine="sum")},
     "two layers": {"hidden": (8, 4)},
-    "linear steps": {"hidden": (), "solver": "sgd"},
+    "linear steps": {"hidden": (), "penalty": PenaltyOptions(solver="sgd")},
     "single batch": {"batch_size": 300},
 }
 
@@ -47,7 +47,7 @@ def people(groups: int = 3) -> tuple[Any, Any, Any]:
 def test_a_stack_on_the_device_is_the_stack_on_the_cpu(name: str, weighted: bool) -> None:
     x, y, a = people()
     weight = np.random.default_rng(4).integers(1, 4, len(y)) if weighted else None
-    options = {"hidden": (8,), "batch_size": 64, "epochs": 4} | OPTIONS[name]
+    options = {"model": "mlp", "hidden": (8,), "batch_size": 64, "epochs": 4} | OPTIONS[name]
     outputs = []
     for device in ("cpu", "cuda"):
         template = FairClassifier(device=device, **options)
@@ -79,7 +79,7 @@ def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
     options = {"strengths": [0.0, 1.0, 10.0], "random_state": 0, "search": SearchOptions(seeds=2)}
     far, near = (
         frontier(
-            FairClassifier(hidden=(8,), epochs=4, device=device),
+            FairClassifier(hidden=(8,), epochs=4, device=device, model="mlp"),
             x,
             y,
             sensitive_features=a,
@@ -118,7 +118,7 @@ def test_batches_drawn_on_the_device_train_alike(
 ) -> None:
     x, y, a = people(2)
     weight = np.random.default_rng(4).integers(1, 4, len(y)) if weighted else None
-    options = {"hidden": (8,), "batch_size": 64, "epochs": 100, "random_state": 0}
+    options = {"model": "mlp", "hidden": (8,), "batch_size": 64, "epochs": 100, "random_state": 0}
     given = {"sensitive_features": a, "sample_weight": weight}
     near = FairClassifier(**options).fit(x, y, **given).decision_function(x)
     monkeypatch.setattr(samples, "DevicePasses", DevicePasses)

@@ -385,7 +385,9 @@ def test_scikit_learn_check(
 
 def test_in_a_pipeline_raw_tables_are_enough() -> None:
     target = [(age or 40) > 40 for age in ROWS["age"]]
-    model = make_pipeline(TableEncoder(), FairClassifier(0.1, epochs=200, random_state=0))
+    model = make_pipeline(
+        TableEncoder(), FairClassifier(0.1, epochs=200, random_state=0, model="mlp")
+    )
     model.fit(pl.DataFrame(ROWS), target, fairclassifier__sensitive_features=ROWS["member"])
     assert model.score(pl.DataFrame(ROWS), target) > 0.7
     assert clone(model)[0].get_params() == {"min_frequency": 10, "max_levels": 50}

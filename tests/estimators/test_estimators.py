@@ -685,7 +685,9 @@ def test_the_seed_decides_every_bit(
 @pytest.mark.parametrize("batch_size", ["auto", 60], ids=["full batch", "minibatch"])
 def test_a_stack_of_estimators_is_each_of_them(batch_size: Any, classes: int) -> None:
     y = Y if classes == 2 else LEVEL
-    model = FairClassifier(hidden=(4,), epochs=8, batch_size=batch_size, learning_rate=0.02)
+    model = FairClassifier(
+        hidden=(4,), epochs=8, batch_size=batch_size, learning_rate=0.02, model="mlp"
+    )
     stack = fit_stack(model, X, y, strengths=[0.0, 2.0], seeds=[3, 4], sensitive_features=A)
     for found, (seed, strength) in zip(
         stack, [(3, 0.0), (3, 2.0), (4, 0.0), (4, 2.0)], strict=True
@@ -724,7 +726,7 @@ def test_a_fit_that_diverges_says_so(kind: type[FairClassifier | FairRegressor])
 def test_batches_grow_with_rare_groups_and_say_so() -> None:
     rare = np.where(np.arange(N) < 4, 2, A)
     with pytest.warns(UserWarning, match="batches hold 6 samples instead of 5") as caught:
-        FairClassifier(batch_size=5, epochs=1).fit(X, Y, sensitive_features=rare)
+        FairClassifier(batch_size=5, epochs=1, model="mlp").fit(X, Y, sensitive_features=rare)
     assert [str(one.message) for one in caught] == [
         "batches hold 6 samples instead of 5, so that each has 2 of every group that is compared"
     ]
@@ -920,7 +922,7 @@ def test_at_an_exact_tie_the_decision_is_for(pos_label: int | None) -> None:
 def test_strata_of_a_stream_match_by_value() -> None:
     """A column of integers becomes one of floats as soon as a value is missing in a chunk of it."""
     model = FairClassifier(
-        0.5, criterion="conditional_statistical_parity", batch_size=16, random_state=0
+        0.5, criterion="conditional_statistical_parity", batch_size=16, random_state=0, model="mlp"
     )
     strata = np.arange(len(X)) // 4 % 2
     again = np.where(np.arange(len(X)) == 3, np.nan, strata)

@@ -57,14 +57,14 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {},
     ),
     "labels": (FairClassifier(2.0, model="linear", criterion="equalized_odds"), LABEL, {}),
-    "network": (FairClassifier(2.0, epochs=30, random_state=0), LABEL, {}),
+    "network": (FairClassifier(2.0, epochs=30, random_state=0, model="mlp"), LABEL, {}),
     "network, mmd, weights": (
-        FairRegressor(2.0, metric="mmd", epochs=30, random_state=0),
+        FairRegressor(2.0, metric="mmd", epochs=30, random_state=0, model="mlp"),
         NUMBER,
         {"sample_weight": WEIGHT},
     ),
     "network, kolmogorov": (
-        FairClassifier(0.3, metric="kolmogorov", epochs=30, random_state=0),
+        FairClassifier(0.3, metric="kolmogorov", epochs=30, random_state=0, model="mlp"),
         LABEL,
         {},
     ),
@@ -94,7 +94,8 @@ def _scores(model: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "further", [{"model": "linear"}, {"epochs": 3, "batch_size": 64, "random_state": 0}]
+    "further",
+    [{"model": "linear"}, {"model": "mlp", "epochs": 3, "batch_size": 64, "random_state": 0}],
 )
 def test_probabilities_of_0_and_1_are_groups(further: dict[str, Any]) -> None:
     group = RANDOM.choice(np.array([*"abc"], dtype=object), ROWS)
@@ -136,7 +137,7 @@ def test_batches_lower_the_unfairness_by_probabilities(further: dict[str, Any]) 
 def test_batches_of_several_classes_lower_the_unfairness_by_probabilities() -> None:
     y = np.digitize(NUMBER, [-1.0, 1.0])
     models = [
-        FairClassifier(strength, batch_size=64, epochs=30, random_state=0).fit(
+        FairClassifier(strength, batch_size=64, epochs=30, random_state=0, model="mlp").fit(
             X, y, sensitive_features=race()
         )
         for strength in (0.0, 10.0)
@@ -205,7 +206,9 @@ def test_a_stream_refuses_probabilities() -> None:
         with pytest.raises(
             DataError, match="are probabilities of race, which this function does not accept"
         ):
-            FairClassifier(1.0).partial_fit(X, LABEL, sensitive_features=race(), **further)
+            FairClassifier(1.0, model="mlp").partial_fit(
+                X, LABEL, sensitive_features=race(), **further
+            )
 
 
 def test_probabilities_train_for_the_true_groups_as_groups_do_and_thresholding_does_not() -> None:

@@ -127,7 +127,7 @@ def test_a_module_is_a_copy_and_can_be_trained_on() -> None:
 
 
 def test_a_stream_gives_the_module_of_the_moment() -> None:
-    model = FairClassifier(1.0, hidden=(4,), random_state=0)
+    model = FairClassifier(1.0, hidden=(4,), random_state=0, model="mlp")
     for chunk in (slice(0, 60), slice(60, 120)):
         model.partial_fit(X[chunk], YES[chunk], sensitive_features=A[chunk])
         assert model.n_updates_

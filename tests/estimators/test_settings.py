@@ -199,7 +199,7 @@ def test_what_does_not_fit_together_is_refused(
 
 
 def test_labels_of_a_regression_need_bins() -> None:
-    model = FairRegressor(criterion="equalized_odds", epochs=1)
+    model = FairRegressor(criterion="equalized_odds", epochs=1, model="mlp")
     assert refusal(DataError, lambda: model.fit(X, X[:, 0], sensitive_features=A)) == (
         "equalized_odds compares groups within labels, and there are 0 classes; for a regression "
         "target cut it with "
@@ -245,7 +245,7 @@ GROUPS = {
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("groups", "message"), GROUPS.values(), ids=GROUPS)
 def test_groups_that_cannot_be_compared_are_refused(groups: Any, message: str, method: str) -> None:
-    model = FairClassifier(epochs=1)
+    model = FairClassifier(epochs=1, model="mlp")
     found = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=groups))
     if method == "partial_fit" and "needs at least two" in message:
         assert found.endswith("; pass groups=, a list of all groups, to the first partial_fit")
@@ -311,7 +311,9 @@ def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None
     race = np.where(
         np.arange(N) == 1, "b", np.where(A == 1, "a", np.array(["a", "b"])[np.arange(N) // 2 % 2])
     )
-    model = FairClassifier(penalty=PenaltyOptions(estimate=estimate), batch_size=30, epochs=1)
+    model = FairClassifier(
+        penalty=PenaltyOptions(estimate=estimate), batch_size=30, epochs=1, model="mlp"
+    )
     both = {"sex": SEX, "race": race}  # one man is of race b
     if estimate != "population":
         assert model.fit(X, Y, sensitive_features=both).left_out_ == ()
@@ -342,7 +344,7 @@ def test_a_word_that_is_not_known_is_told(name: str, known: str) -> None:
 
 def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
     model = FairClassifier(
-        metric="wasserstein", penalty=PenaltyOptions(estimate="population"), epochs=1
+        metric="wasserstein", penalty=PenaltyOptions(estimate="population"), epochs=1, model="mlp"
     )
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, Y, sensitive_features=A)
@@ -358,7 +360,7 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
 
 
 def test_conditional_parity_needs_strata() -> None:
-    model = FairClassifier(criterion="conditional_statistical_parity", epochs=1)
+    model = FairClassifier(criterion="conditional_statistical_parity", epochs=1, model="mlp")
     assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A)) == (
         "conditional_statistical_parity needs control_features; pass the stratum of each row"
     )
@@ -372,7 +374,7 @@ def test_conditional_parity_needs_strata() -> None:
 def test_groups_of_every_kind_are_taken() -> None:
     """Numbers, booleans, text, categories, dates: what matters is who shares a value."""
     base = (
-        FairClassifier(random_state=0, epochs=3)
+        FairClassifier(random_state=0, epochs=3, model="mlp")
         .fit(X, Y, sensitive_features=A)
         .decision_function(X)
     )
@@ -385,7 +387,9 @@ def test_groups_of_every_kind_are_taken() -> None:
         dates,
         A.tolist(),
     ):
-        same = FairClassifier(random_state=0, epochs=3).fit(X, Y, sensitive_features=groups)
+        same = FairClassifier(random_state=0, epochs=3, model="mlp").fit(
+            X, Y, sensitive_features=groups
+        )
         np.testing.assert_array_equal(same.decision_function(X), base)
 
 
@@ -446,7 +450,7 @@ def test_tables_that_cannot_be_used_are_refused_in_scikit_learn_s_words(
 def test_sparse_tables_are_refused_with_the_way_out() -> None:
     for table in (scipy.sparse.csr_array(X), scipy.sparse.csr_matrix(X)):
         with pytest.raises(DataError) as caught:
-            FairClassifier(epochs=1).fit(table, Y, sensitive_features=A)
+            FairClassifier(epochs=1, model="mlp").fit(table, Y, sensitive_features=A)
         assert (
             str(caught.value) == "X is a sparse matrix, which is not taken here; pass X.toarray()"
         )
@@ -454,7 +458,7 @@ def test_sparse_tables_are_refused_with_the_way_out() -> None:
 
 def test_a_classifier_takes_no_continuous_target() -> None:
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        FairClassifier(0.0, epochs=1).fit(X, X[:, 0])
+        FairClassifier(0.0, epochs=1, model="mlp").fit(X, X[:, 0])
 
 
 # --- what is left to us
@@ -479,6 +483,7 @@ def test_what_the_user_sets_is_left_alone() -> None:
         learning_rate=0.5,
         penalty=PenaltyOptions(learning_rate_decay=0.9),
         weight_decay=0.1,
+        model="mlp",
     )
     schedule = schedule_for(model, 100)
     assert schedule == Schedule(7, 3, 0.5, 0.9, 0.1, from_constant=True)
@@ -486,7 +491,7 @@ def test_what_the_user_sets_is_left_alone() -> None:
 
 def test_models_by_name_and_by_module() -> None:
     assert model_for(FairClassifier(model="linear", hidden=(9,)), 4, 1) == Network(4, (), 1)
-    assert model_for(FairClassifier(hidden=[9, 5]), 4, 3) == Network(4, (9, 5), 3)
+    assert model_for(FairClassifier(hidden=[9, 5], model="mlp"), 4, 3) == Network(4, (9, 5), 3)
     module = torch.nn.Linear(4, 1)
     found = model_for(FairClassifier(model=module), 4, 1)
     assert isinstance(found, StackedModule)
@@ -533,14 +538,14 @@ def test_rows_of_weight_zero_are_rows_that_are_not_there(
 def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
     groups = np.where(np.arange(N) < 4, "ghost", np.array(["f", "m"])[A])
     weight = (np.arange(N) >= 4) * 1.0
-    model = FairClassifier(epochs=2, random_state=0).fit(
+    model = FairClassifier(epochs=2, random_state=0, model="mlp").fit(
         X, Y, sensitive_features=groups, sample_weight=weight
     )
     assert model.scheme_.attributes == (Attribute("sensitive_features", ("f", "m")),)
 
 
 def test_code_and_texts_agree_on_the_share_of_steps_in_which_the_strength_grows() -> None:
-    assert schedule_for(FairClassifier(), 5_000).growth == 0.5
+    assert schedule_for(FairClassifier(model="mlp"), 5_000).growth == 0.5
     words = [" ".join(str(text).split()) for text in (PenaltyOptions.__doc__, schedule_for.__doc__)]
     assert "over the first half of the steps" in words[0]
     assert "over the first half of them" in words[1]

@@ -95,7 +95,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"
     ):
-        TableModel(model.encoder, FairClassifier())
+        TableModel(model.encoder, FairClassifier(model="mlp"))
 
 
 @pytest.mark.parametrize("pos_label", ["no", "yes"])

@@ -44,7 +44,7 @@ def people(n: int = 240, seed: int = 0):
 
 SETTINGS = {
     "solver": {"model": "linear"},
-    "all rows": {"epochs": 15},
+    "all rows": {"model": "mlp", "epochs": 15},
 }
 
 
@@ -103,7 +103,7 @@ def test_stratified_batches_estimate_the_dependence_of_all_rows_whatever_else_th
     generator = np.random.default_rng(0)
     table = {"age": generator.normal(size=11).round(1), "sex": np.repeat([0, 1], [6, 5])}
     problem = make_problem(Inputs(sensitive_features=table), continuous=["age"])
-    aim = FairClassifier(penalty=PenaltyOptions(estimate="rows"))
+    aim = FairClassifier(penalty=PenaltyOptions(estimate="rows"), model="mlp")
     comparisons = trainable(aim, problem).comparisons
     objective = Objective(regression(), comparisons)
     plan = layout([6, 5], comparisons, size=8)
@@ -146,7 +146,12 @@ def test_a_stream_learns_from_numbers_however_it_is_cut_and_goes_on_from_a_file(
 
     def learnt(size: int, rows: slice = slice(None)) -> FairClassifier:
         model = FairClassifier(
-            3.0, hidden=(4,), random_state=0, continuous=["age"], criterion="equal_opportunity"
+            3.0,
+            hidden=(4,),
+            random_state=0,
+            continuous=["age"],
+            criterion="equal_opportunity",
+            model="mlp",
         )
         for start in range(*rows.indices(300))[::size]:
             part = slice(start, min(start + size, rows.indices(300)[1]))
@@ -175,7 +180,7 @@ def test_a_stream_learns_from_numbers_however_it_is_cut_and_goes_on_from_a_file(
 
 def test_batches_of_four_will_do() -> None:
     X, y, age, _ = people(40)
-    model = FairClassifier(1.0, batch_size=4, random_state=0, continuous=True)
+    model = FairClassifier(1.0, batch_size=4, random_state=0, continuous=True, model="mlp")
     model.partial_fit(X, y, sensitive_features=age)
     assert model.n_updates_ == 10
 
@@ -185,9 +190,9 @@ def test_vector_scores_are_projected() -> None:
     y = np.digitize(X.sum(1), [-0.5, 1.0])
     found = []
     for strength in (0, 10):
-        model = FairClassifier(strength, epochs=40, random_state=0, continuous=True).fit(
-            X, y, sensitive_features=age
-        )
+        model = FairClassifier(
+            strength, epochs=40, random_state=0, continuous=True, model="mlp"
+        ).fit(X, y, sensitive_features=age)
         found.append(sum(energy_dependence(column, age) for column in model.predict_proba(X).T))
     assert found[1] < found[0] / 3
 
@@ -266,4 +271,6 @@ def test_a_number_with_one_value_is_left_out_or_refused() -> None:
     with pytest.raises(
         DataError, match=r"age .all values are equal.; leave out attributes with one value"
     ):
-        FairClassifier(1.0, continuous=True).fit(X, y, sensitive_features={"age": table["age"]})
+        FairClassifier(1.0, continuous=True, model="mlp").fit(
+            X, y, sensitive_features={"age": table["age"]}
+        )

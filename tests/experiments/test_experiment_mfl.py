@@ -257,7 +257,7 @@ def test_drug_follows_a_plain_loop_on_the_published_batches(
     np.testing.assert_allclose(found, loop, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("model", ["network", "linear"])
 def test_drug_as_the_authors_own_loop_has_it(model: str, raw_data: Path) -> None:
     """Theirs is a draw from where ours are (four standard deviations), and our means stay where

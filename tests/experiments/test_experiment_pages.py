@@ -141,7 +141,7 @@ def test_short_runs_of_the_convergence() -> None:
     check_convergence([64, 128, 256, 512])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_the_whole_convergence() -> None:
     own = check_convergence([2**k for k in range(6, 15)])
     assert own[:4] == table_lines((RESULTS / "convergence-corrected.md").read_text())[:4]

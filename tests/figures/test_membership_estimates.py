@@ -9,7 +9,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from metrifair.figures.attenuation import overlaps_of_rows
 from metrifair.figures.membership_estimates import (
     energy_estimate,
     merged_cells,
@@ -78,6 +80,23 @@ def test_the_bias_of_an_energy_distance_is_the_energy_of_single_influences() -> 
             moved += sign * share[row] * ((np.arange(ROWS) == row) - share)
         total -= float(moved @ np.abs(SCORES[:, None] - SCORES) @ moved)
     assert ESTIMATES["energy"].bias == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("rows", [4, 10, 200])
+def test_of_people_of_one_group_the_interval_of_half_is_that_of_student(rows: int) -> None:
+    selected = np.tile([1.0, 0.0], rows // 2)
+    found = rate_estimate(selected, np.ones(rows)).interval(0.9)
+    expected = stats.t.interval(0.9, rows - 1, selected.mean(), stats.sem(selected))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+
+
+def test_overlaps_by_weights_are_those_of_repeated_rows() -> None:
+    times = RANDOM.integers(1, 4, ROWS)
+    probabilities = np.stack([LEFT, RIGHT], 1)
+    probabilities[::9] = np.nan
+    by_weights = overlaps_of_rows(probabilities, times.astype(float))
+    repeated = overlaps_of_rows(np.repeat(probabilities, times, axis=0), None)
+    np.testing.assert_allclose(by_weights, repeated, rtol=1e-12)
 
 
 def extremes(members: int, selected: int, rows: int) -> tuple[int, int]:

@@ -121,6 +121,31 @@ def test_planned_rows_have_the_power_asked_for(setting: tuple[float, ...]) -> No
     assert power == pytest.approx(recorded()[setting], abs=0.005)
 
 
+@pytest.mark.parametrize("power", [0.6, 0.8, 0.95])
+@pytest.mark.parametrize("ratio", [1.0, 2.0, 5.0])
+@pytest.mark.parametrize(("gap", "rate"), [(0.5, 0.5), (0.3, 0.2), (0.1, 0.4)])
+def test_planned_rows_are_those_of_fleiss_tytun_and_ury(
+    gap: float, rate: float, ratio: float, power: float
+) -> None:
+    """Biometrics 36 (1980): sample sizes with a continuity correction, solved for the rows."""
+    low, high = rate - gap / 2, rate + gap / 2
+    pooled = (low + ratio * high) / (1 + ratio)
+    spread = stats.norm.isf(0.025) * np.sqrt((ratio + 1) * pooled * (1 - pooled))
+    spread += stats.norm.ppf(power) * np.sqrt(ratio * low * (1 - low) + high * (1 - high))
+    uncorrected = spread**2 / (ratio * gap**2)
+    corrected = (1 + np.sqrt(1 + 2 * (ratio + 1) / (uncorrected * ratio * gap))) ** 2 / 4
+    planned = rows_needed(gap, rate=rate, ratio=ratio, power=power)
+    assert planned[0] == np.ceil(uncorrected * corrected)
+    assert planned[1] == np.ceil(ratio * planned[0])
+
+
+def test_plans_are_for_two_equal_groups_at_the_widest_rate_unless_asked_otherwise() -> None:
+    named = {"rate": 0.5, "ratio": 1.0, "power": 0.8, "confidence": 0.95, "comparisons": 1}
+    assert rows_needed(0.1) == rows_needed(0.1, metric="rate", **named)  # type: ignore[arg-type]
+    del named["ratio"]
+    assert detectable_gap(90, 90) == detectable_gap(90, 90, metric="rate", **named)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("metric", ["rate", "kolmogorov"])
 def test_the_detectable_gap_is_the_one_the_rows_were_planned_for(
     metric: Literal["rate", "kolmogorov"],

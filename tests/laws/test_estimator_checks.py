@@ -68,7 +68,7 @@ class GroupedRegressor(ByFirstColumn, FairRegressor):
     """A fair regressor that scikit-learn's checks can call."""
 
 
-QUICK = {"epochs": 30, "learning_rate": 0.1, "random_state": 0}
+QUICK = {"model": "mlp", "epochs": 30, "learning_rate": 0.1, "random_state": 0}
 
 
 # Some checks fit a handful of rows that a column parts by label, of which linear models rightly
@@ -109,8 +109,8 @@ def test_scikit_learn_check_of_models_trained_by_steps(
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        FairClassifier(0.0, random_state=0),
-        FairRegressor(0.0, random_state=0),
+        FairClassifier(0.0, random_state=0, model="mlp"),
+        FairRegressor(0.0, random_state=0, model="mlp"),
         # one check asks for accuracy on groups that are half the label
         GroupedClassifier(0.1, random_state=0),
         GroupedRegressor(0.1, random_state=0),

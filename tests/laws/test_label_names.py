@@ -179,7 +179,7 @@ def test_a_trained_model_keeps_the_name_of_its_label(tmp_path: Path) -> None:
     labels = pd.Series(
         np.where(SEX == "f", APPROVED, np.where(np.arange(N) == 5, "yes", "no")), name="approved"
     )
-    model = FairClassifier(1.0, criterion="equalized_odds", epochs=1, random_state=0)
+    model = FairClassifier(1.0, criterion="equalized_odds", epochs=1, random_state=0, model="mlp")
     with pytest.warns(UserWarning, match="approved=yes"):
         model.fit(SCORE[:, None], labels, sensitive_features=SEX)
     model.save(tmp_path / "model.metrifair")

@@ -114,10 +114,10 @@ TAKES: dict[str, Callable[..., Any]] = {
     ),
 }
 REFUSES: dict[str, Callable[..., Any]] = {
-    "FairClassifier, stream": lambda: FairClassifier().partial_fit(
+    "FairClassifier, stream": lambda: FairClassifier(model="mlp").partial_fit(
         X, Y, sensitive_features=RACE, classes=[0, 1]
     ),
-    "FairClassifier, stream of declared groups": lambda: FairClassifier().partial_fit(
+    "FairClassifier, stream of declared groups": lambda: FairClassifier(model="mlp").partial_fit(
         X, Y, sensitive_features=RACE, groups=["a", "b"]
     ),
     "AuditState, known groups": lambda: AuditState().add(None, SCORE, sensitive_features=KNOWN),

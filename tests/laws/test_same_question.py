@@ -31,6 +31,7 @@ from metrifair.problem.criteria import (
 )
 from metrifair.tradeoff.configurations import lines
 from tests.flat_options import flat
+from tests.frontier_parts import source_of
 
 GENERATOR = np.random.default_rng(7)
 N = 600
@@ -294,8 +295,7 @@ def test_points_of_a_frontier(case: Case) -> None:
         for value, large in zip(own.compared("kolmogorov"), enough, strict=True)
         if large or not any(enough)
     ]
-    source = front._trade_off.source
-    assert source is not None
+    source = source_of(front)
     compared = lines(source.predictions[source.jobs[0]], source.part, "scores")
     once = np.ones((1, len(source.rows)))
     squares = [squared_distances(line, source.sides, once).pooled.max() for line in compared]

@@ -115,10 +115,10 @@ def by_occurrence(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        FairClassifier(strength=2, random_state=0),
+        FairClassifier(strength=2, random_state=0, model="mlp"),
         FairClassifier(model="mlp", strength=2, random_state=0, epochs=3, batch_size=64),
-        FairClassifier(strength=2, random_state=0, criterion="equal_opportunity"),
-        FairRegressor(strength=2, random_state=0),
+        FairClassifier(strength=2, random_state=0, criterion="equal_opportunity", model="mlp"),
+        FairRegressor(strength=2, random_state=0, model="mlp"),
     ],
     ids=["linear", "mlp", "by label", "regression"],
 )
@@ -138,9 +138,9 @@ def test_models_do_not_depend_on_how_cells_are_numbered(
 def test_frontiers_do_not_depend_on_how_cells_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rows_to_train(200)
     options: dict[str, Any] = {**data, "strengths": [0, 10], "test": 0.3, "random_state": 0}
-    expected = frontier(FairClassifier(), **options).to_frame("polars")
+    expected = frontier(FairClassifier(model="mlp"), **options).to_frame("polars")
     by_occurrence(monkeypatch)
-    assert frontier(FairClassifier(), **options).to_frame("polars").equals(expected)
+    assert frontier(FairClassifier(model="mlp"), **options).to_frame("polars").equals(expected)
 
 
 @pytest.mark.slow
@@ -151,5 +151,7 @@ def test_a_model_is_trained_towards_all_groups_of_all_attributes() -> None:
     y = (x[:, 0] + generator.normal(size=2000) > 0).astype(int)
     # each combination is a cell of its own
     with pytest.warns(UserWarning, match="batches hold 2000 samples"):
-        model = FairClassifier(strength=1, random_state=0).fit(x, y, sensitive_features=people)
+        model = FairClassifier(strength=1, random_state=0, model="mlp").fit(
+            x, y, sensitive_features=people
+        )
     assert len(model.scheme_.comparisons) == 4 * 40 * 39 / 2

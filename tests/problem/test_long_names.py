@@ -102,7 +102,7 @@ def test_audits_training_and_unfairness_have_one_limit(kind: type) -> None:
         calls = (
             lambda names=names: audit(None, score, sensitive_features=names),
             lambda names=names: unfairness(None, score, sensitive_features=names),
-            lambda names=names: FairClassifier().fit(
+            lambda names=names: FairClassifier(model="mlp").fit(
                 score[:, None], score > 0.5, sensitive_features=names
             ),
         )

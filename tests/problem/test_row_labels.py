@@ -32,10 +32,14 @@ TAKERS: dict[str, Any] = {
     "audit": lambda y, a: audit(
         y, _X["u"], sensitive_features=a, options=AuditOptions(resamples=0, permutations=0)
     ),
-    "fit": lambda y, a: FairClassifier(epochs=1, random_state=0).fit(_X, y, sensitive_features=a),
-    "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
+    "fit": lambda y, a: FairClassifier(epochs=1, random_state=0, model="mlp").fit(
+        _X, y, sensitive_features=a
+    ),
+    "partial_fit": lambda y, a: FairClassifier(model="mlp").partial_fit(
+        _X, y, sensitive_features=a
+    ),
     "frontier": lambda y, a: frontier(
-        FairClassifier(epochs=1, random_state=0),
+        FairClassifier(epochs=1, random_state=0, model="mlp"),
         _X,
         y,
         sensitive_features=a,

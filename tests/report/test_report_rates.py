@@ -198,8 +198,12 @@ def test_decisions_are_one_table_with_their_differences():
 @pytest.mark.parametrize(
     ("ratio", "interval", "said"),
     [
-        (0.75, Interval(0.6, 0.9), "is below four fifths; 0.80 is within its interval."),
-        (0.85, Interval(0.7, 0.9), "0.80 is within the interval of the smallest impact ratio."),
+        (
+            0.75,
+            Interval(0.6, 0.9),
+            "is below four fifths; the true ratio may be above or below 0.80.",
+        ),
+        (0.85, Interval(0.7, 0.9), "The smallest true impact ratio may be above or below 0.80."),
         (0.85, Interval(0.8, 0.9), "not below four fifths."),
         (0.75, None, "The smallest impact ratio is below four fifths."),
         (None, None, "Nobody of the reference group is selected, so there is no impact ratio."),

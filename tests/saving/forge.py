@@ -79,7 +79,7 @@ TABLE = {
     "town": GROUP.tolist(),
 }
 TABLE |= {"member": (X[:, 1] > 0).tolist(), "one": ["same"] * N}
-QUICK: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (4,)}
+QUICK: dict[str, Any] = {"model": "mlp", "epochs": 2, "random_state": 0, "hidden": (4,)}
 LGBM: dict[str, Any] = {
     "n_jobs": 1,
     "verbose": -1,
@@ -97,7 +97,7 @@ def models() -> dict[str, Any]:
     encoder = TableEncoder(min_frequency=1).fit(TABLE)
     encoded = encoder.transform(TABLE)
     inner = FairClassifier(**QUICK).fit(encoded, VALUE > 1, **groups)
-    stream = {"batch_size": 32, "random_state": 0, "hidden": (4,)}
+    stream = {"model": "mlp", "batch_size": 32, "random_state": 0, "hidden": (4,)}
     both = {"sensitive_features": {"sex": GROUP, "old": three > 0}}
     linear, numbers = FairClassifier(0.0, model="linear"), FairRegressor(0.0, model="linear")
     return {

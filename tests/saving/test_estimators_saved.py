@@ -54,8 +54,8 @@ BOTH = pd.DataFrame({"sex": SEX, "age": AGE})
 NAMED = pd.DataFrame(X, columns=["income", "größe", "a b"]).astype({"a b": "float32"})
 BINNED = replace(EQUALIZED_ODDS, bins=(0, 1.5))
 
-QUICK: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (4,)}
-STREAM: dict[str, Any] = {"batch_size": 16, "random_state": 0, "hidden": (4,)}
+QUICK: dict[str, Any] = {"model": "mlp", "epochs": 2, "random_state": 0, "hidden": (4,)}
+STREAM: dict[str, Any] = {"model": "mlp", "batch_size": 16, "random_state": 0, "hidden": (4,)}
 
 
 class Parts(NamedTuple):
@@ -742,12 +742,12 @@ def test_lies_with_a_right_hash_are_refused_or_harmless(fuzzed):
     survive_lies(fuzzed, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_twenty_thousand_damaged_files_are_refused_or_predict_the_same(fuzzed):
     survive_damage(fuzzed, 7_000)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
     survive_lies(fuzzed, 7_000)
 

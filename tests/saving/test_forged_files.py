@@ -231,7 +231,7 @@ def test_more_threads_than_processors_are_not_believed(tmp_path: Path) -> None:
 @cache
 def frontier_content() -> Content:
     front = frontier(
-        FairClassifier(epochs=2, hidden=(4,)),
+        FairClassifier(epochs=2, hidden=(4,), model="mlp"),
         X,
         Y,
         sensitive_features=A,

@@ -58,7 +58,7 @@ LGBM: dict[str, Any] = {
     "expected_groups": False,
 }
 XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 6, "max_depth": 4, "expected_groups": False}
-NET: dict[str, Any] = {"epochs": 2, "random_state": 0}
+NET: dict[str, Any] = {"model": "mlp", "epochs": 2, "random_state": 0}
 ODD = {"zero_as_missing": True}
 # class, parameters beside a strength of 1, X, y
 MODELS: dict[str, tuple[type, dict[str, Any], Any, Any]] = {
@@ -159,7 +159,12 @@ def check_alike(model: Any, rows: Any, found: list[Any], *, close: float) -> Non
 
 
 def tolerance(name: str) -> float:
-    return 3e-6 if name.startswith("xgb") else 1e-10  # XGBoost adds up in single precision
+    """The difference from Python that docs/deploy.md allows.
+
+    Measured with 500 trees: 6e-16 for networks, 2e-16 for LightGBM, and 2e-7 for XGBoost, which
+    adds up in single precision.
+    """
+    return 3e-6 if name.startswith("xgb") else 1e-10
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -491,7 +496,7 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
         "that can",
     )
     with pytest.raises(NotFittedError):
-        FairClassifier().to_onnx(tmp_path / "model.onnx")
+        FairClassifier(model="mlp").to_onnx(tmp_path / "model.onnx")
     with pytest.raises(DataError, match="does not exist"):
         fitted("linear").to_onnx(tmp_path / "no" / "model.onnx")
     with pytest.raises(DataError, match="embedded null"):

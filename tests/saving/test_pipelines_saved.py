@@ -34,6 +34,7 @@ from metrifair import (
 from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -54,12 +55,15 @@ TABLE = pd.DataFrame(
 VALUE = TABLE["income"].fillna(0) + RNG.normal(size=N)
 YES = np.where(VALUE > 0.5, "yes", "no")
 LINE = FairClassifier(
-    1.0, epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0
+    1.0, epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0, model="mlp"
 )
 STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "a classifier": ([("encode", TableEncoder()), ("model", LINE)], YES),
     "a regressor": (
-        [("encode", TableEncoder()), ("model", FairRegressor(1.0, epochs=2, random_state=0))],
+        [
+            ("encode", TableEncoder()),
+            ("model", FairRegressor(1.0, epochs=2, random_state=0, model="mlp")),
+        ],
         VALUE,
     ),
     "lightgbm": (
@@ -253,7 +257,7 @@ def refusal(path: Path, content: Content) -> str:
 def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
     with sklearn.config_context(enable_metadata_routing=True):
         line = FairClassifier(
-            epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0
+            epochs=1, hidden=(), penalty=PenaltyOptions(solver="sgd"), random_state=0, model="mlp"
         ).set_fit_request(sensitive_features=True)
         steps = make_pipeline(TableEncoder(), line)
         asked: Any = {
@@ -264,8 +268,8 @@ def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
         front = frontier(steps, TABLE, YES, sensitive_features=SEX, **asked)
     front.save(tmp_path / "front.metrifair")
     for before, after in zip(
-        front._trade_off.outcomes,
-        load(tmp_path / "front.metrifair")._trade_off.outcomes,
+        outcomes_of(front),
+        outcomes_of(load(tmp_path / "front.metrifair")),
         strict=True,
     ):
         assert isinstance(after.model, Pipeline)

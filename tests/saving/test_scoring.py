@@ -48,7 +48,11 @@ MODELS: dict[str, tuple[Any, Any, float | None]] = {  # and the label, and a thr
     ),
     "linear, three classes": (FairClassifier(0.5, model="linear", random_state=0), THREE, None),
     "linear, number": (FairRegressor(0.5, model="linear", random_state=0), NUMBER, None),
-    "network": (FairClassifier(0.5, hidden=(5, 3), epochs=3, random_state=0), TWO, 0.6),
+    "network": (
+        FairClassifier(0.5, hidden=(5, 3), epochs=3, random_state=0, model="mlp"),
+        TWO,
+        0.6,
+    ),
     "LightGBM": (FairLGBMClassifier(0.5, **FEW_TREES, verbose=-1), WORDS, None),
     "LightGBM, three classes": (FairLGBMClassifier(0.0, **FEW_TREES, verbose=-1), THREE, None),
     "LightGBM, number": (FairLGBMRegressor(0.5, **FEW_TREES, verbose=-1), NUMBER, None),

@@ -132,7 +132,9 @@ def sweep_once(task: dict[str, Any]) -> None:
     group = rng.integers(2, size=120)
     X = rng.normal(size=(120, 2)) + group[:, None]
     y = (X.sum(1) + rng.normal(size=120) > 1).astype(int)
-    estimator = FairClassifier(epochs=2) if task["way"] == "stacks" else OneByOne(epochs=2)
+    estimator = (
+        FairClassifier(epochs=2, model="mlp") if task["way"] == "stacks" else OneByOne(epochs=2)
+    )
     front = frontier(
         estimator,
         X,

@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 from killed_sweep import table_of
 from searching import arguments
+from sklearn.base import clone
 
 from metrifair import FairClassifier
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.support.parallel import run_parallel
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -33,28 +35,29 @@ RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=200)
 X = RNG.normal(size=(200, 3)) + A[:, None]
 Y = (X.sum(1) + RNG.normal(size=200) > 1.5).astype(int)
-OURS = FairClassifier(epochs=10, hidden=(4,))
+OURS = FairClassifier(epochs=10, hidden=(4,), model="mlp")
 FOLDS = 5  # those of a frontier by default
 VALUES = [0.0, 0.1, 0.3, 1.0, 3.0]
 
 
 class Logged(FairClassifier):
     """Not one of ours to the sweep, which fits it value by value; each fit says so in a file,
-    and takes a moment.
+    and may take a moment.
     """
 
-    def __init__(self, log: str = "", **more: Any) -> None:
+    def __init__(self, log: str = "", pause: float = 0.0, **more: Any) -> None:
         super().__init__(**more)
         self.log = log
+        self.pause = pause
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(["log", *FairClassifier._get_param_names()])
+        return sorted(["log", "pause", *FairClassifier._get_param_names()])
 
     def fit(self, *given: Any, **named: Any) -> Logged:
         super().fit(*given, **named)
         note(self.log, f"{self.strength} {self.random_state}")
-        time.sleep(0.15)
+        time.sleep(self.pause)
         return self
 
 
@@ -84,7 +87,7 @@ def test_a_frontier_on_a_cluster_is_the_one_from_here_also_when_a_worker_is_kill
 ) -> None:
     cluster = pytest.importorskip("cluster")
     log, ledger = tmp_path / "log", tmp_path / "runs.db"
-    estimator = Logged(str(log), epochs=10, hidden=(4,))
+    estimator = Logged(str(log), pause=0.15, epochs=10, hidden=(4,))
     with cluster.two_workers(__name__) as client:
         workers = set(client.run(os.getpid).values())
 
@@ -107,19 +110,19 @@ def test_a_frontier_on_a_cluster_is_the_one_from_here_also_when_a_worker_is_kill
     (before,) = [int(number) for _, word, number in done if word == "killed"]
     trained = Counter((strength, seed) for _, strength, seed in done if strength != "killed")
     assert {pid for pid, *_ in done if pid != str(os.getpid())} >= {str(pid) for pid in workers}
-    assert len(trained) == len(lossy._trade_off.outcomes) == 10
+    assert len(trained) == len(outcomes_of(lossy)) == 10
     assert before < FOLDS * 10
     # what the lost one was at, and what it had not handed over yet
     assert sum(trained.values()) <= FOLDS * 10 + len(workers)
     assert max(trained.values()) <= FOLDS + 1
-    alone = front(estimator)
-    assert table_of(lossy._trade_off.outcomes) == table_of(alone._trade_off.outcomes)
+    alone = front(clone(estimator).set_params(pause=0.0))
+    assert table_of(outcomes_of(lossy)) == table_of(outcomes_of(alone))
     assert [model.predict_proba(X).tolist() for model in lossy.models] == [
         model.predict_proba(X).tolist() for model in alone.models
     ]
     assert len(noted(ledger)) == FOLDS * 10
     here = front(OURS)
-    for one, other in zip(stacked._trade_off.outcomes, here._trade_off.outcomes, strict=True):
+    for one, other in zip(outcomes_of(stacked), outcomes_of(here), strict=True):
         assert one.job == other.job
         assert one.point.unfairness == pytest.approx(other.point.unfairness, abs=1e-9)
     for model, other in zip(stacked.models, here.models, strict=True):
@@ -189,8 +192,8 @@ def test_a_frontier_on_ray_is_the_one_from_here(
             found = front(
                 Logged(str(tmp_path / "log"), epochs=10, hidden=(4,)), ledger=tmp_path / "runs.db"
             )
-        assert table_of(found._trade_off.outcomes) == table_of(
-            front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,)))._trade_off.outcomes
+        assert table_of(outcomes_of(found)) == table_of(
+            outcomes_of(front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,))))
         )
         assert str(os.getpid()) not in {line.split()[0] for line in lines(tmp_path / "log")}
         assert len(noted(tmp_path / "runs.db")) == FOLDS * 10
@@ -209,10 +212,10 @@ def test_a_frontier_on_ray_is_the_one_from_here(
 def test_devices_share_the_strengths_and_the_models_are_the_same(
     devices: list[str], batch_size: int
 ) -> None:
-    estimator = FairClassifier(epochs=5, hidden=(4,), batch_size=batch_size)
+    estimator = FairClassifier(epochs=5, hidden=(4,), batch_size=batch_size, model="mlp")
     one, shared = front(estimator), front(estimator, devices=devices)
-    assert [tuple(outcome.job) for outcome in shared._trade_off.outcomes] == [
-        tuple(outcome.job) for outcome in one._trade_off.outcomes
+    assert [tuple(outcome.job) for outcome in outcomes_of(shared)] == [
+        tuple(outcome.job) for outcome in outcomes_of(one)
     ]
     for first, second in zip(one.models, shared.models, strict=True):
         assert second.get_params() == first.get_params()

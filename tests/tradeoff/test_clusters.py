@@ -255,7 +255,7 @@ def test_early_stopping_holds_out_whole_clusters(
         return whole(*given, rows=rows, validation=validation, **named)
 
     monkeypatch.setattr(training, "train", noted)
-    model = FairClassifier(1.0, early_stopping=0.2, epochs=3, random_state=0)
+    model = FairClassifier(1.0, early_stopping=0.2, epochs=3, random_state=0, model="mlp")
     model.fit(X[:, 1:], Y, sensitive_features=A, clusters=clusters)
     (own, aside), shared = drawn[0], drawn[0][0] & drawn[0][1]
     assert bool(shared) == (clusters is None)

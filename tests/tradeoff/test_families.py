@@ -174,7 +174,7 @@ def test_what_cannot_be_one_frontier() -> None:
     with pytest.raises(DataError, match="wrap plain ones, as in BarycenterPostprocessor"):
         made([LINEAR, LogisticRegression()])
     with pytest.raises(DataError, match="a frontier has one task"):
-        made([LINEAR, FairRegressor()])
+        made([LINEAR, FairRegressor(model="mlp")])
     with pytest.raises(DataError, match="families are estimators by their names"):
         made({})
     with pytest.raises(DataError, match="tolerances must be a list"):

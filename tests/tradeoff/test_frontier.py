@@ -32,6 +32,7 @@ from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
 from metrifair.wording.frontier import note_text
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -81,7 +82,7 @@ class Numbered(ClassifierMixin, BaseEstimator):
 
 def test_seeds_change_models_and_not_the_split() -> None:
     front = frontier(
-        FairClassifier(epochs=5),
+        FairClassifier(epochs=5, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -90,7 +91,7 @@ def test_seeds_change_models_and_not_the_split() -> None:
         search=SearchOptions(seeds=[1, 2]),
     )
     again = frontier(
-        FairClassifier(epochs=5),
+        FairClassifier(epochs=5, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -115,7 +116,7 @@ def test_any_kind_of_table_gives_the_same_points(table: str) -> None:
         ),
         "lists": (X.tolist(), Y.tolist(), A.tolist()),
     }[table]
-    made = FairClassifier(epochs=3)
+    made = FairClassifier(epochs=3, model="mlp")
     found = frontier(made, x, y, sensitive_features=groups, strengths=[0, 1], random_state=0)
     assert (
         found.points
@@ -125,7 +126,7 @@ def test_any_kind_of_table_gives_the_same_points(table: str) -> None:
 
 def test_groups_can_be_a_dictionary_of_attributes() -> None:
     """As for FairClassifier.fit."""
-    made = FairClassifier(epochs=3)
+    made = FairClassifier(epochs=3, model="mlp")
     found = frontier(made, X, Y, sensitive_features={"sex": A}, strengths=[1.0], random_state=0)
     assert (
         found.points
@@ -140,7 +141,7 @@ def test_a_table_of_another_length_is_refused(name: str, rows: int) -> None:
     given[name] = np.resize(given[name], (rows, *given[name].shape[1:]))
     with pytest.raises(DataError, match=f"the same length.*{name} {rows}"):
         frontier(
-            FairClassifier(epochs=2),
+            FairClassifier(epochs=2, model="mlp"),
             y=Y,
             sensitive_features=A,
             strengths=[0],
@@ -170,12 +171,19 @@ def test_strengths_that_are_none_are_refused(strengths: Any) -> None:
         DataError,
         match=r"strengths must be None, 'auto', or a list of finite numbers from 0 upwards",
     ):
-        frontier(FairClassifier(), X, Y, sensitive_features=A, strengths=strengths, random_state=0)
+        frontier(
+            FairClassifier(model="mlp"),
+            X,
+            Y,
+            sensitive_features=A,
+            strengths=strengths,
+            random_state=0,
+        )
 
 
 def test_strengths_may_be_an_array() -> None:
     front = frontier(
-        FairClassifier(epochs=2),
+        FairClassifier(epochs=2, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -259,7 +267,9 @@ def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
         "metrifair.tradeoff.frontier.sweep", lambda *_, **__: pytest.fail("it was trained")
     )
     with pytest.raises(TooFewSamples, match="the held-out data have"):
-        frontier(FairClassifier(), X, Y, sensitive_features=np.arange(N) == 0, random_state=0)
+        frontier(
+            FairClassifier(model="mlp"), X, Y, sensitive_features=np.arange(N) == 0, random_state=0
+        )
 
 
 # --- choosing
@@ -376,7 +386,7 @@ def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> No
 
 def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     front = frontier(
-        FairClassifier(epochs=3),
+        FairClassifier(epochs=3, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -394,7 +404,7 @@ def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     )
     assert tuple(view.points) == front.points
     assert dict(view.curves) == {
-        outcome.job.value: outcome.curves for outcome in front._trade_off.outcomes[:2]
+        outcome.job.value: outcome.curves for outcome in outcomes_of(front)[:2]
     }
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
 
@@ -406,7 +416,12 @@ def test_a_parameter_of_another_name_is_called_by_it() -> None:
 
 def test_pages_and_pictures_are_written(tmp_path: Path) -> None:
     front = frontier(
-        FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0], random_state=0
+        FairClassifier(epochs=3, model="mlp"),
+        X,
+        Y,
+        sensitive_features=A,
+        strengths=[0.0, 1.0],
+        random_state=0,
     )
     front.to_html(tmp_path / "page.html", title="Who is hired")
     front.plot(ax=Figure().subplots()).figure_.savefig(tmp_path / "front.png")
@@ -482,7 +497,7 @@ def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
     assert sum("is taken as a number" in str(one.message) for one in told) == 1
     model = front.select(max_unfairness=1.0)
     assert model.continuous == ["age"]
-    assert front.record.provenance.call.startswith("frontier(FairClassifier(model='linear')")
+    assert front.record.provenance.call.startswith("frontier(FairClassifier()")
 
 
 def test_a_frontier_counts_rows_without_a_group() -> None:

@@ -20,6 +20,7 @@ from metrifair import (
     unfairness,
 )
 from metrifair.tradeoff.split import data_set
+from tests.frontier_parts import outcomes_of, source_of
 
 RANDOM = np.random.default_rng(11)
 ROWS = 1200
@@ -48,7 +49,7 @@ def mean_square(shares: float) -> float:
 def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
     front = swept(race(known_groups=KNOWN))
     model = front.select(max_unfairness=1.0)
-    source = front._trade_off.source
+    source = source_of(front)
     test = source.test_rows
     point = front.chosen
     score = model.predict_proba(X[test])[:, 1]
@@ -70,9 +71,9 @@ def test_figures_weight_rows_by_probabilities_and_show_known_groups() -> None:
     assert "accuracy" in point.intervals
     assert front.points[1].unfairness < 0.5 * front.points[0].unfairness
     assert sum(front.record.sizes.values()) == pytest.approx(len(source.rows), abs=1)
-    curve = front._trade_off.outcomes[0].curves.cumulative["1"]
-    grid = np.array(front._trade_off.outcomes[0].curves.grid)
-    score = source.predictions[front._trade_off.outcomes[0].job].score
+    curve = outcomes_of(front)[0].curves.cumulative["1"]
+    grid = np.array(outcomes_of(front)[0].curves.grid)
+    score = source.predictions[outcomes_of(front)[0].job].score
     expected = [np.average(score <= at, weights=P[source.rows]) for at in grid]
     np.testing.assert_allclose(curve, expected, atol=1e-5)
 
@@ -154,4 +155,4 @@ def test_families_of_certain_probabilities_are_those_that_take_probabilities() -
         strengths=[0.0, 1.0],
         random_state=0,
     )
-    assert {family.name for family in front._trade_off.source.families} <= TAKE_PROBABILITIES
+    assert {family.name for family in source_of(front).families} <= TAKE_PROBABILITIES

@@ -491,7 +491,7 @@ def killed(
 
 
 @pytest.mark.parametrize("way", ["stacks", "one by one"])
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow(rotate=False))])
 def test_a_killed_run_goes_on_where_it_stopped(
     nursery: Nursery, tmp_path: Path, way: str, kills: int
 ) -> None:

@@ -198,7 +198,11 @@ def test_what_auto_does_not_take_is_refused(argument: str, given: dict[str, Any]
 def test_families_are_names_of_auto_only() -> None:
     with pytest.raises(DataError, match="families"):
         frontier(
-            metrifair.FairClassifier(), X, Y, **QUICK, search=SearchOptions(families=["linear"])
+            metrifair.FairClassifier(model="mlp"),
+            X,
+            Y,
+            **QUICK,
+            search=SearchOptions(families=["linear"]),
         )
 
 
@@ -225,7 +229,10 @@ def test_the_positive_label_is_that_of_the_user() -> None:
 
 @pytest.mark.parametrize(
     ("estimator", "y"),
-    [(metrifair.FairClassifier(), Y), ("auto", np.random.default_rng(0).normal(size=len(Y)))],
+    [
+        (metrifair.FairClassifier(model="mlp"), Y),
+        ("auto", np.random.default_rng(0).normal(size=len(Y))),
+    ],
 )
 def test_a_positive_label_of_estimators_or_numbers_is_refused(estimator: Any, y: Any) -> None:
     with pytest.raises(DataError, match="pos_label"):

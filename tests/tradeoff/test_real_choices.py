@@ -12,6 +12,7 @@ import pytest
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairLGBMRegressor, FairRegressor, datasets
 from metrifair.errors import DataError, MissingExtra
+from tests.frontier_parts import source_of
 from tests.one_split import frontier
 from tests.raw_data import FOLDER, require_raw_data
 
@@ -41,8 +42,7 @@ def check_choices(name: str, family: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training, as that it has not converged
         front = frontier(made, X, y, sensitive_features=groups, strengths=STRENGTHS, random_state=0)
-    assert front._trade_off.source is not None
-    label = front._trade_off.source.part.labels
+    label = source_of(front).part.labels
     if classes:
         constant = {"accuracy": float((label == np.bincount(label).argmax()).mean()), "auc": 0.5}
     else:
@@ -78,7 +78,7 @@ def test_no_chosen_model_is_worse_than_a_constant_in_silence(name: str, family: 
     check_choices(name, family)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(rotate=False)
 @pytest.mark.parametrize("family", ["networks", "boosting"])
 @pytest.mark.parametrize("name", datasets.names())
 def test_nor_on_any_other_data(name: str, family: str) -> None:

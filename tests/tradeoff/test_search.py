@@ -129,7 +129,7 @@ def test_title_and_metadata_belong_to_the_page(tmp_path: Path) -> None:
         ["text"],
         {"linear": "text"},
         [FITTED, "text"],
-        [FairClassifier(), FairClassifier],
+        [FairClassifier(model="mlp"), FairClassifier],
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.utility import CONSTANT
 from metrifair.tradeoff.points import FrontierNote
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 N = 400
@@ -32,7 +33,7 @@ Y = (X.sum(1) + RNG.normal(size=N) > 1.0).astype(int)
 @pytest.fixture(scope="module")
 def front() -> Frontier:
     return frontier(
-        FairClassifier(epochs=40),
+        FairClassifier(epochs=40, model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -51,7 +52,7 @@ def test_a_constant_has_unequal_losses() -> None:
     rng = np.random.default_rng(99)
     unequal = (A + rng.random(N) > 1.1).astype(int)
     found = frontier(
-        FairClassifier(epochs=2, criterion="risk_parity"),
+        FairClassifier(epochs=2, criterion="risk_parity", model="mlp"),
         X,
         unequal,
         sensitive_features=A,
@@ -74,7 +75,7 @@ def test_a_constant_has_unequal_losses() -> None:
 @pytest.mark.filterwarnings("ignore:.*models are constant")  # after one epoch
 def test_strengths_are_added_for_every_seed() -> None:
     found = frontier(
-        FairClassifier(epochs=1, hidden=(2,)),
+        FairClassifier(epochs=1, hidden=(2,), model="mlp"),
         X,
         Y,
         sensitive_features=A,
@@ -83,7 +84,7 @@ def test_strengths_are_added_for_every_seed() -> None:
         search=SearchOptions(seeds=2),
     )
     first = 25
-    assert len(found._trade_off.outcomes) == 2 * (first + 8)
+    assert len(outcomes_of(found)) == 2 * (first + 8)
 
 
 def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> None:

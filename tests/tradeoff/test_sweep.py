@@ -32,6 +32,7 @@ from metrifair.tradeoff import sweep
 from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
+from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 
 # trained for a moment
@@ -44,7 +45,7 @@ A = RNG.integers(2, size=160)
 X = RNG.normal(size=(160, 3)) + A[:, None]
 Y = (X.sum(1) + RNG.normal(size=160) > 1.5).astype(int)
 T = X[:, 0] - X[:, 1] + RNG.normal(size=160)
-OURS = FairClassifier(epochs=10, hidden=(4,))
+OURS = FairClassifier(epochs=10, hidden=(4,), model="mlp")
 
 
 class OneByOne(FairClassifier):
@@ -118,16 +119,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 )
 def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> None:
     one_by_one = type(kind.__name__, (kind,), {})
-    settings = {"epochs": 15, "hidden": (4,)}
+    settings = {"model": "mlp", "epochs": 15, "hidden": (4,)}
     stacked, separate = (
         front(made(**settings), y=y, strengths=[0.0, 0.3, 3.0], seeds=[0, 4])
         for made in (kind, one_by_one)
     )
-    assert len(stacked._trade_off.outcomes) == 6
+    assert len(outcomes_of(stacked)) == 6
     assert None not in (*stacked.models, *separate.models)
-    for first, second in zip(
-        stacked._trade_off.outcomes, separate._trade_off.outcomes, strict=True
-    ):
+    for first, second in zip(outcomes_of(stacked), outcomes_of(separate), strict=True):
         alike(first, second)
         assert type(first.model) is kind
         assert type(second.model) is one_by_one
@@ -136,19 +135,19 @@ def test_a_stack_reaches_what_separate_fits_reach(kind: type[Any], y: Any) -> No
 
 def test_outcomes_come_seed_by_seed_in_the_order_of_the_values() -> None:
     found = front(strengths=[2.0, 0.0, 1.0], seeds=[7, 3])
-    assert [one.job[:2] for one in found._trade_off.outcomes] == [
+    assert [one.job[:2] for one in outcomes_of(found)] == [
         (v, s) for s in (7, 3) for v in (2.0, 0.0, 1.0)
     ]
     assert [(p.strength, p.seed) for p in found.points] == [
-        one.job[:2] for one in found._trade_off.outcomes
+        one.job[:2] for one in outcomes_of(found)
     ]
 
 
 def test_a_ledger_does_not_change_the_figures(tmp_path: Path) -> None:
     """Without one all seeds train at once, with one seed by seed."""
     for first, second in zip(
-        front(seeds=3)._trade_off.outcomes,
-        front(seeds=3, ledger=tmp_path / "runs.db")._trade_off.outcomes,
+        outcomes_of(front(seeds=3)),
+        outcomes_of(front(seeds=3, ledger=tmp_path / "runs.db")),
         strict=True,
     ):
         alike(first, second)
@@ -165,9 +164,9 @@ def test_other_estimators_are_fitted_value_by_value_on_any_number_of_processes(
         spread = front(
             Penalized(), parameter="C", strengths=[0.001, 0.1, 10.0], seeds=2, n_jobs=jobs
         )
-    assert table_of(alone._trade_off.outcomes) == table_of(spread._trade_off.outcomes)
+    assert table_of(outcomes_of(alone)) == table_of(outcomes_of(spread))
     assert [(model.C, model.random_state) for model in spread.models] == [
-        one.job[:2] for one in spread._trade_off.outcomes
+        one.job[:2] for one in outcomes_of(spread)
     ]
     assert len({point.more["log_loss"] for point in alone.points}) == 3
 
@@ -225,11 +224,11 @@ LOST = {"accuracy": 0.0, "unfairness": 1.0, "failed": True}
 
 
 def check_lost(found: Frontier, place: int) -> None:
-    lost = found._trade_off.outcomes[place]
+    lost = outcomes_of(found)[place]
     assert lost.model is lost.curves is None
     assert {name: getattr(lost.point, name) for name in LOST} == LOST
     assert (lost.point.strength, lost.point.seed) == lost.job[:2]
-    others = [one for k, one in enumerate(found._trade_off.outcomes) if k != place]
+    others = [one for k, one in enumerate(outcomes_of(found)) if k != place]
     assert not any(one.point.failed for one in others)
     models = found.models
     assert [model is None for model in models] == [k == place for k in range(len(models))]
@@ -254,7 +253,7 @@ def test_a_strength_that_diverges_is_a_failed_point_and_the_others_go_on(
 
 
 def test_training_that_really_diverges_is_a_failed_point() -> None:
-    found = front(FairClassifier(epochs=5, learning_rate=1e200, hidden=(4,)))
+    found = front(FairClassifier(epochs=5, learning_rate=1e200, hidden=(4,), model="mlp"))
     assert all(point.failed for point in found.points)
     assert (found.area, found.pareto) == (0.0, ())
     assert "2 failed" in repr(found)
@@ -278,11 +277,9 @@ def test_a_finished_run_trains_nothing_and_says_the_same(
     assert len(trainings) == 4 * FOLDS
     second = front(seeds=2, ledger=tmp_path / "runs.db")
     assert len(trainings) == 4 * FOLDS
-    assert table_of(first._trade_off.outcomes) == table_of(second._trade_off.outcomes)
+    assert table_of(outcomes_of(first)) == table_of(outcomes_of(second))
     assert first.points == second.points
-    assert [one.curves for one in first._trade_off.outcomes] == [
-        one.curves for one in second._trade_off.outcomes
-    ]
+    assert [one.curves for one in outcomes_of(first)] == [one.curves for one in outcomes_of(second)]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +309,7 @@ def test_a_metric_of_the_users_own_does_not_stop_a_ledger(
     tmp_path: Path, trainings: list[Any]
 ) -> None:
     """A model file contains no code; the figures can be kept all the same."""
-    made = FairClassifier(epochs=5, metric=_difference)
+    made = FairClassifier(epochs=5, metric=_difference, model="mlp")
     first, second = (front(made, ledger=tmp_path / "runs.db") for _ in range(2))
     assert first.points == second.points
     assert len(trainings) == 2 * FOLDS
@@ -332,8 +329,8 @@ def test_only_missing_seeds_and_strengths_are_trained(tmp_path: Path, trainings:
     )
     assert len(found.points) == 12
     for first, second in zip(
-        found._trade_off.outcomes,
-        front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3)._trade_off.outcomes,
+        outcomes_of(found),
+        outcomes_of(front(strengths=[0.0, 0.5, 1.0, 2.0], seeds=3)),
         strict=True,
     ):
         alike(first, second)
@@ -419,10 +416,10 @@ def _moved(values: Any) -> Any:
         {"random_state": 1},
         {"test": 0.3},
         {"criterion": "equal_opportunity", "control_features": None},
-        {"estimator": FairClassifier(epochs=4, hidden=(3,))},
-        {"estimator": FairClassifier(epochs=3, hidden=(2,))},
-        {"estimator": FairClassifier(epochs=3, hidden=(3,), metric="cramer")},
-        {"estimator": FairClassifier(epochs=3, hidden=(3,), learning_rate=0.004)},
+        {"estimator": FairClassifier(epochs=4, hidden=(3,), model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(2,), model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(3,), metric="cramer", model="mlp")},
+        {"estimator": FairClassifier(epochs=3, hidden=(3,), learning_rate=0.004, model="mlp")},
     ],
     ids="-".join,
 )
@@ -431,7 +428,7 @@ def test_any_other_input_is_another_run(
     tmp_path: Path, trainings: list[Any], changed: dict[str, Any]
 ) -> None:
     base = {
-        "estimator": FairClassifier(epochs=3, hidden=(3,)),
+        "estimator": FairClassifier(epochs=3, hidden=(3,), model="mlp"),
         "x": FRAME,
         "groups": pd.Series(A, name="sex"),
         "sample_weight": WEIGHT,
@@ -523,7 +520,9 @@ def test_what_cannot_change_a_job_is_no_other_run(
     tmp_path: Path, trainings: list[Any], changed: dict[str, Any]
 ) -> None:
     front(ledger=tmp_path / "runs.db")
-    front(FairClassifier(epochs=10, hidden=(4,), **changed), ledger=tmp_path / "runs.db")
+    front(
+        FairClassifier(model="mlp", epochs=10, hidden=(4,), **changed), ledger=tmp_path / "runs.db"
+    )
     assert len(trainings) == 2 * FOLDS
 
 

@@ -133,6 +133,7 @@ def test_the_objective_of_rows_is_risk_and_plug_in_distance_of_each_seed_s_rows(
 
 
 EARLY: dict[str, Any] = {
+    "model": "mlp",
     "early_stopping": 0.3,
     "epochs": 120,
     "learning_rate": 0.05,
@@ -174,7 +175,7 @@ def test_stopping_early_saves_a_network_from_knowing_rows_by_heart() -> None:
     risks = []
     for early in (False, 0.25):
         model = FairClassifier(
-            0.0, epochs=600, learning_rate=0.02, early_stopping=early, random_state=0
+            0.0, epochs=600, learning_rate=0.02, early_stopping=early, random_state=0, model="mlp"
         ).fit(wide, Y)
         chance = model.predict_proba(fresh)[np.arange(4000), truth]
         risks.append(-np.log(np.maximum(chance, 1e-12)).mean())
@@ -240,10 +241,10 @@ def test_class_weights_leave_the_unfairness_as_it_is() -> None:
 
 
 def test_weights_of_rows_and_of_classes_together_are_repetitions() -> None:
-    weighted = FairClassifier(1.0, class_weight="balanced", random_state=0, epochs=30)
+    weighted = FairClassifier(1.0, class_weight="balanced", random_state=0, epochs=30, model="mlp")
     weighted.fit(X, Y, sensitive_features=GROUP, sample_weight=WEIGHT)
     rows = np.repeat(np.arange(N), WEIGHT)
-    repeated = FairClassifier(1.0, class_weight="balanced", random_state=0, epochs=30)
+    repeated = FairClassifier(1.0, class_weight="balanced", random_state=0, epochs=30, model="mlp")
     repeated.fit(X[rows], Y[rows], sensitive_features=GROUP[rows])
     np.testing.assert_allclose(
         weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-6, atol=1e-7
@@ -268,7 +269,9 @@ def test_a_stream_takes_a_dict_as_it_is_and_a_file_keeps_it(tmp_path: Any) -> No
     with pytest.raises(
         DataError, match="which a stream does not provide, got 'balanced'; pass a dict"
     ):
-        FairClassifier(class_weight="balanced").partial_fit(X, Y, sensitive_features=GROUP)
+        FairClassifier(class_weight="balanced", model="mlp").partial_fit(
+            X, Y, sensitive_features=GROUP
+        )
 
 
 @pytest.mark.parametrize(
@@ -282,4 +285,4 @@ def test_a_stream_takes_a_dict_as_it_is_and_a_file_keeps_it(tmp_path: Any) -> No
 )
 def test_class_weights_that_cannot_be_are_refused(given: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        FairClassifier(0.0, class_weight=given).fit(X, Y)
+        FairClassifier(0.0, class_weight=given, model="mlp").fit(X, Y)

@@ -396,9 +396,9 @@ OPTIONS: dict[str, Any] = {
 }
 MODELS: dict[str, tuple[Any, Any]] = {
     "linear": (FairClassifier(1.0, model="linear", **OPTIONS), Y),
-    "network": (FairClassifier(1.0, hidden=(6,), **OPTIONS), Y),
+    "network": (FairClassifier(1.0, model="mlp", hidden=(6,), **OPTIONS), Y),
     "module": (FairClassifier(1.0, model=Small(), **OPTIONS), Y),
-    "regressor": (FairRegressor(1.0, hidden=(6,), **OPTIONS), AMOUNT),
+    "regressor": (FairRegressor(1.0, model="mlp", hidden=(6,), **OPTIONS), AMOUNT),
 }
 
 
@@ -507,7 +507,7 @@ def test_a_feature_whose_squares_overflow_is_refused(size: Any) -> None:
     wide = X.copy()
     wide[::2, 1] = 1e200
     with pytest.raises(DataError) as caught:
-        FairClassifier(0.0, batch_size=size, **OPTIONS).fit(wide, Y)
+        FairClassifier(0.0, model="mlp", batch_size=size, **OPTIONS).fit(wide, Y)
     assert (
         str(caught.value) == "column 1 of X spreads so far that its square is infinite; rescale it"
     )
@@ -515,7 +515,7 @@ def test_a_feature_whose_squares_overflow_is_refused(size: Any) -> None:
 
 def test_a_target_whose_squares_overflow_is_refused() -> None:
     with pytest.raises(DataError) as caught:
-        FairRegressor(0.0, **OPTIONS).fit(X, 1e200 * AMOUNT)
+        FairRegressor(0.0, model="mlp", **OPTIONS).fit(X, 1e200 * AMOUNT)
     assert str(caught.value) == "y spreads so far that its square is infinite; rescale it"
 
 

@@ -86,6 +86,7 @@ def online_objective(*, unbiased: bool, replication: int, samples: int) -> float
         learning_rate=1e-2,
         penalty=PenaltyOptions(estimate="population" if unbiased else "batch", standardize=False),
         random_state=replication,
+        model="mlp",
     )
     for rows in np.array_split(np.arange(samples), samples // 500):
         model.partial_fit(X[rows], y[rows], sensitive_features=a[rows])
@@ -297,7 +298,7 @@ def test_only_the_open_batch_is_kept() -> None:
     """Whatever came, in whatever chunks: fewer samples than a batch wait, and a pickle holds
     those alone.
     """
-    model = FairClassifier(1.0, batch_size=32, random_state=0)
+    model = FairClassifier(1.0, batch_size=32, random_state=0, model="mlp")
     sizes = []
     for length in (33, 50, 5_000, 40):
         X, y, a = stream(length)
@@ -405,7 +406,7 @@ def test_after_a_bad_batch_the_stream_goes_on_as_if_it_had_not_come() -> None:
 def test_classes_and_groups_are_declared_at_the_first_call() -> None:
     X, y, a = stream(60)
     first = (y == 0) & (a == 0)
-    model = FairClassifier(1.0, batch_size=8, random_state=0)
+    model = FairClassifier(1.0, batch_size=8, random_state=0, model="mlp")
     model.partial_fit(
         X[first], y[first], sensitive_features=a[first], classes=[1, 0], groups=[0, 1]
     )
@@ -419,7 +420,7 @@ def test_classes_and_groups_are_declared_at_the_first_call() -> None:
 def test_several_attributes_are_declared_by_name() -> None:
     X, y, a = stream(60)
     table = {"sex": a, "old": (X[:, 1] > 0).astype(int)}
-    model = FairClassifier(1.0, batch_size=8, random_state=0)
+    model = FairClassifier(1.0, batch_size=8, random_state=0, model="mlp")
     model.partial_fit(X, y, sensitive_features=table, groups={"old": [0, 1], "sex": [0, 1, 2]})
     assert model.scheme_.attributes == (Attribute("sex", (0, 1, 2)), Attribute("old", (0, 1)))
 
@@ -444,12 +445,12 @@ def test_a_wrong_first_call_is_refused_and_can_be_made_again(
     options: dict[str, Any], message: str
 ) -> None:
     X, y, a = stream(60)
-    model = FairClassifier(1.0, random_state=0, batch_size=8)
+    model = FairClassifier(1.0, random_state=0, batch_size=8, model="mlp")
     with pytest.raises(DataError) as caught:
         model.partial_fit(X, y, sensitive_features=a, **options)
     assert str(caught.value) == message
     model.partial_fit(X, y, sensitive_features=a)
-    fresh = FairClassifier(1.0, random_state=0, batch_size=8).partial_fit(
+    fresh = FairClassifier(1.0, random_state=0, batch_size=8, model="mlp").partial_fit(
         X, y, sensitive_features=a
     )
     assert_same_bits(state(model), state(fresh))
@@ -458,7 +459,9 @@ def test_a_wrong_first_call_is_refused_and_can_be_made_again(
 def test_one_list_of_groups_does_for_one_attribute_only() -> None:
     X, y, a = stream(60)
     with pytest.raises(DataError) as caught:
-        FairClassifier(1.0).partial_fit(X, y, sensitive_features=np.stack([a, a], 1), groups=[0, 1])
+        FairClassifier(1.0, model="mlp").partial_fit(
+            X, y, sensitive_features=np.stack([a, a], 1), groups=[0, 1]
+        )
     assert str(caught.value) == (
         "groups must map each of ['sensitive_features 0', 'sensitive_features 1'] to its groups, "
         "got a single list"
@@ -493,7 +496,7 @@ LATER = {
 @pytest.mark.parametrize(("change", "message"), LATER.values(), ids=LATER)
 def test_later_samples_must_be_like_the_first(change: dict[str, Any], message: str) -> None:
     X, y, a = stream(60)
-    model = FairClassifier(1.0, batch_size=8, random_state=0).partial_fit(
+    model = FairClassifier(1.0, batch_size=8, random_state=0, model="mlp").partial_fit(
         X, y, sensitive_features=a
     )
     before = state(model)
@@ -506,7 +509,7 @@ def test_later_samples_must_be_like_the_first(change: dict[str, Any], message: s
 
 def test_a_stream_that_never_shows_a_group_is_given_up() -> None:
     X, y, a = stream(PATIENCE * 4 + 1)
-    model = FairClassifier(1.0, batch_size=4, random_state=0)
+    model = FairClassifier(1.0, batch_size=4, random_state=0, model="mlp")
     with pytest.raises(TooFewSamples) as caught:
         model.partial_fit(X, y, sensitive_features=np.where(a == 1, 0, 0), groups=["f", 0])
     assert str(caught.value) == (
@@ -530,7 +533,7 @@ def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts:
     a[:440] = [*[0, 0, 1, 1] * 10, *[0] * 400]
 
     def learnt(rows: np.ndarray, cuts: list[int]) -> tuple[FairClassifier, int]:
-        model, errors = FairClassifier(1.0, batch_size=4, random_state=0), 0
+        model, errors = FairClassifier(1.0, batch_size=4, random_state=0, model="mlp"), 0
         for chunk in np.split(rows, cuts):
             try:
                 model.partial_fit(
@@ -552,9 +555,9 @@ def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts:
 def test_a_continuous_target_is_no_list_of_classes() -> None:
     X, y, a = stream(60)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        FairClassifier().partial_fit(X, X[:, 0], sensitive_features=a)
+        FairClassifier(model="mlp").partial_fit(X, X[:, 0], sensitive_features=a)
     # unless they are named
-    FairClassifier().partial_fit(X, y / 2, sensitive_features=a, classes=[0.0, 0.5])
+    FairClassifier(model="mlp").partial_fit(X, y / 2, sensitive_features=a, classes=[0.0, 0.5])
 
 
 def test_samples_of_unknown_group_count_for_the_risk_only() -> None:
@@ -573,7 +576,9 @@ def test_samples_of_unknown_group_count_for_the_risk_only() -> None:
     flipped = np.where(np.arange(400) % 2, 1 - y, y)
     assert not torch.equal(weights(y), weights(flipped))
     batch_rows = (
-        FairClassifier(3.0, batch_size=16).partial_fit(X, y, sensitive_features=known).learner_
+        FairClassifier(3.0, batch_size=16, model="mlp")
+        .partial_fit(X, y, sensitive_features=known)
+        .learner_
     )
     assert batch_rows.rule.comparisons[0].left + batch_rows.rule.comparisons[0].right == (0, 1)
     assert set(batch_rows.waiting.cell.tolist()) <= {0, 1, 2}
@@ -640,7 +645,9 @@ def test_before_the_first_update_predictions_are_near_the_base_rate_and_come_wit
 
 def test_a_regressor_begins_at_the_mean_of_what_it_has_seen() -> None:
     X, y, a = stream(20)
-    found = FairRegressor(random_state=0).partial_fit(FAR * X, 500.0 + y, sensitive_features=a)
+    found = FairRegressor(random_state=0, model="mlp").partial_fit(
+        FAR * X, 500.0 + y, sensitive_features=a
+    )
     with pytest.warns(MetrifairWarning, match="^the model is not trained yet"):
         np.testing.assert_allclose(found.predict(FAR * X), 500 + y.mean(), atol=1)
 
@@ -648,11 +655,11 @@ def test_a_regressor_begins_at_the_mean_of_what_it_has_seen() -> None:
 def test_updates_are_counted_and_the_first_starts_from_its_own_batch() -> None:
     """However many samples came with it: the start depends on the batch, not on the chunk."""
     X, y, a = stream(200)
-    found = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(
+    found = FairClassifier(random_state=0, learning_rate=1e-9, model="mlp").partial_fit(
         X, y, sensitive_features=a
     )
     assert found.n_updates_ == 6  # 32 at least in every batch
-    first = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(
+    first = FairClassifier(random_state=0, learning_rate=1e-9, model="mlp").partial_fit(
         X[:40], y[:40], sensitive_features=a[:40]
     )
     assert first.n_updates_ == 1

@@ -179,7 +179,7 @@ def test_rows_that_agree_in_everything_are_one_row() -> None:
         None,
         None,
     )
-    objective = objective_for(FairClassifier(), data.problem.scheme, data.task)
+    objective = objective_for(FairClassifier(model="mlp"), data.problem.scheme, data.task)
     problem = solver._problem(
         data.samples(), Network(4), objective, weight_decay=0.0, standardize=True
     )
@@ -467,8 +467,10 @@ def test_a_network_without_hidden_layers_is_linear() -> None:
     plain = FairClassifier(model="mlp", hidden=()).fit(X, Y, sensitive_features=TWO)
     linear = FairClassifier(model="linear").fit(X, Y, sensitive_features=TWO)
     np.testing.assert_array_equal(plain.coef_, linear.coef_)
-    assert is_solved(FairClassifier(hidden=(), penalty=PenaltyOptions(solver="lbfgs")), 10, 1)
-    assert not is_solved(FairClassifier(hidden=(), epochs=3), 10, 1)
+    assert is_solved(
+        FairClassifier(hidden=(), penalty=PenaltyOptions(solver="lbfgs"), model="mlp"), 10, 1
+    )
+    assert not is_solved(FairClassifier(hidden=(), epochs=3, model="mlp"), 10, 1)
 
 
 def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
@@ -528,7 +530,7 @@ def test_what_the_solver_cannot_do_is_said(settings: dict[str, Any], message: st
 
 
 def test_a_network_has_no_coefficients() -> None:
-    model = FairClassifier(epochs=1).fit(X, Y, sensitive_features=TWO)
+    model = FairClassifier(epochs=1, model="mlp").fit(X, Y, sensitive_features=TWO)
     assert not hasattr(model, "coef_")
     with pytest.raises(
         AttributeError, match="only linear models have intercept_; fit with model='linear'"

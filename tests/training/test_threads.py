@@ -69,7 +69,9 @@ def test_small_stacks_train_on_one_thread_and_large_ones_on_as_many_as_the_user_
     monkeypatch.setattr(loop, "_MOST_ON_ONE_THREAD", most)
     generator = np.random.default_rng(0)
     x, group = generator.normal(size=(60, 2)), np.arange(60) % 2
-    FairClassifier(epochs=2, random_state=0).fit(x, x[:, 0] > 0, sensitive_features=group)
+    FairClassifier(epochs=2, random_state=0, model="mlp").fit(
+        x, x[:, 0] > 0, sensitive_features=group
+    )
     assert seen == {threads}
     assert torch.get_num_threads() == 3
 

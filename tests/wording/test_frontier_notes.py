@@ -227,6 +227,22 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         ),
     ),
     (
+        "group_feature",
+        {"column": "gender", "attribute": "sex", "equal": True, "rows": 6000},
+        (
+            "The feature 'gender' names the group of sex in all 6,000 rows, so models can treat "
+            "groups differently. Leave it out if decisions must not depend on the group."
+        ),
+    ),
+    (
+        "group_feature",
+        {"column": "title", "attribute": "sex", "equal": False, "rows": 60},
+        (
+            "The feature 'title' determines the group of sex in all 60 rows, so models can treat "
+            "groups differently. Leave it out if decisions must not depend on the group."
+        ),
+    ),
+    (
         "stray_cells",
         {"column": "pay", "cells": 1, "known": 40, "example": "1,234"},
         (

@@ -20,9 +20,9 @@ known = [20, 50, 100, 300, 1000, 5000]
 gaps = []
 for number in known:
     observed = np.where(np.arange(5000) < number, a, np.nan)  # NaN: missing group
-    model = FairClassifier(model="linear").fit(X, y, sensitive_features=observed)
+    model = FairClassifier().fit(X, y, sensitive_features=observed)
     gaps.append(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a))
-plain = FairClassifier(0, model="linear").fit(X, y)
+plain = FairClassifier(0).fit(X, y)
 
 figure, axes = plt.subplots()
 axes.axhline(

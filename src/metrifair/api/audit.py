@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Required, Unpack, overload
 import numpy as np
 
 from metrifair.api.audit_result import Audit
-from metrifair.auditing.audit_record import audit_source
-from metrifair.auditing.records import Favorable
+from metrifair.auditing.audit_record import AuditedRows, audit_source
+from metrifair.auditing.records import AuditRecord, Favorable
 from metrifair.auditing.request import (
     AuditArguments,
     AuditOptions,
@@ -199,16 +199,20 @@ def audit(
             seed=seed,
             source="rows in memory",
         )
-        attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
-        columns = {"score": [name] if name else [], "group": attributes}
-        if record.clusters is not None:
-            columns["cluster"] = [record.clusters.column]
-        provenance = replace(record.provenance, columns=columns)
         library = table_library(
             prediction, sensitive_features, y_true, control_features, sample_weight
         )
-        audits[name] = Audit(replace(record, provenance=provenance), rows, library)
+        audits[name] = Audit(_with_columns(record, rows, name), rows, library)
     return only_or_comparison(audits, several=isinstance(y_pred, Mapping))
+
+
+def _with_columns(record: AuditRecord, rows: AuditedRows, model: str) -> AuditRecord:
+    """The record with the names of the model, the attributes and the clusters."""
+    attributes = [attribute.name for attribute in rows.sample.problem.scheme.attributes]
+    columns = {"score": [model] if model else [], "group": attributes}
+    if record.clusters is not None:
+        columns["cluster"] = [record.clusters.column]
+    return replace(record, provenance=replace(record.provenance, columns=columns))
 
 
 def only_or_comparison(audits: Mapping[str, Audit], *, several: bool) -> Audit | AuditDifference:

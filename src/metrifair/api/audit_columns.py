@@ -171,26 +171,8 @@ def audit_file(
     roles_by_name = roles_by_score(request, **columns)
     call = call_text(audit_file, path, **columns, **measured, options=options, reading=reading)
     seed = make_seed(random_state)
-    scores = list(roles_by_name)
     with open_files(path, reading) as source:
-        for roles in roles_by_name.values():
-            source.check(roles.by_role)
-        used = tuple(
-            dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns)
-        )
-        head = _head(source, used, request.in_memory_rows)
-        ids = {}
-        if not (head is None or clusters is not None):
-            ids = _ids_of_file(source, used, request.in_memory_rows)
-        _check_in_memory(source.name, group, clusters, request, in_memory=head is not None)
-        if len(scores) > 1 and favorable_decision is None:
-            check_models(source.head(scores, SAMPLED_ROWS) if head is None else head, scores)
-        sources: dict[str, AuditSource] = {
-            name: _file_rows(source, roles, groups_allowed(request.max_groups))
-            if head is None
-            else ColumnSource(source.name, roles, head, scores, source.is_text, ids)
-            for name, roles in roles_by_name.items()
-        }
+        sources = _file_sources(source, roles_by_name, request, group=group)
         files = source_files(source.paths, source.name if source.is_copy else None)
         origin = None
         if not reading.replace:
@@ -203,6 +185,33 @@ def audit_file(
         }
         facts["reading"] = reading.changed
         return _audit_columns(sources, roles_by_name, request, **facts)
+
+
+def _file_sources(
+    source: FileTable, roles_by_name: Mapping[str, Roles], request: Request, *, group: object
+) -> dict[str, AuditSource]:
+    """The rows of a file by the name of their scores: in memory, or counted if there are many."""
+    scores = list(roles_by_name)
+    first = roles_by_name[scores[0]]
+    for roles in roles_by_name.values():
+        source.check(roles.by_role)
+    used = tuple(dict.fromkeys(name for roles in roles_by_name.values() for name in roles.columns))
+    head = _head(source, used, request.in_memory_rows)
+    _check_in_memory(source.name, group, first.cluster, request, in_memory=head is not None)
+    if len(scores) > 1 and first.favorable_decision is None:
+        check_models(source.head(scores, SAMPLED_ROWS) if head is None else head, scores)
+    if head is None:
+        max_groups = groups_allowed(request.max_groups)
+        return {
+            name: _file_rows(source, roles, max_groups) for name, roles in roles_by_name.items()
+        }
+    ids = {}
+    if first.cluster is None:
+        ids = _ids_of_file(source, used, request.in_memory_rows)
+    return {
+        name: ColumnSource(source.name, roles, head, scores, source.is_text, ids)
+        for name, roles in roles_by_name.items()
+    }
 
 
 def _file_rows(source: FileTable, roles: Roles, max_groups: int) -> AuditSource:

@@ -38,10 +38,11 @@ from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import Description, describe, rank_text
 from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import count_text, figure_text, interval_text, percent_text
+from metrifair.wording.numbers import count_text, figure_text, interval_text, noun, percent_text
 from metrifair.wording.rates import ratio_text
 from metrifair.wording.summary import audit_summary
-from metrifair.wording.tables import FrameColumns, finding_table, rate_frame
+from metrifair.wording.tables import FrameColumns, finding_table, rate_frame, rate_term
+from metrifair.wording.terms import term_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -911,6 +912,7 @@ class RateTable(ResultPage):
         """Each table's impact ratio, and the selection rates of its groups, one line each."""
         lines = []
         for table in self.tables:
+            name = noun(term_name(rate_term(table)))
             lines.append(
                 f"{table.attribute}, {table.within}: "
                 f"{ratio_text(table, self.audit.record.settings)}"
@@ -921,9 +923,7 @@ class RateTable(ResultPage):
                     ratio = figure_text(rate.ratio)
                 rows = count_text(rate.size, "row")
                 selected = percent_text(rate.selection_rate)
-                lines.append(
-                    f"  {rate.group}: {rows}, selection rate {selected}, impact ratio {ratio}"
-                )
+                lines.append(f"  {rate.group}: {rows}, {name} {selected}, impact ratio {ratio}")
         return "\n".join(lines) or "no decisions: pass threshold=... to audit"
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.api.frontier import Frontier, frontier
+from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
@@ -24,6 +26,7 @@ from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
+from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.sweep import SearchOptions
 
@@ -37,11 +40,28 @@ def _has(method: str) -> Any:
     return check
 
 
+def _renamed(function: Any, name: str) -> Any:
+    """A copy of a function under another name."""
+    renamed = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    update_wrapper(renamed, function)
+    renamed.__kwdefaults__ = function.__kwdefaults__
+    renamed.__qualname__ = name
+    del renamed.__wrapped__
+    return renamed
+
+
 class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
     _plain: type[FairClassifier | FairRegressor]
     _default_utility: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # an error of a wrong argument names the class that users call
+        cls.__init__ = _renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -122,7 +142,8 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         >>> model.fit(X, y, sensitive_features=sex).unfairness_ < 0.33
         True
         """
-        # Before anything is trained, a goal that cannot be asked is refused.
+        # Before anything is trained, a goal that nothing can meet is refused; here, and by the
+        # request's limit.
         Goal(
             max_unfairness=self.max_unfairness,
             needs_group=self.needs_group,
@@ -135,7 +156,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             self.estimator_ = self._without_groups().fit(X, y, sample_weight=weight)
             self.frontier_ = None
         else:
-            self.frontier_ = frontier(
+            request = FrontierRequest(
                 "auto",
                 X,
                 y,
@@ -149,7 +170,9 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 criterion=self.criterion,
                 random_state=self.random_state,
                 search=self._search,
+                limit=None if self.best_effort else self.max_unfairness,
             )
+            self.frontier_ = requested_frontier(request, stacklevel=3)
             self.estimator_ = self.frontier_.select(
                 max_unfairness=self.max_unfairness,
                 needs_group=self.needs_group,

@@ -233,7 +233,7 @@ def find_groups(
     >>> X = {"region": ["north", "south"] * 200, "shift": ["day", "day", "night", "night"] * 100}
     >>> y_pred = [1, 1, 1, 0] * 100
     >>> print(find_groups(None, y_pred, X).summary.splitlines()[0])
-    Of 8 groups, 3 have a lower selection rate than the other rows, jointly at 95% confidence.
+    Of 8 groups, 3 have a lower selection rate than the other rows, with 95% confidence for all at once.
     """
     check_integer("max_conditions", max_conditions, least=1)
     check_integer("min_rows", min_rows, least=2)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -192,27 +193,16 @@ def frontier(
         random_state=random_state,
         search=SearchOptions() if search is None else search,
     )
+    return requested_frontier(request, stacklevel=3)
+
+
+def requested_frontier(request: FrontierRequest, *, stacklevel: int) -> Frontier:
+    """The frontier of a request, with the call of :func:`frontier` that has these arguments."""
     front = Frontier(trade_off(request))
-    call = call_text(
-        frontier,
-        estimator,
-        X,
-        y,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        clusters=clusters,
-        parameter=parameter,
-        strengths=strengths,
-        folds=folds,
-        test=test,
-        unfairness_of=unfairness_of,
-        utility=utility,
-        criterion=criterion,
-        pos_label=pos_label,
-        random_state=random_state,
-        search=search,
-    )
+    arguments = {name: getattr(request, name) for name in signature(frontier).parameters}
+    if request.search == SearchOptions():
+        arguments["search"] = None
+    call = call_text(frontier, **arguments)
     provenance = replace(front.record.provenance, call=call)
     front._trade_off.record = replace(front.record, provenance=provenance)
     for note in front.record.notes:
@@ -220,7 +210,7 @@ def frontier(
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(
             note.facts["strengths"]
         ) - {0.0}:
-            warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=2)
+            warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=stacklevel)
     return front
 
 

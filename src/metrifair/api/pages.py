@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from metrifair import report
 from metrifair.api.audit_tables import result_fields
+from metrifair.errors import DataError
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 
@@ -84,6 +86,7 @@ class ResultPage(Summarized):
         DataError
             If nothing can be written there.
         """
+        _refuse_ending(path, (".html", ".htm"), what="a web page", method="to_html")
         report.print_pdf(partial(self.to_html, **options), path)
 
     def _repr_html_(self) -> str:
@@ -98,6 +101,7 @@ class ResultPage(Summarized):
         about: Mapping[str, str] | None,
         **options: Any,
     ) -> None:
+        _refuse_ending(path, (".pdf",), what="a PDF file", method="to_pdf")
         report.write_html(path, self._page(title, about, **options))
 
     def _page(
@@ -115,6 +119,17 @@ class ResultPage(Summarized):
     def _document(self, origin: Provenance, title: str, **options: Any) -> str:
         """The text of the page with this origin and title."""
         raise NotImplementedError
+
+
+def _refuse_ending(
+    path: str | os.PathLike[str], endings: Sequence[str], *, what: str, method: str
+) -> None:
+    """Raise a DataError for a path that ends like a file of another method."""
+    name = Path(os.fsdecode(path)).name
+    if name.lower().endswith(tuple(endings)):
+        raise DataError(
+            f"is the name of {what}", argument="path", received=name, remedy=f"use {method}"
+        )
 
 
 class RecordedPage(ResultPage):

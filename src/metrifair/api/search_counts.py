@@ -253,40 +253,34 @@ class MadeChoice:
     met: bool
     passed_over: frozenset[Job]
 
-    @classmethod
-    def of(cls, chooser: Chooser, goal: Goal | None, aware: Booleans, chosen: Job) -> MadeChoice:
-        """Make the choice of ``chosen`` again; configurations that are chosen before it were
-        unlike the models of their folds.
-        """
-        allowed = np.ones(len(chooser.jobs), bool)
-        rule = Rule.of(goal)
-        if goal is not None and goal.needs_group is not None:
-            allowed = aware == goal.needs_group
-        passed_over: list[Job] = []
-        while True:
-            choice, applied = chooser.choose_or_least_unfair(rule, allowed)
-            if choice.configuration == NOTHING:
-                raise DataError(
-                    "the chosen model is not a choice of this search; call select again"
-                )
-            job = chooser.jobs[choice.configuration]
-            if job == chosen:
-                allowance = chooser.optimism(applied, allowed)
-                met = applied is rule
-                return cls(chooser, goal, choice, allowance, met, frozenset(passed_over))
-            passed_over.append(job)
-            allowed[choice.configuration] = False
-
 
 def made_choice(trade_off: TradeOff) -> MadeChoice:
-    """The choice of a frontier with its rows in memory."""
+    """The choice of a frontier with its rows in memory, made again.
+
+    Configurations that are chosen before it were unlike the models of their folds.
+    """
     record = trade_off.record
     context = trade_off.source
     assert context is not None
     assert record.chosen is not None
+    goal = record.goal
     chooser = context.chooser(trade_off.chosen_by or trade_off.utility)
-    aware = np.array([job in context.group_aware for job in chooser.jobs], bool)
-    return MadeChoice.of(chooser, record.goal, aware, record.chosen.job)
+    allowed = np.ones(len(chooser.jobs), bool)
+    if goal is not None and goal.needs_group is not None:
+        aware = np.array([job in context.group_aware for job in chooser.jobs], bool)
+        allowed = aware == goal.needs_group
+    rule = Rule.of(goal)
+    accepted = chooser.first_accepted(rule, allowed, record.chosen.job.__eq__, best_effort=True)
+    if accepted.choice.configuration == NOTHING:
+        raise DataError("the chosen model is not a choice of this search; call select again")
+    return MadeChoice(
+        chooser,
+        goal,
+        accepted.choice,
+        allowance=chooser.optimism(accepted.rule, accepted.allowed),
+        met=accepted.rule is rule,
+        passed_over=frozenset(accepted.refused),
+    )
 
 
 def search_facts(
@@ -369,22 +363,34 @@ def _configuration(
     if job in made.passed_over:
         excluded = "unlike_folds"
     chooser = made.chooser
-    utility_error = 0.0
-    if np.isfinite(chooser.utility.values[place]):
-        utility_error = float(chooser.utility.drawn[:, place].std(ddof=1))
-    elif not excluded:
+    if not excluded and not has_utility(chooser, place):
         excluded = "no_utility"
     scores = rows.score(context.predictions[job], job.name)
     return ConfigurationFacts(
         **facts,
         excluded=excluded,
         simplicity=int(chooser.simplicity[place]),
-        tier=int(chooser.tier[place]),
-        scores=score_kind(scores),
-        unfairness_error=rounded(chooser.gaps.errors[place]),
-        square_error=rounded(chooser.gaps.errors_of_squares[place]),
-        utility_error=rounded(utility_error),
+        **facts_of_scores(chooser, place, scores),
     )
+
+
+def has_utility(chooser: Chooser, place: int) -> bool:
+    """Whether the utility of a configuration is defined."""
+    return bool(np.isfinite(chooser.utility.values[place]))
+
+
+def facts_of_scores(chooser: Chooser, place: int, scores: Floats) -> dict[str, Any]:
+    """The facts of a configuration that its scores determine: tier, kind and standard errors."""
+    utility_error = 0.0
+    if has_utility(chooser, place):
+        utility_error = float(chooser.utility.drawn[:, place].std(ddof=1))
+    return {
+        "tier": int(chooser.tier[place]),
+        "scores": score_kind(scores),
+        "unfairness_error": rounded(chooser.gaps.errors[place]),
+        "square_error": rounded(chooser.gaps.errors_of_squares[place]),
+        "utility_error": rounded(utility_error),
+    }
 
 
 def expected_facts(choice: Choice, *, larger_is_better: bool) -> ExpectedFacts:

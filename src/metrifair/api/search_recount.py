@@ -23,6 +23,8 @@ from metrifair.api.reading import read_file
 from metrifair.api.search_counts import (
     SearchRows,
     expected_facts,
+    facts_of_scores,
+    has_utility,
     rounded,
 )
 from metrifair.api.search_evidence import model_file_facts
@@ -35,7 +37,6 @@ from metrifair.auditing.sources.state_file import state_content
 from metrifair.auditing.sources.typed_tables import typed_text
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
-from metrifair.figures.count_bounds import score_kind
 from metrifair.figures.utility import UTILITIES, Predictions
 from metrifair.problem.attributes import in_groups
 from metrifair.saving.modelfile import to_bytes
@@ -324,22 +325,12 @@ def _again(
     item: ConfigurationFacts, place: int, chooser: Chooser, found: ScoresFile
 ) -> ConfigurationFacts:
     """The facts of a configuration with all that its scores determine."""
-    utility_error = 0.0
     excluded: Any = item.excluded
-    if np.isfinite(chooser.utility.values[place]):
-        utility_error = float(chooser.utility.drawn[:, place].std(ddof=1))
-        if excluded == "no_utility":
-            excluded = ""
-    elif not excluded:
-        excluded = "no_utility"
+    if excluded in ("", "no_utility"):
+        excluded = "" if has_utility(chooser, place) else "no_utility"
+    scores = found.score(item.number)
     return msgspec.structs.replace(
-        item,
-        excluded=excluded,
-        tier=int(chooser.tier[place]),
-        scores=score_kind(found.score(item.number)),
-        unfairness_error=rounded(chooser.gaps.errors[place]),
-        square_error=rounded(chooser.gaps.errors_of_squares[place]),
-        utility_error=rounded(utility_error),
+        item, excluded=excluded, **facts_of_scores(chooser, place, scores)
     )
 
 

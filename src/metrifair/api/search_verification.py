@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from metrifair import __version__
 from metrifair.api.search_contradictions import contradictions, passed_over
 from metrifair.api.search_figures import (
     DELIVERED,
@@ -34,6 +34,9 @@ from metrifair.auditing.release.evidence_format import (
     UNUSABLE,
     Check,
     Files,
+    check_derived,
+    check_same_text,
+    check_underived,
     count_figures,
     decoded,
     different_values,
@@ -80,27 +83,15 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     yield _check_front(facts, recomputed)
     yield _check_choice(facts, recomputed)
     yield from _check_facts(facts, recomputed, scorings, withheld=bool(manifest.suppressed))
-    for name, content in derived.items():
-        if name in files:
-            yield _check_page(name, files[name], content, manifest)
-        elif name not in manifest.files:
-            yield Check("missing_file", "differs", {"name": name})
+    check_page = partial(_check_page, manifest=manifest)
+    yield from check_derived(files, derived, manifest.files, check_page)
     known = {*derived, FACTS, FIGURES, *_count_files(facts)}
-    for name in sorted({*manifest.files, *manifest.grid} - known):
-        yield Check("underived_file", "differs", {"name": name})
+    yield from check_underived({*manifest.files, *manifest.grid}, known)
 
 
-def _check_page(name: str, published: bytes, derived: bytes, manifest: SearchManifest) -> Check:
-    """Whether a page or table follows from the facts and the figures; another version may use
-    other words.
-    """
-    if published == derived:
-        return Check("search_page", "agrees", {"name": name})
-    version = manifest.provenance.versions.get("metrifair", "")
-    if version != __version__:
-        about = {"name": name, "theirs": version, "ours": __version__}
-        return Check("page", "unchecked", about)
-    return Check("search_page", "differs", {"name": name})
+def _check_page(name: str, published: bytes, derived: bytes, *, manifest: SearchManifest) -> Check:
+    """Whether a page or table follows from the facts and the figures."""
+    return check_same_text("search_page", name, published, derived, manifest.provenance)
 
 
 def _count_files(facts: SearchFacts) -> list[str]:

@@ -8,6 +8,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -50,6 +51,9 @@ from metrifair.auditing.release.evidence_format import (
     Check,
     Files,
     Manifest,
+    check_derived,
+    check_same_text,
+    check_underived,
     count_figures,
     counts_files,
     counts_names,
@@ -82,7 +86,9 @@ PathLike = str | os.PathLike[str]
 
 _MOST_DRAWS = 100_000  # resamples or permutations that a verification repeats
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
-_LONGEST, _BEFORE = 80, 20  # characters of a line that differs, and those before the difference
+# characters of a line that differs, and those before the difference
+_LONGEST = 80
+_BEFORE = 20
 _PRINTED_BY = rb"/(?:Creator|Producer) \([^)]*\)"
 
 
@@ -253,16 +259,10 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
         yield unusable(error)
         return
     yield from _check_values(published, json.loads(write_json(recomputed)), manifest)
-    for name, content in derived.items():
-        if name in files:
-            yield _check_text(name, files[name], content, manifest)
-        # a file that is only listed is missing by its hash already
-        elif name not in manifest.files:
-            yield Check("missing_file", "differs", {"name": name})
-    for name in sorted(
-        manifest.files.keys() - {*derived, AUDIT, *_counted_files(tables, manifest), PRINT}
-    ):
-        yield Check("underived_file", "differs", {"name": name})
+    check_file = partial(_check_text, manifest=manifest)
+    yield from check_derived(files, derived, manifest.files, check_file)
+    known = {*derived, AUDIT, *_counted_files(tables, manifest), PRINT}
+    yield from check_underived(manifest.files, known)
     if PRINT in files:
         yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
 
@@ -329,7 +329,7 @@ def _check_values(
             kind, "differs" if places else "agrees", {"places": places, "values": values, **facts}
         )
     # another version may use other words
-    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest)
+    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest=manifest)
 
 
 def _written_by(manifest: Manifest) -> str:
@@ -337,11 +337,11 @@ def _written_by(manifest: Manifest) -> str:
     return manifest.provenance.versions.get("metrifair", "")
 
 
-def _check_text(name: str, published: bytes, derived: bytes, manifest: Manifest) -> Check:
-    if published == derived:
-        return Check("page", "agrees", {"name": name})
-    if (version := _written_by(manifest)) != __version__:
-        return Check("page", "unchecked", {"name": name, "theirs": version, "ours": __version__})
+def _check_text(name: str, published: bytes, derived: bytes, *, manifest: Manifest) -> Check:
+    """Whether a text follows from the figures; if not, with its first line that differs."""
+    check = check_same_text("page", name, published, derived, manifest.provenance)
+    if check.outcome != "differs":
+        return check
     lines = zip_longest(published.splitlines(), derived.splitlines(), fillvalue=b"")
     at, pair = next((at, pair) for at, pair in enumerate(lines, 1) if pair[0] != pair[1])
     same = next(

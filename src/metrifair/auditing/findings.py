@@ -73,31 +73,28 @@ def pair_findings(
     part = compared.part
     sizes = compared.sizes
     enough = min(compared.independent_sizes) >= plan.min_group_size
-    scores, left, right = distances.pair
     decided = part.of_predictions and part.scores.are_decisions
     # There may be many scores: they are binned once, and every coarser table is made from these
     # bins.
     bin_index = bins(distances.pair, _FINER * plan.resolution)
     binned = merge_bins(distances.pair, bin_index)
+    clustered = isinstance(distances.rows, ClusterRows)
+    weighted = sample.units.weighted
     # No p-value of a group below the minimum size, nor of clusters whose rows have weights.
-    tested = enough and not (sample.units.weighted and isinstance(distances.rows, ClusterRows))
     tests = plan
-    if not tested:
+    if not enough or (weighted and clustered):
         tests = replace(plan, permutations=0)
     intervals, p_values = _intervals_and_p_values(
         distances, binned, bin_index, tests, generator, normals=normals
     )
     # Certificates and unbiased estimates are those of independent rows that count equally.
-    equal = not sample.units.weighted and not isinstance(distances.rows, ClusterRows)
+    equal = not weighted and not clustered
     joint: dict[str, Interval] = {}
     if enough and not compared.unknown_name:
         joint = _joint_intervals(intervals, distances, sizes, plan, equal=equal)
     radii = _radii(sizes, plan) if equal else (None, None)
+    scores, left, right = distances.pair
     sides = distances.left_scores or (scores, left), (scores, right)
-    means = distances.means or (
-        float(shares(left) @ scores),
-        float(shares(right) @ scores),
-    )
     score_range = None
     if part.of_predictions:
         score_range = plan.score_range
@@ -124,7 +121,7 @@ def pair_findings(
             joint_interval=joint.get(metric),
             at=distances.gap.score,
             shares=distances.gap.shares,
-            means=means,
+            means=_means(distances),
             span=float(scores[-1] - scores[0]),
             decided=decided,
             group_values=compared.group_values,
@@ -133,6 +130,14 @@ def pair_findings(
         )
         for metric, value in distances.values.items()
     ]
+
+
+def _means(distances: PairDistances) -> tuple[float, float]:
+    """The mean scores of both sides."""
+    if distances.means:
+        return distances.means
+    scores, left, right = distances.pair
+    return float(shares(left) @ scores), float(shares(right) @ scores)
 
 
 def _intervals_and_p_values(

@@ -1,13 +1,8 @@
-"""Convex fair regression (Berk et al. 2017): least squares, and a penalty on pairs across groups.
-
-Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one
-factorization of the data.
-"""
+"""Convex fair regression (Berk et al. 2017): least squares, and a penalty on pairs across groups."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
@@ -15,8 +10,7 @@ from typing import Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from metrifair.baselines.stacked import (
-    FitGrid,
+from metrifair.baselines.baseline import (
     Fitted,
     TrainingData,
     WeightedEstimator,
@@ -79,20 +73,20 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     ridge: float = 0.0
     variant: Literal["method", "reference"] = "method"
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:  # noqa: ARG002
+        return self._solution(self._quadratics(data))
+
+    def _quadratics(self, data: TrainingData) -> Quadratics:
         check_known("penalty", self.penalty, ("individual", "group"))
         check_known("loss", self.loss, ("pooled", "group_balanced"))
-        check_number("ridge", self.ridge, low=0)
-        for strength in grid.strengths:
-            check_number("strength", strength, low=0)
         loss: Loss = "group_balanced" if self.variant == "reference" else self.loss
-        fits: list[list[Fitted]] = []
-        for rows in grid.rows:
-            path = solutions(
-                data.take(rows), grid.strengths, penalty=self.penalty, loss=loss, ridge=self.ridge
-            )
-            fits.append([{"intercept_": float(beta[0]), "coef_": beta[1:]} for beta in path])
-        return fits
+        return Quadratics.of(data, self.penalty, loss)
+
+    def _solution(self, quadratics: Quadratics) -> Fitted:
+        check_number("ridge", self.ridge, low=0)
+        check_number("strength", self.strength, low=0)
+        beta = quadratics.minimizer(self.strength, self.ridge)
+        return {"intercept_": float(beta[0]), "coef_": beta[1:]}
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y.
@@ -110,35 +104,39 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
         return linear_scores(self, X)
 
 
-def solutions(
-    data: TrainingData,
-    strengths: Sequence[float],
-    *,
-    penalty: Penalty,
-    loss: Loss,
-    ridge: float = 0.0,
-) -> list[Floats]:
-    """(intercept, coefficients) for each strength; of several minimizers the one of least norm."""
-    design = np.column_stack([np.ones(len(data)), data.x])
-    totals = (
-        data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
-    )
-    scale = np.sqrt(data.weight / totals)
-    # Square roots of the quadratic forms, on the span of the rows, in which the minimizer of least
-    # norm lies: forming the matrices would square the condition number.
-    left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
-    counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
-    target = left.T[counts] @ (data.y * scale)
-    roots = np.diag(values[counts])
-    basis = right[counts].T
-    penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
-    shrinking = np.sqrt(ridge) * np.eye(len(roots))
-    zeros = np.zeros(len(penalized) + len(shrinking))
-    minimizers = []
-    for strength in strengths:
-        rows = np.vstack([roots, np.sqrt(strength) * penalized, shrinking])
-        minimizers.append(basis @ np.linalg.lstsq(rows, np.append(target, zeros), rcond=None)[0])
-    return minimizers
+@dataclass(frozen=True, eq=False)
+class Quadratics:
+    """Square roots of the loss and the penalty, on the span of the rows, in which the minimizer
+    of least norm lies: forming the matrices would square the condition number.
+    """
+
+    basis: Floats  # (1 + features, k)
+    loss: Floats  # (k, k)
+    target: Floats  # (k,)
+    penalty: Floats  # (rows of the root, k)
+
+    @classmethod
+    def of(cls, data: TrainingData, penalty: Penalty, loss: Loss) -> Quadratics:
+        """The quadratic forms of checked data."""
+        design = np.column_stack([np.ones(len(data)), data.x])
+        totals = data.weight.sum()
+        if loss == "group_balanced":
+            totals = np.bincount(data.group, data.weight)[data.group]
+        scale = np.sqrt(data.weight / totals)
+        left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
+        counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
+        target = left.T[counts] @ (data.y * scale)
+        basis = right[counts].T
+        penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
+        return cls(basis, np.diag(values[counts]), target, penalized)
+
+    def minimizer(self, strength: float, ridge: float) -> Floats:
+        """(intercept, coefficients); of several minimizers the one of least norm."""
+        shrinking = np.sqrt(ridge) * np.eye(len(self.loss))
+        rows = np.vstack([self.loss, np.sqrt(strength) * self.penalty, shrinking])
+        zeros = np.zeros(len(rows) - len(self.loss))
+        solution: Floats = np.linalg.lstsq(rows, np.append(self.target, zeros), rcond=None)[0]
+        return self.basis @ solution
 
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
@@ -150,7 +148,7 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
         warnings.warn(
             "the targets of different groups are so far apart that no pair is similar: the penalty "
             "is zero; rescale y",
-            stacklevel=6,
+            stacklevel=7,
         )
     if penalty == "group":
         return np.stack([v for _, v, _ in pairs])

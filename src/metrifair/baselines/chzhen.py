@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from metrifair.baselines.stacked import PublishedPostprocessor
+from metrifair.baselines.baseline import PublishedPostprocessor
 from metrifair.errors import TooFewSamples
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import Table
@@ -30,7 +30,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
     Parameters
     ----------
     estimator : regressor, default=None
-        Estimator to use: a regressor. None is a network, ``FairRegressor(0)``.
+        Estimator to use: a regressor. None is a linear model, ``FairRegressor(0)``.
     tolerance : float, default=0.0
         Allowed unfairness, from 0 (statistical parity) to 1 (the estimator's predictions). Values
         between extend the published method: the Wasserstein distance between groups is proportional

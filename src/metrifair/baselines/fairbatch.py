@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_networks
-from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
+from metrifair.baselines.baseline import CONDITIONED_ON, Fitted, TrainingData
+from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_network
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
@@ -91,15 +91,13 @@ class FairBatchClassifier(BatchedNetworkClassifier):
     variant: Literal["method", "reference"] = "method"
     step: float = 0.005
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        rows = grid.rows
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
         criterion = usual_name(self.criterion)
         check_known("criterion", criterion, _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
-        for part in rows:
-            data.take(part).check_cells(_MOVED[criterion])
-        batch_size = schedule_for(network, min(map(len, rows))).batch_size
+        data.check_cells(_MOVED[criterion])
+        batch_size = schedule_for(network, len(data)).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
                 f"batch_size must be at least {_SMALLEST_BATCH} to contain two labels of two "
@@ -107,25 +105,18 @@ class FairBatchClassifier(BatchedNetworkClassifier):
             )
         reference = self.variant == "reference"
         sampler = Sampler(
-            data,
-            rows,
-            batch_size=batch_size,
-            criterion=criterion,
-            step=self.step,
-            reference=reference,
+            data, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference
         )
         model = model_for(network, data.x.shape[1], 1)
-        model = Doubled(model) if reference else model
-        objective = Objective(BINARY, ())
-        source = EpochSource(sampler.size, (), sampler.draw)
-        unpenalized = grid._replace(strengths=[0.0])
-        networks = train_networks(
-            network, make_samples(data), objective, unpenalized, source=source, model=model
+        predictor = train_network(
+            network,
+            make_samples(data),
+            Objective(BINARY, ()),
+            seed=seed,
+            source=EpochSource(sampler.size, (), sampler.draw),
+            model=Doubled(model) if reference else model,
         )
-        return [
-            [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
-            for (predictor,), shares in zip(networks, sampler.shares, strict=True)
-        ]
+        return {"predictor_": predictor, "shares_": sampler.shares}
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +175,7 @@ def batch_counts(
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:
-    """Losses (seeds, label, group) of all rows' outputs (seeds, n), for membership (seeds, label,
-    group, n).
+    """Losses (label, group) of all rows' outputs (n,), for membership (label, group, n).
 
     The mean cross-entropy of each cell; under statistical parity that of the label 1 for all rows,
     divided by the size of the group.
@@ -193,8 +183,8 @@ def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Te
     parity = criterion == "statistical_parity"
     loss = functional.softplus(-output) if parity else BINARY.loss(output, y)
     counts = member.sum(-1)
-    counts = counts.sum(1, keepdim=True) if parity else counts
-    return torch.einsum("sn,sygn->syg", loss, member) / counts.clamp_min(1)
+    counts = counts.sum(0, keepdim=True) if parity else counts
+    return torch.einsum("n,ygn->yg", loss, member) / counts.clamp_min(1)
 
 
 def cyclic(
@@ -221,39 +211,24 @@ def cyclic(
 
 
 class Sampler:
-    """The batches of several seeds, whose shares move after each epoch."""
+    """Batches whose shares move after each epoch."""
 
     def __init__(
-        self,
-        data: TrainingData,
-        rows: Sequence[Integers],
-        *,
-        batch_size: int,
-        criterion: str,
-        step: float,
-        reference: bool,
+        self, data: TrainingData, *, batch_size: int, criterion: str, step: float, reference: bool
     ) -> None:
         self.criterion = criterion
         self.step = step
         self.reference = reference
         self.y = torch.as_tensor(data.y)
-        self.member = torch.zeros(len(rows), 2, 2, len(data))  # (seeds, label, group, n)
-        self.cells: list[list[Tensor]] = []  # rows of each seed by label, then by group
-        for seed, part in enumerate(rows):
-            inside = [
-                part[(data.y[part] == y) & (data.group[part] == a)] for y in (0, 1) for a in (0, 1)
-            ]
-            self.cells.append([torch.as_tensor(cell) for cell in inside])
-            for place, cell in enumerate(inside):
-                self.member[seed, place // 2, place % 2, cell] = 1.0
-        self.sizes = np.array([[float(len(cell)) for cell in seed] for seed in self.cells]).reshape(
-            -1, 2, 2
-        )
-        # of group 1, (seeds, label)
-        self.shares = self.sizes[..., 1] / np.maximum(self.sizes.sum(-1), 1)
-        fewest = min(map(len, rows))
-        self.batch_size = min(batch_size, fewest)
-        self.steps = fewest // self.batch_size
+        inside = np.array([[(data.y == y) & (data.group == a) for a in (0, 1)] for y in (0, 1)])
+        self.member = torch.as_tensor(inside, dtype=torch.float32)  # (label, group, n)
+        # rows by label, then by group
+        self.cells = [torch.as_tensor(np.flatnonzero(cell)) for cell in inside.reshape(4, -1)]
+        self.sizes = inside.sum(-1).astype(np.float64)  # (label, group)
+        # of group 1, (label,)
+        self.shares = self.sizes[:, 1] / np.maximum(self.sizes.sum(-1), 1)
+        self.batch_size = min(batch_size, len(data))
+        self.steps = len(data) // self.batch_size
         self.size = self.batch_size + 2  # four counts are rounded up by a half at most
         self.begun = False
 
@@ -261,26 +236,23 @@ class Sampler:
         """The batches of an epoch; before the second and later ones, the shares move (in the
         reference, before all).
 
-        All seeds' batches are filled up to one size with rows of weight 0.
+        Batches are filled up to one size with rows of weight 0.
         """
         if self.begun or self.reference:
-            output = outputs()[:, 0]
+            output = outputs()[0, 0]
             self.member = self.member.to(output)
             self.y = self.y.to(output)
             losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()
             self.shares = update_shares(self.shares, losses, self.criterion, self.step)
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
-        rows = []
-        weight = torch.zeros(len(self.cells), 1, self.size)
-        for seed, (cells, generator) in enumerate(zip(self.cells, generators, strict=True)):
-            sizes = counts[seed].ravel().tolist()
-            parts = [
-                cyclic(cell, size, self.steps, generator, repeating=self.reference)
-                for cell, size in zip(cells, sizes, strict=True)
-                if size
-            ]
-            filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
-            rows.append(torch.cat([*parts, filling], 1))
-            weight[seed, :, : sum(sizes)] = self.size / sum(sizes)
-        return Epoch(torch.stack(rows), weight)
+        sizes = counts.ravel().tolist()
+        parts = [
+            cyclic(cell, size, self.steps, generators[0], repeating=self.reference)
+            for cell, size in zip(self.cells, sizes, strict=True)
+            if size
+        ]
+        filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
+        weight = torch.zeros(1, 1, self.size)
+        weight[..., : sum(sizes)] = self.size / sum(sizes)
+        return Epoch(torch.cat([*parts, filling], 1).unsqueeze(0), weight)

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_networks
-from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
+from metrifair.baselines.baseline import CONDITIONED_ON, Fitted, TrainingData
+from metrifair.baselines.network import BatchedNetworkClassifier, make_samples, train_network
 from metrifair.batches.samples import Batch
 from metrifair.errors import DataError
 from metrifair.estimators.fair import FairClassifier
-from metrifair.estimators.settings import as_device, schedule_for
+from metrifair.estimators.settings import as_device, model_for, schedule_for
 from metrifair.problem.cells import Attribute, Cells, compile_cells
 from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
-from metrifair.support.arrays import Integers
-from metrifair.support.checks import check_known, check_number, check_switches
+from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
+from metrifair.training.models import Model
 from metrifair.training.objective import BINARY, Objective, Terms
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
@@ -72,9 +72,6 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         Groups to penalize: all, or only the first. None follows the variant.
     tail : {"exact", "approx"}, default=None
         Tail of the kernel: exact, or by the authors' formula. None follows the variant.
-    warm_start_path : bool, default=False
-        If several strengths are trained at once, train them one after the other, each from the last
-        one's weights.
     variant : {"method", "reference"}, default="method"
         Variant of the method. The reference follows the published experiments: the first group and
         the formula; under equal opportunity the rate of *all* rows as reference; plain shuffled
@@ -109,30 +106,26 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     delta: float = 1.0
     groups: Literal["all", "first"] | None = None
     tail: Literal["exact", "approx"] | None = None
-    warm_start_path: bool = False
     variant: Literal["method", "reference"] = "method"
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
         return self.predict_proba(X)[:, 1] >= self.threshold
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        rows = grid.rows
-        self._check(grid.strengths)
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
+        self._check()
         network = self._network()
         device = as_device(self.device)
-        for seed_rows in rows:
-            data.take(seed_rows).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
+        criterion = usual_name(self.criterion)
+        data.check_cells(CONDITIONED_ON[criterion])
         cells = compared_cells(self.criterion, data.groups)
         cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
         reference = self.variant == "reference"
-        all_rows = reference and usual_name(self.criterion) == "equal_opportunity"
+        all_rows = reference and criterion == "equal_opportunity"
         which = self.groups or ("first" if reference else "all")
         member = members(cells, len(data.groups), groups=which, all_rows=all_rows)
         source = None
         if reference:
-            source = _shuffled_epochs(
-                cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size
-            )
+            source = _shuffled_epochs(cell, member, schedule_for(network, len(data)).batch_size)
         objective = SmoothedRates(
             BINARY,
             cells.comparisons,
@@ -144,34 +137,37 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             cell=cell.to(device),
             member=member.to(device),
         )
-        samples = make_samples(data, cell)
-        networks = train_networks(
-            network, samples, objective, grid, source=source, path=self.warm_start_path
+        predictor = train_network(
+            network,
+            make_samples(data, cell),
+            objective,
+            strength=self.strength,
+            seed=seed,
+            source=source,
+            model=self._model(network, data.x.shape[1]),
         )
-        return [
-            [None if predictor is None else {"predictor_": predictor} for predictor in seed]
-            for seed in networks
-        ]
+        return {"predictor_": predictor}
 
-    def _check(self, strengths: Sequence[float]) -> None:
+    def _model(self, network: FairClassifier, features: int) -> Model:
+        """The model to train, from its initial parameters."""
+        return model_for(network, features, 1)
+
+    def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         if self.groups is not None:
             check_known("groups", self.groups, ("all", "first"))
         if self.tail is not None:
             check_known("tail", self.tail, ("exact", "approx"))
-        check_switches(warm_start_path=self.warm_start_path)
         check_number("bandwidth", self.bandwidth, low=0, low_open=True)
         check_number("delta", self.delta, low=0, low_open=True)
         check_number("threshold", self.threshold, low=0, high=1, low_open=True)
         if self.threshold == 1:
             raise DataError("threshold must lie between 0 and 1, got 1")
-        for strength in strengths:
-            check_number(
-                "strength", strength, low=0, high=inf if self.variant == "reference" else 1.0
-            )
-        if max(strengths) > 1:
+        highest = inf if self.variant == "reference" else 1.0
+        check_number("strength", self.strength, low=0, high=highest)
+        if self.strength > 1:
             warnings.warn(
-                f"strength {max(strengths):g} is above 1: the cross-entropy is then raised, not "
+                f"strength {self.strength:g} is above 1: the cross-entropy is then raised, not "
                 "lowered",
                 stacklevel=5,
             )
@@ -266,34 +262,24 @@ def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) ->
     return member
 
 
-def _shuffled_epochs(
-    cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int
-) -> EpochSource:
+def _shuffled_epochs(cell: Tensor, member: Tensor, batch_size: int) -> EpochSource:
     """Plain shuffled batches; one in which a compared set is empty is drawn again."""
-    rows_by_seed = [torch.as_tensor(part) for part in rows]
-    fewest = min(map(len, rows_by_seed))
-    size = min(batch_size, fewest)
+    n = len(cell)
+    size = min(batch_size, n)
     compared = member[:, 0].bool()  # (terms, cells); the other side is larger
 
-    def one_pass(part: Tensor, generator: torch.Generator) -> Tensor:
+    def draw(generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:  # noqa: ARG001
         complete: list[Tensor] = []
         for _ in range(_MOST_PASSES):
-            batches = part[
-                torch.randperm(len(part), generator=generator)[: len(part) // size * size]
-            ].view(-1, size)
+            order = torch.randperm(n, generator=generators[0])
+            batches = order[: n // size * size].view(-1, size)
             present = compared[:, cell[batches]].any(-1).all(0)
             complete += batches[present].unbind(0)
-            if len(complete) >= fewest // size:
-                return torch.stack(complete[: fewest // size])
+            if len(complete) >= n // size:
+                rows = torch.stack(complete[: n // size])
+                return Epoch(rows.unsqueeze(0), torch.ones(1, 1, size))
         raise DataError(
             f"batches of {size} rows hardly ever contain every group; use a larger batch_size"
         )
-
-    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        passes = [
-            one_pass(part, generator)
-            for part, generator in zip(rows_by_seed, generators, strict=True)
-        ]
-        return Epoch(torch.stack(passes), torch.ones(len(rows_by_seed), 1, size))
 
     return EpochSource(size, (), draw)

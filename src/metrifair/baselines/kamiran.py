@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.baselines.network import Preprocessor, class_probabilities, fit_learners
-from metrifair.baselines.stacked import (
-    FitGrid,
+from metrifair.baselines.baseline import (
     Fitted,
-    StackedEstimator,
+    PublishedEstimator,
     TrainingData,
     TwoClassMixin,
 )
+from metrifair.baselines.network import Preprocessor, class_probabilities, fit_learner
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
@@ -84,16 +83,13 @@ class ReweighingClassifier(Preprocessor):
     estimator: Any = field(default=None, kw_only=False)
     random_state: Any = None
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        parts = [data.take(seed_rows) for seed_rows in grid.rows]
-        for part in parts:
-            part.check_cells(range(len(self.classes_)))
-        weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
-        learners = fit_learners(self.estimator, data, grid, weights)
-        return [
-            [{"estimator_": learner, "weights_": weight}]
-            for learner, weight in zip(learners, weights, strict=True)
-        ]
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
+        data.check_cells(range(len(self.classes_)))
+        weights = independence_weights(data.y, data.group, data.weight)
+        return {
+            "estimator_": fit_learner(self.estimator, data, seed, weights),
+            "weights_": weights,
+        }
 
 
 class Changes(NamedTuple):
@@ -180,10 +176,10 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     rounding: Literal["nearest", "ceiling"] = "nearest"
     random_state: Any = None
 
-    fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
+    fit = PublishedEstimator.fit  # type: ignore[assignment]  # without weights
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        even = [np.ones(len(seed_rows)) for seed_rows in grid.rows]
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
+        even = np.ones(len(data))
         ranker = GaussianNB() if self.ranker is None else self.ranker
         if isinstance(ranker, str):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
@@ -192,21 +188,12 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
             raise DataError(
                 f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None"
             )
-        rankers = fit_learners(ranker, data, grid, even, name="ranker")
-        changes = list(map(self._changes, map(data.take, grid.rows), rankers))
-        # Every row exists twice, with its label and with the other one; changed rows are taken from
-        # the second half.
-        doubled = data.take(np.tile(np.arange(len(data)), 2))
-        doubled = replace(doubled, y=np.concatenate([data.y, 1 - data.y]))
-        places = []
-        for seed_rows, change in zip(grid.rows, changes, strict=True):
-            flipped = np.isin(np.arange(len(seed_rows)), np.concatenate(change))
-            places.append(np.where(flipped, seed_rows + len(data), seed_rows))
-        learners = fit_learners(self.estimator, doubled, grid._replace(rows=places), even)
-        return [
-            [{"estimator_": learner, "changes_": change}]
-            for learner, change in zip(learners, changes, strict=True)
-        ]
+        changes = self._changes(data, fit_learner(ranker, data, seed, even, name="ranker"))
+        labels = data.y.copy()
+        labels[changes.promoted] = 1
+        labels[changes.demoted] = 0
+        learner = fit_learner(self.estimator, replace(data, y=labels), seed, even)
+        return {"estimator_": learner, "changes_": changes}
 
     def _changes(self, data: TrainingData, ranker: Any) -> Changes:
         rates = [float(data.y[data.group == code].mean()) for code in (0, 1)]

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.baselines.network import Preprocessor, check_continues, fit_learners
-from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData, TwoClassMixin
+from metrifair.baselines.baseline import CONDITIONED_ON, Fitted, TrainingData, TwoClassMixin
+from metrifair.baselines.network import Preprocessor, check_continues, fit_learner
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.support.arrays import Floats, Integers
@@ -145,45 +145,31 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     variant: Literal["method", "reference"] = "method"
     random_state: Any = None
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
         self._check()
-        parts = [data.take(seed_rows) for seed_rows in grid.rows]
-        for part in parts:
-            part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
-        lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
-        multipliers = [np.zeros((2, len(data.groups)))] * len(parts)
-        weights = [part.weight for part in parts]
-        learners: list[Any] = []
-        results: list[Round] = []
+        criterion = usual_name(self.criterion)
+        data.check_cells(CONDITIONED_ON[criterion])
+        lagging = self.variant == "reference" and criterion != "statistical_parity"
+        multipliers = np.zeros((2, len(data.groups)))
+        weights = data.weight
+        learner = None
+        results: list[Round] = []  # the one to keep
         for _ in range(max(1, self.rounds)):
-            tilted = [
-                self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)
-            ]
+            tilted = self._weights(data, multipliers)
             weights = weights if lagging else tilted
-            earlier = learners if self.warm_start else []
-            learners = fit_learners(self.estimator, data, grid, weights, earlier=earlier)
+            earlier = learner if self.warm_start else None
+            learner = fit_learner(self.estimator, data, seed, weights, earlier=earlier)
             weights = tilted
-            current = [
-                self._evaluate(*each) for each in zip(parts, learners, multipliers, strict=True)
-            ]
-            if results and self.keep == "best":
-                results = [
-                    min(pair, key=lambda round_: round_[:2])
-                    for pair in zip(results, current, strict=True)
-                ]
-            else:
-                results = current
-            multipliers = [round_.multipliers + self.step * round_.violations for round_ in current]
-        return [
-            [
-                {
-                    "estimator_": round_.learner,
-                    "multipliers_": round_.multipliers,
-                    "violation_": round_.violation,
-                }
-            ]
-            for round_ in results
-        ]
+            current = self._evaluate(data, learner, multipliers)
+            results = [*results, current] if self.keep == "best" else [current]
+            results = [min(results, key=lambda round_: round_[:2])]
+            multipliers = multipliers + self.step * current.violations
+        (kept,) = results
+        return {
+            "estimator_": kept.learner,
+            "multipliers_": kept.multipliers,
+            "violation_": kept.violation,
+        }
 
     def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
         if not self.rounds:

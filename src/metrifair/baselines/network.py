@@ -4,7 +4,7 @@ with weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -17,11 +17,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
 
-from metrifair.baselines.stacked import (
+from metrifair.baselines.baseline import (
     DIVERGED,
-    FitGrid,
     LogOddsMixin,
-    StackedEstimator,
+    PublishedEstimator,
     TrainingData,
     WeightedEstimator,
     features_at_predict,
@@ -36,7 +35,7 @@ from metrifair.postprocessing.postprocessor import check_learner
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import groups_if_accepted, make_seed
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
@@ -54,7 +53,7 @@ _NETWORK = (
 _OPTIONS = ("learning_rate_decay", "standardize")  # of PenaltyOptions
 
 
-class NetworkClassifier(LogOddsMixin, StackedEstimator):
+class NetworkClassifier(LogOddsMixin, PublishedEstimator):
     """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the
     positive class.
     """
@@ -64,9 +63,8 @@ class NetworkClassifier(LogOddsMixin, StackedEstimator):
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
-        network = FairClassifier(
-            0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
-        )
+        chosen = {name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
+        network = FairClassifier(0.0, **({"model": "mlp"} | chosen))
         options = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         network.penalty = PenaltyOptions(**options)
         check_settings(network)
@@ -88,45 +86,38 @@ class BatchedNetworkClassifier(NetworkClassifier):
     random_state: Any = None
 
 
-def train_networks(
+def train_network(
     network: FairClassifier,
     data: Samples,
     objective: Objective,
-    grid: FitGrid,
     *,
+    strength: float = 0.0,
+    seed: int,
     source: EpochSource | None = None,
-    path: bool = False,
     model: Model | None = None,
-) -> list[list[Predictor | None]]:
-    """Trained networks of each seed and, within it, each strength; None if training diverged.
+) -> Predictor:
+    """The trained network; Diverged if training failed.
 
     ``model`` replaces the model with one output that ``network`` describes.
     """
     schedule = replace(
-        schedule_for(network, max(map(len, grid.rows))),
-        growth=0.0,
-        cooldown=0.0,
-        from_constant=False,
+        schedule_for(network, len(data)), growth=0.0, cooldown=0.0, from_constant=False
     )
     stack = train(
         data,
         model or model_for(network, data.x.shape[1], 1),
         objective,
-        strengths=grid.strengths,
-        seeds=grid.seeds,
+        strengths=[strength],
+        seeds=[seed],
         schedule=schedule,
-        rows=[torch.as_tensor(rows) for rows in grid.rows],
         source=source,
-        path=path,
         standardize=penalty_options(network).standardize,
         device=as_device(network.device),
         verbose=network.verbose,
     )
-    failed = stack.failed.cpu().numpy()
-    return [
-        [None if failed[s, k] else stack.predictor(s, k) for k in range(len(grid.strengths))]
-        for s in range(len(grid.seeds))
-    ]
+    if bool(stack.failed.any()):
+        raise Diverged(DIVERGED.format(network.learning_rate))
+    return stack.predictor(0, 0)
 
 
 def make_samples(
@@ -139,93 +130,75 @@ def make_samples(
 
 
 @dataclass(frozen=True, eq=False)
-class _Continued:
-    """A model whose copies in a stack start from these parameters, one after the other; seeds
-    may be equal.
-    """
+class Continued:
+    """A model whose training begins at the parameters of a trained one."""
 
     model: Model
-    starts: Iterator[dict[str, Tensor]]
+    trained: Mapping[str, Tensor]  # leading axes: a stack of one
 
     def initial(self, seed: int) -> dict[str, Tensor]:  # noqa: ARG002
-        return next(self.starts)
+        """The parameters of the trained model."""
+        return {name: value[0, 0] for name, value in self.trained.items()}
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
+        """The outputs of the model."""
         return self.model(parameters, x, training=training)
 
 
 def fit_weighted(
     network: FairClassifier,
     data: TrainingData,
-    grid: FitGrid,
-    weights: Sequence[Floats],
-    earlier: Sequence[FairClassifier] = (),
-) -> list[FairClassifier]:
-    """Plain networks, one for each seed, on its rows with their weights in the loss.
+    seed: int,
+    weights: Floats,
+    earlier: FairClassifier | None = None,
+) -> FairClassifier:
+    """A plain network with weights of the rows in its loss.
 
     The loss of a batch is the weighted mean with the batch size as denominator, for weights with
-    mean 1. ``earlier`` are networks to start from, in the same order.
+    mean 1. ``earlier`` is a network to start from.
     """
     classes = int(data.y.max()) + 1
     task, outputs = (BINARY, 1) if classes == 2 else (MULTICLASS, classes)
     check_settings(network)
-    schedule = schedule_for(network, min(map(len, grid.rows)))
+    schedule = schedule_for(network, len(data))
     model = model_for(network, data.x.shape[1], outputs)
     samples = make_samples(data, vector=task.vector)
-    starts = (
-        {name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier
+    predictor = train_network(
+        network,
+        samples,
+        Objective(task, ()),
+        seed=seed,
+        source=weighted_epochs(weights, schedule.batch_size),
+        model=model if earlier is None else Continued(model, earlier.predictor_.parameters),
     )
-    started: Model = _Continued(model, starts) if earlier else model
-    source = weighted_epochs(grid.rows, weights, schedule.batch_size)
-    networks = train_networks(
-        network, samples, Objective(task, ()), grid, source=source, model=started
-    )
-    fitted = []
-    for seed, (predictor,), rows in zip(grid.seeds, networks, grid.rows, strict=True):
-        if predictor is None:
-            raise Diverged(DIVERGED.format(network.learning_rate))
-        copy = clone(network).set_params(random_state=seed)
-        copy.classes_ = np.arange(classes)
-        copy.n_features_in_ = data.x.shape[1]
-        copy.predictor_ = replace(predictor, model=model)
-        copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
-        copy.n_iter_ = schedule.epochs
-        copy.moments_ = Moments.from_samples(samples.take(torch.as_tensor(rows)))
-        fitted.append(copy)
+    fitted: FairClassifier = clone(network).set_params(random_state=seed)
+    fitted.classes_ = np.arange(classes)
+    fitted.n_features_in_ = data.x.shape[1]
+    fitted.predictor_ = replace(predictor, model=model)
+    fitted.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
+    fitted.n_iter_ = schedule.epochs
+    fitted.moments_ = Moments.from_samples(samples)
     return fitted
 
 
-def weighted_epochs(
-    rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int
-) -> EpochSource:
-    """Shuffled batches of each seed's rows, with weights (mean 1) in the loss; incomplete batches
-    are left out.
+def weighted_epochs(weights: Floats, batch_size: int) -> EpochSource:
+    """Shuffled batches of all rows, with weights (mean 1) in the loss; incomplete batches are left
+    out.
 
-    If all rows of every seed fit into one batch, each batch contains them all.
+    If all rows fit into one batch, each batch contains them all.
     """
-    parts = [torch.as_tensor(part) for part in rows]
-    weight = [torch.as_tensor(part / part.mean()) for part in weights]
-    fewest = min(map(len, parts))
-    size = min(batch_size, fewest)
-    if size == fewest == max(map(len, parts)):
-        all_rows = Epoch(torch.stack(parts).unsqueeze(1), torch.stack(weight).unsqueeze(1))
-        return EpochSource(size, (), lambda *_: all_rows, full_batch=True)
-    used = fewest // size * size  # rows of a pass
+    weight = torch.as_tensor(weights / weights.mean())
+    n = len(weight)
+    if n <= batch_size:
+        all_rows = Epoch(torch.arange(n).view(1, 1, n), weight.view(1, 1, n))
+        return EpochSource(n, (), lambda *_: all_rows, full_batch=True)
+    used = n // batch_size * batch_size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        orders = [
-            torch.randperm(len(part), generator=g)[:used]
-            for part, g in zip(parts, generators, strict=True)
-        ]
+        order = torch.randperm(n, generator=generators[0])[:used].view(1, -1, batch_size)
+        return Epoch(order, weight[order])
 
-        def batches(values: Sequence[Tensor]) -> Tensor:
-            return torch.stack(
-                [part[order].view(-1, size) for part, order in zip(values, orders, strict=True)]
-            )
-
-        return Epoch(batches(parts), batches(weight))
-
-    return EpochSource(size, (), draw)
+    return EpochSource(batch_size, (), draw)
 
 
 def _fitted_has(name: str) -> Callable[[Any], bool]:
@@ -299,40 +272,42 @@ def class_probabilities(learner: Any, x: Floats) -> Floats:
     return probability[:, np.argsort(getattr(learner, "classes_", range(probability.shape[1])))]
 
 
-def fit_learners(
+def fit_learner(
     estimator: Any,
     data: TrainingData,
-    grid: FitGrid,
-    weights: Sequence[Floats],
+    seed: int,
+    weights: Floats,
     *,
-    earlier: Sequence[Any] = (),
+    earlier: Any = None,
     name: str = "estimator",
-) -> list[Any]:
-    """The base learner fitted for each seed on its rows, with weights.
+) -> Any:
+    """The base learner fitted with weights of the rows; None is a network.
 
-    None is a network; networks without a penalty are trained all at once. A learner whose
-    ``random_state`` is None gets the seed. Without a parameter for weights, it is fitted to rows
-    drawn in proportion to them. If it takes groups, they are passed. ``earlier`` are fitted
-    learners to continue from, which are copied. ``name`` is the argument in messages.
+    A learner whose ``random_state`` is None gets the seed. Without a parameter for weights, it is
+    fitted to rows drawn in proportion to them. If it takes groups, they are passed. ``earlier`` is
+    a fitted learner to continue from, which is copied. ``name`` is the argument in messages.
     """
     base = _checked_base(estimator, name)
     random_state = getattr(base, "random_state", None)
-    seeds = grid.seeds if random_state is None else [make_seed(random_state)] * len(grid.seeds)
+    if random_state is not None:
+        seed = make_seed(random_state)
     if _is_plain_network(base):
-        return fit_weighted(base, data, FitGrid(seeds, grid.rows, [0.0]), weights, earlier)
-    fitted = []
-    for place, (seed, part, weight) in enumerate(zip(seeds, grid.rows, weights, strict=True)):
-        learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
-        if "random_state" in learner.get_params() and not earlier:
+        return fit_weighted(base, data, seed, weights, earlier)
+    if earlier is not None:
+        learner = deepcopy(earlier).set_params(warm_start=True)
+    else:
+        learner = clone(base)
+        if "random_state" in learner.get_params():
             learner.set_params(random_state=seed)
-        takes_weights = has_fit_parameter(learner, "sample_weight")
-        sample = part
-        if not takes_weights and np.ptp(weight) > 0:
-            sample = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
-        options = {"sample_weight": weight} if takes_weights else {}
-        options |= groups_if_accepted(learner.fit, data.group[sample])
-        fitted.append(learner.fit(data.x[sample], data.y[sample], **options))
-    return fitted
+    sample = data
+    options = {}
+    if has_fit_parameter(learner, "sample_weight"):
+        options["sample_weight"] = weights
+    elif np.ptp(weights) > 0:
+        odds = weights / weights.sum()
+        sample = data.take(np.random.default_rng(seed).choice(len(data), len(data), p=odds))
+    options |= groups_if_accepted(learner.fit, sample.group)
+    return learner.fit(sample.x, sample.y, **options)
 
 
 def check_continues(estimator: Any) -> None:
@@ -348,7 +323,7 @@ def check_continues(estimator: Any) -> None:
 
 def _checked_base(estimator: Any, name: str) -> Any:
     if estimator is None:
-        return FairClassifier(0.0)
+        return FairClassifier(0.0, model="mlp")
     check_learner(estimator, "classifier", name=name)
     return estimator
 

@@ -14,26 +14,18 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from metrifair.baselines.baseline import CONDITIONED_ON, DIVERGED, Fitted, TrainingData
 from metrifair.baselines.network import NetworkClassifier, make_samples
-from metrifair.baselines.stacked import CONDITIONED_ON, FitGrid, Fitted, TrainingData
-from metrifair.baselines.transport import (
-    Divergence,
-    Points,
-    Sinkhorn,
-    distinct_points,
-    stacked_points,
-)
-from metrifair.errors import DataError
+from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points
+from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
-from metrifair.training.models import Network, Scaling, compute_scaling, member, stack_parameters
+from metrifair.training.models import Network, Scaling, compute_scaling, stack_parameters
 from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
-# a CPU is slower: plans exceed its cache, and all wait for the last one to converge
-_STACKS_SEEDS = ("cuda",)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -131,39 +123,10 @@ class SinkhornClassifier(NetworkClassifier):
     device: str = "auto"
     random_state: Any = None
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        """As many are trained at once as fit into ``memory_limit``: all strengths of some seeds, or
-        some of one seed.
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
+        return _descend(self, self._check(), self._measures(data), seed)
 
-        On the CPU, those of one seed at a time.
-        """
-        seeds, rows, strengths = grid
-        solver = self._check(strengths)
-        penalized = any(strengths)
-        parts = [
-            self._part(data.take(part), seed, penalized=penalized)
-            for seed, part in zip(seeds, rows, strict=True)
-        ]
-        together = (
-            self._models_at_once(solver, parts)
-            if penalized and parts
-            else len(seeds) * len(strengths)
-        )
-        few = max(1, min(together, len(strengths)))
-        many = max(1, together // few) if as_device(self.device).type in _STACKS_SEEDS else 1
-        fits: list[list[Fitted]] = []
-        for first in range(0, len(parts), many):
-            some = parts[first : first + many]
-            stacks = [
-                _descend(self, solver, some, strengths[k : k + few])
-                for k in range(0, len(strengths), few)
-            ]
-            fits += [
-                [fitted for stack in stacks for fitted in stack[at]] for at in range(len(some))
-            ]
-        return fits
-
-    def _check(self, strengths: Sequence[float]) -> Sinkhorn:
+    def _check(self) -> Sinkhorn:
         self._network()
         check_known(
             "criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity")
@@ -173,8 +136,7 @@ class SinkhornClassifier(NetworkClassifier):
         check_known("model", self.model, ("mlp", "linear"))
         check_number("memory_limit", self.memory_limit, low=0)
         check_number("epochs", self.epochs, low=1)
-        for strength in strengths:
-            check_number("strength", strength, low=0)
+        check_number("strength", self.strength, low=0)
         if self.level == "hidden" and (self.model == "linear" or not len(self.hidden)):
             raise DataError(
                 "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a "
@@ -182,23 +144,22 @@ class SinkhornClassifier(NetworkClassifier):
             )
         return Sinkhorn(self.epsilon, self.tol, self.max_iterations, self.block)
 
-    def _part(self, data: TrainingData, seed: int, *, penalized: bool) -> SeedPart:
+    def _measures(self, data: TrainingData) -> Measures:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
-        scaling = (
-            compute_scaling(make_samples(data), None)
-            if self.standardize
-            else Scaling.none(data.x.shape[1])
-        )
+        scaling = Scaling.none(data.x.shape[1])
+        if self.standardize:
+            scaling = compute_scaling(make_samples(data), None)
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
-        sides = tuple(
-            distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalized
-        )
-        return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
+        sides: tuple[Points, ...] = ()
+        if self.strength:
+            sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1))
+            self._check_memory(*(len(side.rows) for side in sides))
+        return Measures(scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
 
-    def _models_at_once(self, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
-        n, m = (max(len(part.sides[code].rows) for part in parts) for code in (0, 1))
-        needed = solver.memory(n, m, _DTYPES[self.precision].itemsize)
+    def _check_memory(self, n: int, m: int) -> None:
+        itemsize = _DTYPES[self.precision].itemsize
+        needed = Sinkhorn(block=self.block).memory(n, m, itemsize)
         if needed > self.memory_limit:
             raise MemoryError(
                 f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} "
@@ -207,13 +168,11 @@ class SinkhornClassifier(NetworkClassifier):
                 "memory at once, "
                 "raise memory_limit, use precision='single', or train on fewer rows"
             )
-        return int(self.memory_limit // needed)
 
 
-class SeedPart(NamedTuple):
-    """The training data of the networks of one seed: measures, on the distinct rows."""
+class Measures(NamedTuple):
+    """The training data of a network, as measures on the distinct rows."""
 
-    seed: int
     scaling: Scaling
     points: Points  # the features, and the label in the last column
     sides: tuple[Points, ...]  # the features of each compared group; empty without a penalty
@@ -221,22 +180,22 @@ class SeedPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AlignmentObjective:
-    """Cross-entropy and penalty of a stack of networks; ``x`` contains all points, then those
-    of each side.
+    """Cross-entropy and penalty of a network; ``x`` contains all points, then those of each
+    side.
     """
 
     network: Network
     solver: Sinkhorn
     level: str
-    x: Tensor  # (seeds, n, features)
-    y: Tensor  # (seeds, 1, points)
-    weights: tuple[Tensor, ...]  # (seeds, 1, points), and of each side where it is compared
-    strength: Tensor  # (strengths,)
+    x: Tensor  # (1, n, features)
+    y: Tensor  # (1, 1, points)
+    weights: tuple[Tensor, ...]  # (1, 1, points), and of each side where it is compared
+    strength: float
 
     def __call__(
         self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
     ) -> tuple[Tensor, Divergence | None]:
-        """The objective of each network, and its divergence, computed from the start ``before``."""
+        """The objective and the divergence, computed from the start ``before``."""
         weight, *sides = self.weights
         sizes = [weight.shape[-1] for weight in self.weights]
         hidden, output = forward(self.network, parameters, self.x)
@@ -252,28 +211,22 @@ class AlignmentObjective:
 
 
 def _objective(
-    estimator: SinkhornClassifier,
-    solver: Sinkhorn,
-    parts: Sequence[SeedPart],
-    strengths: Sequence[float],
+    estimator: SinkhornClassifier, solver: Sinkhorn, measures: Measures
 ) -> AlignmentObjective:
-    """The networks of all seeds and strengths in one stack; the measures of the seeds are
-    padded to one size.
-    """
-    network = Network(
-        parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ()
+    """The objective of a network on these measures, on its device."""
+    hidden = tuple(estimator.hidden) if estimator.model == "mlp" else ()
+    network = Network(measures.scaling.mean.shape[1], hidden)
+    device = as_device(estimator.device)
+    dtype = _DTYPES[estimator.precision]
+    table = measures.points.rows
+    features = np.concatenate([table[:, :-1], *(side.rows for side in measures.sides)])
+    x = measures.scaling.apply(torch.as_tensor(features).unsqueeze(0)).to(device, dtype)
+    y = torch.as_tensor(table[:, -1]).view(1, 1, -1).to(device, dtype)
+    weights = tuple(
+        torch.as_tensor(points.weight).view(1, 1, -1).to(device, dtype)
+        for points in (measures.points, *measures.sides)
     )
-    compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
-    (table, weight), *sides = map(stacked_points, ([part.points for part in parts], *compared))
-    scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
-    x = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1))
-    y = table[..., -1].unsqueeze(1)
-    weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]
-    arrays = (x, y, torch.tensor(strengths, dtype=torch.float64), *weights)
-    x, y, strength, *weights = (
-        array.to(as_device(estimator.device), _DTYPES[estimator.precision]) for array in arrays
-    )
-    return AlignmentObjective(network, solver, estimator.level, x, y, tuple(weights), strength)
+    return AlignmentObjective(network, solver, estimator.level, x, y, weights, estimator.strength)
 
 
 def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
@@ -292,59 +245,38 @@ def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple
 
 
 def _descend(
-    estimator: SinkhornClassifier,
-    solver: Sinkhorn,
-    parts: Sequence[SeedPart],
-    strengths: Sequence[float],
-) -> list[list[Fitted]]:
-    """Gradient descent of some seeds' networks, one for each strength, all at once."""
-    objective = _objective(estimator, solver, parts, strengths)
+    estimator: SinkhornClassifier, solver: Sinkhorn, measures: Measures, seed: int
+) -> Fitted:
+    """Gradient descent of the network; Diverged if a parameter is not finite."""
+    objective = _objective(estimator, solver, measures)
     network = objective.network
-    start = stack_parameters([network.initial(part.seed) for part in parts], len(strengths))
+    start = stack_parameters([network.initial(seed)], 1)
     parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
     divergence: Divergence | None = None
-    before: Divergence | None = None
-    lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=objective.x.device)
-    short = lost.clone()  # networks one of whose transport problems was not solved
+    short = False  # whether one of the transport problems was not solved
     for step in range(estimator.epochs):
-        loss, divergence = objective(parameters, before, sharp=step == estimator.epochs - 1)
+        loss, divergence = objective(parameters, divergence, sharp=step == estimator.epochs - 1)
         if divergence is not None:
-            short |= ~divergence.converged
+            short |= not bool(divergence.converged)
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
         with torch.no_grad():
             for value, slope in zip(parameters.values(), slopes, strict=True):
                 value.sub_(rate * slope)
-        diverged = _diverged(parameters)
-        lost |= diverged
-        before = None if bool(diverged.any()) else divergence  # the potentials may be lost, too
+        if not all(bool(value.isfinite().all()) for value in parameters.values()):
+            raise Diverged(DIVERGED.format(estimator.learning_rate))
         rate *= estimator.learning_rate_decay
-    if bool((short & ~lost).any()):
+    if short:
         warnings.warn(
             f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, "
             "tol or epsilon",
             ConvergenceWarning,
             stacklevel=5,
         )
-    values = torch.zeros(lost.shape)
+    reported = 0.0
     if divergence is not None:
-        values = divergence.sharp if estimator.variant == "reference" else divergence.value.detach()
+        is_plain = estimator.variant == "reference"
+        reported = float(divergence.sharp if is_plain else divergence.value.detach())
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
-    fits: list[list[Fitted]] = [[None] * len(strengths) for _ in parts]
-    for s, k in (~lost).nonzero().tolist():
-        predictor = Predictor(network, member(final, s, k), parts[s].scaling)
-        fits[s][k] = {"predictor_": predictor, "divergence_": float(values[s, k])}
-    return fits
-
-
-@torch.no_grad()
-def _diverged(parameters: dict[str, Tensor]) -> Tensor:
-    """Which networks have a parameter that is not finite, (seeds, strengths); all of theirs are
-    set to 0.
-    """
-    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in parameters.values()]).any(
-        0
-    )
-    for value in parameters.values():
-        value.masked_fill_(lost[..., None, None], 0.0)
-    return lost
+    predictor = Predictor(network, final, measures.scaling)
+    return {"predictor_": predictor, "divergence_": reported}

@@ -7,7 +7,7 @@ Inside a transport problem the unit of cost is epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from math import inf
@@ -41,12 +41,6 @@ class Points(NamedTuple):
     rows: Floats  # (n, columns)
     weight: Floats  # (n,), positive, of sum 1
 
-    def padded(self, size: int) -> Points:
-        """The same measure on this number of points: copies of the last one share its weight."""
-        copies = np.ones(len(self.rows), dtype=np.int64)
-        copies[-1] += size - len(self.rows)
-        return Points(np.repeat(self.rows, copies, 0), np.repeat(self.weight / copies, copies))
-
 
 def distinct_points(rows: Floats) -> Points:
     """The uniform measure on some rows, as a weighted one on those that differ, in order of
@@ -58,13 +52,6 @@ def distinct_points(rows: Floats) -> Points:
     _, first, count = np.unique(rows, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     return Points(rows[first[order]], count[order] / len(rows))
-
-
-def stacked_points(clouds: Sequence[Points]) -> tuple[Tensor, Tensor]:
-    """Rows (clouds, n, columns) and weights (clouds, n), all of the size of the largest."""
-    size = max(len(cloud.rows) for cloud in clouds)
-    rows, weight = zip(*(cloud.padded(size) for cloud in clouds), strict=True)
-    return torch.as_tensor(np.stack(rows)), torch.as_tensor(np.stack(weight))
 
 
 class Divergence(NamedTuple):

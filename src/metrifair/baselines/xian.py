@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from scipy.sparse import coo_array, kron
 from sklearn.base import ClassifierMixin
 
-from metrifair.baselines.stacked import PublishedPostprocessor
+from metrifair.baselines.baseline import PublishedPostprocessor
 from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
@@ -34,7 +34,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier with ``predict_proba``. None is a network,
+        Estimator to use: a classifier with ``predict_proba``. None is a linear model,
         ``FairClassifier(0)``.
     alpha : float, default=0.0
         Largest difference between rates. Infinity keeps the estimator's decisions.

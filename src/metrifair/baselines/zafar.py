@@ -20,8 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.baselines.stacked import (
-    FitGrid,
+from metrifair.baselines.baseline import (
     Fitted,
     LogOddsMixin,
     TrainingData,
@@ -114,11 +113,8 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     def _two_groups(self) -> bool:  # type: ignore[override]
         return usual_name(self.criterion) != "statistical_parity"
 
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:  # noqa: ARG002
         self._check()
-        return [[self._fit_rows(data.take(rows))] for rows in grid.rows]
-
-    def _fit_rows(self, data: TrainingData) -> dict[str, Any]:
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
         bound = 0.0 if self.tau is None else float(self.tau)

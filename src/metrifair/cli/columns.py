@@ -152,7 +152,8 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
     table, _ = read(file, reading, texts=(), roles={}, allow_commas=True)
     with ThreadPoolExecutor() as pool:
         facts = list(pool.map(_facts, table))
-    notes, spellings = list(_notes(table, facts)), list(_spellings(facts))
+    notes = list(_notes(table, facts))
+    spellings = list(_spellings(facts))
     if json_to is not None:
         head = table.head(_SHOWN_ROWS).rows()
         content = {
@@ -176,7 +177,8 @@ def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) ->
 
 def _facts(column: pl.Series) -> ColumnFacts:
     """Facts about a column, and a suggested role."""
-    present, kind = column.drop_nulls(), _kind(column.dtype)
+    present = column.drop_nulls()
+    kind = _kind(column.dtype)
     if kind == "list":
         return ColumnFacts(column.name, kind, column.null_count(), 0, [], *[None] * 6)
     # faster than value_counts where most values differ

@@ -226,7 +226,8 @@ def command_text(ctx: click.Context) -> str:
     """
     words = ["metrifair", str(ctx.info_name)]
     for param in ctx.command.params:
-        name, is_option = str(param.name), isinstance(param, click.Option)
+        name = str(param.name)
+        is_option = isinstance(param, click.Option)
         if (
             name not in ctx.params
             or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE

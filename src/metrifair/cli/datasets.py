@@ -73,7 +73,8 @@ def _overview(out: Console) -> None:
         (citation,) = (
             line.removeprefix("Citation: ") for line in lines if line.startswith("Citation: ")
         )
-        title, year = re.split(r"[:(]", lines[0])[0].strip(), re.search(r"^.*?\(\d{4}\)", citation)
+        title = re.split(r"[:(]", lines[0])[0].strip()
+        year = re.search(r"^.*?\(\d{4}\)", citation)
         shown.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
     show_table(out, ["name", "what", "citation", "rows"], shown, left=3)
     out.print(

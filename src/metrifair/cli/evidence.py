@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,12 @@ from metrifair.cli.help_sections import SectionedCommand
 from metrifair.errors import DataError
 from metrifair.support.provenance import source_files
 
-_DIFFERS, _NOT_CHECKED = 1, 2  # exit codes
+if TYPE_CHECKING:
+    from metrifair.api.state import AuditState
+    from metrifair.auditing.sources.column_roles import Roles
+
+_DIFFERS = 1  # exit codes
+_NOT_CHECKED = 2
 
 
 @click.command(
@@ -66,10 +71,7 @@ def evidence_command(
         --purpose review --out evidence/
     """
     options.check_paths([file], [out])
-    if not matching_files(file):
-        raise DataError(
-            "evidence records the sha256 of its input, so FILE must be a file or a pattern of files"
-        )
+    _check_has_hash(file)
     columns = {
         name: arguments.pop(name) for name in ("score", "group", "label", "control", "weight")
     }
@@ -77,9 +79,7 @@ def evidence_command(
     names = {**columns, "group": [*columns["group"], *searched.among]}
     check_columns(file, reading, **names)
     from metrifair.api.evidence_writer import write_evidence
-    from metrifair.api.state import AuditState
     from metrifair.auditing.sources.column_roles import Roles
-    from metrifair.auditing.sources.state_rows import count_file
     from metrifair.cli.console import console, say, working_with_notes
     from metrifair.cli.show import show_audit
 
@@ -90,11 +90,8 @@ def evidence_command(
     }
     screen = console()
     with working_with_notes(screen, f"Auditing {file}"):
-        state = AuditState(
-            score_range=score_range, threshold="auto" if threshold is None else threshold
-        )
         roles = Roles.from_names(**columns, **of_rows)
-        count_file(state, file, roles, reading)
+        state = _counted(file, roles, reading, score_range, threshold)
         result = state.audit(**audit_arguments(ctx, arguments, columns["group"]))
         reference = rules.reference_argument(references, columns["group"])
         result = result.rates(standard, reference=reference, min_group_share=min_group_share).audit
@@ -121,6 +118,32 @@ def evidence_command(
         )
     show_audit(screen, published, details=True)
     say(screen, f"Evidence: {out}")
+
+
+def _check_has_hash(file: str) -> None:
+    """Raise a DataError for a source that is not a file."""
+    if not matching_files(file):
+        raise DataError(
+            "evidence records the sha256 of its input, so FILE must be a file or a pattern of files"
+        )
+
+
+def _counted(
+    file: str,
+    roles: Roles,
+    reading: ReadOptions,
+    score_range: tuple[float, float],
+    threshold: float | None,
+) -> AuditState:
+    """The rows of a file by group, stratum, label and score."""
+    from metrifair.api.state import AuditState
+    from metrifair.auditing.sources.state_rows import count_file
+
+    state = AuditState(
+        score_range=score_range, threshold="auto" if threshold is None else threshold
+    )
+    count_file(state, file, roles, reading)
+    return state
 
 
 @click.command(short_help="Verify the figures and files of evidence.")

@@ -10,7 +10,8 @@ import click
 
 from metrifair.cli.option_table import MAIN_OPTIONS, SECTIONS
 
-MAIN, ADVANCED = "Main options", "Advanced"
+MAIN = "Main options"
+ADVANCED = "Advanced"
 _OPTION = re.compile(r"--[a-z-]+")
 _UNBROKEN = "\N{NON-BREAKING HYPHEN}"
 

@@ -240,7 +240,8 @@ def card_command(
     from metrifair.api.model_card import is_audit_of, to_card
     from metrifair.cli.console import printable
 
-    fitted, front = load(model), None if swept is None else load(swept)
+    fitted = load(model)
+    front = None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):
         raise DataError(
             f"{swept!r} contains a {type(front).__name__}, not a frontier; pass a file of "

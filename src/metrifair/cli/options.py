@@ -411,7 +411,8 @@ _CALLBACKS = {
 
 def _type(entry: Mapping[str, str]) -> Any:
     """The type of an option by its entry in the table; None: text."""
-    kind, span = entry.get("type", "text"), entry.get("range", "")
+    kind = entry.get("type", "text")
+    span = entry.get("range", "")
     ends: dict[str, Any] = dict(
         zip(("min", "max"), map(int, span.strip("()").split()), strict=False)
     )
@@ -432,7 +433,8 @@ def _type(entry: Mapping[str, str]) -> Any:
 
 def _option(name: str, entry: Mapping[str, str]) -> Option:
     """The option that an entry of the table describes."""
-    kind, default = entry.get("type", "text"), entry.get("default")
+    kind = entry.get("type", "text")
+    default = entry.get("default")
     unset = f"  [default: {entry['otherwise']}]" if "otherwise" in entry else ""
     settings: dict[str, Any] = {
         "type": _type(entry),

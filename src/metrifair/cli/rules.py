@@ -26,6 +26,7 @@ GAPS = (
     "accuracy_difference",
 )
 RATIOS = ("selection_ratio",)
+_OTHER_NAMES = {"gap": "kolmogorov"}  # as sentences call it
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _META_KEY = "metrifair.limits"
@@ -45,7 +46,8 @@ class Limit(NamedTuple):
     @property
     def option(self) -> str:
         """The option that sets it."""
-        return f"--fail-{'certain-' if self.certain else ''}{'above' if self.above else 'below'}"
+        side = "above" if self.above else "below"
+        return f"--fail-certain-{side}" if self.certain else f"--fail-{side}"
 
 
 class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
@@ -65,6 +67,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         if isinstance(value, Limit):
             return value
         metric, sign, number = str(value).partition("=")
+        metric = _OTHER_NAMES.get(metric.strip(), metric.strip())
         try:
             limit = float(number)
         except ValueError:
@@ -77,17 +80,17 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
                 ctx,
             )
         opposite = RATIOS if self.kind.above else (*METRIC_NAMES, *GAPS)
-        if metric.strip() in opposite:
+        if metric in opposite:
             turned = self.kind._replace(above=not self.kind.above).option
             self.fail(
-                f"{metric.strip()} is better when it is "
+                f"{metric} is better when it is "
                 f"{'larger' if self.kind.above else 'smaller'}: use {turned}",
                 param,
                 ctx,
             )
         above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
-        check_known(self.kind.option, metric.strip(), above if self.kind.above else RATIOS)
-        if limit > 1 and metric.strip() in _AT_MOST_1:
+        check_known(self.kind.option, metric, above if self.kind.above else RATIOS)
+        if limit > 1 and metric in _AT_MOST_1:
             never = "never" if self.kind.above else "always"
             self.fail(
                 f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent is "
@@ -95,7 +98,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
                 param,
                 ctx,
             )
-        return self.kind._replace(metric=metric.strip(), value=limit)
+        return self.kind._replace(metric=metric, value=limit)
 
 
 LIMITS = combine_options(
@@ -111,7 +114,7 @@ LIMITS = combine_options(
         for kind, what in (
             (
                 Limit("kolmogorov", 0.1),
-                "a distance, or a difference between rates, exceeds this value",
+                "a distance (gap is kolmogorov), or a difference between rates, exceeds this value",
             ),
             (
                 Limit("kolmogorov", 0.1, certain=True),
@@ -255,7 +258,9 @@ def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
     from metrifair.wording.numbers import count_text
 
     side = "above" if limit.above else "below"
-    figure = ("at least " if limit.above else "at most ") if limit.certain else ""
+    figure = ""
+    if limit.certain:
+        figure = "at least " if limit.above else "at most "
     lines = [
         f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}"
         for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]

@@ -93,7 +93,8 @@ def strip_texts(frame: pl.DataFrame, groups: Collection[str]) -> pl.DataFrame:
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write the table in one step; to standard output as csv."""
-    content, ending = io.BytesIO(), path.suffix.lower()
+    content = io.BytesIO()
+    ending = path.suffix.lower()
     if path == STANDARD_OUTPUT or ending in (".csv", ".tsv"):
         without_formulas(frame).write_csv(content, separator="\t" if ending == ".tsv" else ",")
     else:
@@ -133,7 +134,8 @@ def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _harmless(names: Sequence[str]) -> dict[str, str]:
     """New names for columns whose name begins like a formula, unlike all others."""
-    taken, renamed = set(names), {}
+    taken = set(names)
+    renamed = {}
     for name in names:
         if re.match(FORMULA, name):
             new = f"'{name}"

@@ -219,7 +219,10 @@ def _sweep(
     _check_evidence(source, sweep, search)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
-    front = source.frontier(sweep, command_text(ctx))
+    # a report is written for any limit, and shows which ones can be met
+    is_reported = any(path is not None for path in reports)
+    limit = None if choice.best_effort or is_reported else choice.max_unfairness
+    front = source.frontier(sweep, command_text(ctx), limit=limit)
     try:
         if delivers:
             chosen, unfinished = source.select(front, choice)

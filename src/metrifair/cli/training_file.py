@@ -126,7 +126,8 @@ class TrainingFile:
 
         The model makes them, unless ``predictions`` of models without the rows are passed.
         """
-        options, frame = self.options, self.table[rows]
+        options = self.options
+        frame = self.table[rows]
         shown_roles = ("id", "group", "control", "weight", "label")
         names = list(dict.fromkeys(name for role in shown_roles for name in options.roles[role]))
         # As the model names them: in csv the label 1 is read as 1.0.
@@ -144,8 +145,11 @@ class TrainingFile:
         table = result.table.with_columns(pl.Series(name, decided.astype(np.int64)))
         return PredictionTable(table, (*result.columns, name))
 
-    def frontier(self, sweep: Sweep, call: str) -> Frontier:
-        """The frontier of families, or of the options' model, for the command ``call``."""
+    def frontier(self, sweep: Sweep, call: str, *, limit: float | None = None) -> Frontier:
+        """The frontier of families, or of the options' model, for the command ``call``.
+
+        A ``limit`` of unfairness that these rows cannot verify is refused before training.
+        """
         families = sweep.families or ()
         automatic = bool(families) and families[0] == AUTO
         estimator: Any = AUTO
@@ -153,6 +157,9 @@ class TrainingFile:
             # each model has an encoder of its own training rows
             estimator = {name: _with_encoder(self._family(name)) for name in families}
             estimator = estimator or _with_encoder(self.estimator)
+        search = SearchOptions(seeds=sweep.seeds, budget=sweep.budget, ledger=sweep.ledger)
+        if automatic and families[1:]:
+            search = replace(search, families=families[1:])
         request = FrontierRequest(
             estimator,
             self.features,
@@ -165,14 +172,10 @@ class TrainingFile:
             utility=_utility(sweep),
             unfairness_of=sweep.unfairness_of,
             random_state=self.options.seed,
-            search=SearchOptions(
-                seeds=sweep.seeds,
-                budget=sweep.budget,
-                families=families[1:] if automatic and families[1:] else None,
-                ledger=sweep.ledger,
-            ),
+            search=search,
             template=self.estimator if automatic else None,
             threshold=self._threshold(sweep),
+            limit=limit,
         )
         with _training(self.options.model) as warned:
             # the notes have it
@@ -181,10 +184,22 @@ class TrainingFile:
         notes = [*self.repeats(self._parts_of(found)), *self.notes, *warned.notes]
         found.record = replace(
             found.record,
-            notes=(*found.record.notes, *_new_notes(notes, known=note_texts(found.record))),
+            notes=(
+                *self._unexpected(found.record.notes),
+                *_new_notes(notes, known=note_texts(found.record)),
+            ),
             provenance=self._provenance(call),
         )
         return Frontier(_needing_the_group(found) if self.options.use_group else found)
+
+    def _unexpected(self, notes: Iterable[FrontierNote]) -> Iterator[FrontierNote]:
+        """The notes, but none on a feature that shows the group where the user wants it."""
+        wanted = set(self.options.keep)
+        if self.options.use_group:
+            wanted.update(self.options.group)
+        for note in notes:
+            if note.kind != "group_feature" or note.facts["column"] not in wanted:
+                yield note
 
     def _provenance(self, call: str) -> Provenance:
         """The provenance of the figures: the files, their rows and columns, and the command."""
@@ -302,7 +317,8 @@ class TrainingFile:
         """The estimator of a family; post-processors are around the model of the options,
         trained without penalty.
         """
-        options, regression = self.options, not self.data.problem.scheme.classes
+        options = self.options
+        regression = not self.data.problem.scheme.classes
         positive = None if regression else self.estimator.pos_label
         numbers = self.estimator.continuous or ()
         settings: dict[str, Any] = {
@@ -340,7 +356,8 @@ class TrainingFile:
         self, encoder: TableEncoder, estimator: Any, threshold: float | None = None
     ) -> TableModel:
         """A fitted estimator that takes raw tables."""
-        options, hashes = self.options, tuple(file.sha256 for file in self.files)
+        options = self.options
+        hashes = tuple(file.sha256 for file in self.files)
         return TableModel(
             encoder,
             estimator,
@@ -353,7 +370,8 @@ class TrainingFile:
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """A description of the file, line by line."""
-        label, scheme = repr(self.options.label), self.data.problem.scheme
+        label = repr(self.options.label)
+        scheme = self.data.problem.scheme
         what = (
             f"{label}: {', '.join(map(str, scheme.classes))}"
             if scheme.classes
@@ -511,7 +529,8 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[FrontierNote]:
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
     """The labels, and whether they are numbers; `problem` decides where the user does not."""
-    name, classification = options.label, options.classification
+    name = options.label
+    classification = options.classification
     (column,) = columns(name, frame.get_column(name)).values()
     kind, values = typed(name, column)
     if kind is None or kind == "date":
@@ -582,7 +601,8 @@ def _sensitive(
         return probabilities_in(options.proxy, frame), [], []
     cuts = cuts_by_column(cuts_argument(options.cuts), options.group)
     continuous = continuous_argument(options.continuous, options.group)
-    groups, values = dict[str, Column](), dict[str, Column]()
+    groups = dict[str, Column]()
+    values = dict[str, Column]()
     for name in options.group:
         column = typed_text(frame.get_column(name))
         if column.dtype.is_numeric():

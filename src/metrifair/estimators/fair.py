@@ -66,13 +66,13 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     penalty : PenaltyOptions or None, default=None
         Options that few users set: ``PenaltyOptions(...)``, such as which groups are compared and
         the training algorithm. None is ``PenaltyOptions()``.
-    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        Model to train: a network, a linear model, or a module of your own. A module maps the
+    model : {"linear", "mlp"} or torch.nn.Module, default="linear"
+        Model to train: a linear model, a network, or a module of your own. A module maps the
         features to the log-odds of the last class, or, if there are more than two classes, to one
         output per class, the inputs of ``softmax``. It must not end in Sigmoid or Softmax. Layers
         that keep running statistics, such as BatchNorm, raise an error.
     hidden : sequence of int, default=(16,)
-        Units of the hidden layers, for ``"mlp"``. An empty sequence is a linear model.
+        Units of the hidden layers of ``"mlp"``. An empty sequence is a linear model.
     batch_size : int or "auto", default="auto"
         Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows
         (docs/defaults.md).
@@ -265,7 +265,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs
         no groups.
     criterion, metric, intersectional, continuous, penalty : as in FairClassifier
-    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+    model : {"linear", "mlp"} or torch.nn.Module, default="linear"
         Model to train: a network, a linear model, or a module of your own from features to one
         output per sample. Layers that keep running statistics, such as BatchNorm, raise an error.
     hidden, batch_size, epochs, learning_rate : as in FairClassifier

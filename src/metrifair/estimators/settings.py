@@ -19,6 +19,7 @@ from metrifair.metrics.registry import MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.missing_groups import warn_of_missing_groups
 from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
@@ -57,7 +58,7 @@ class Settings(Aim):
     """The parameters of every fair estimator; ``FairClassifier`` explains them."""
 
     _: KW_ONLY
-    model: str | torch.nn.Module = "mlp"
+    model: str | torch.nn.Module = "linear"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
@@ -107,6 +108,8 @@ def check_settings(settings: Settings) -> None:
     for name in _RANGES:
         check_range(name, getattr(settings, name))
     check_switches(intersectional=settings.intersectional)
+    if isinstance(settings.model, str) and settings.model == "linear":
+        _check_no_units(settings.hidden)
     options = penalty_options(settings)
     options.check()
     if options.solver != "lbfgs":
@@ -157,6 +160,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     """
     warn_of_labels(problem)
     warn_of_unknown_names(problem)
+    warn_of_missing_groups(problem)
     options = penalty_options(aim)
     of_population = options.estimate == "population"
     if problem.probabilities is not None and of_population:
@@ -369,6 +373,17 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     if decay != "auto":
         return replace(plain, learning_rate_decay=decay)
     return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
+
+
+def _check_no_units(hidden: Sequence[int]) -> None:
+    """Raise a DataError if a linear model has been given units of hidden layers."""
+    if len(hidden) and tuple(hidden) != Settings.hidden:
+        raise DataError(
+            "describes the layers of a network, and the model is linear",
+            argument="hidden",
+            received=tuple(hidden),
+            remedy=Remedy("model", "mlp"),
+        )
 
 
 def _is_linear(settings: Settings) -> bool:

@@ -117,17 +117,10 @@ def sliced_energy_distance(
     >>> round(sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000, random_state=0))
     10
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-        vector=True,
-    )
+    pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
-    return evaluate(
-        partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v
-    )
+    between = partial(sliced_energy_between, directions=directions, unbiased=unbiased)
+    return evaluate(between, pair, 1.0, u, v)
 
 
 def sliced_wasserstein_distance(
@@ -172,21 +165,10 @@ def sliced_wasserstein_distance(
     >>> round(sliced_wasserstein_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000, random_state=0), 1)
     3.2
     """
-    pair = to_pair(
-        u,
-        v,
-        u_weights,
-        v_weights,
-        vector=True,
-    )
+    pair = to_pair(u, v, u_weights, v_weights, vector=True)
     directions = _directions(slices, random_state, pair)
-    return evaluate(
-        partial(sliced_wasserstein_between, directions=directions),
-        pair,
-        1.0,
-        u,
-        v,
-    )
+    between = partial(sliced_wasserstein_between, directions=directions)
+    return evaluate(between, pair, 1.0, u, v)
 
 
 def _directions(slices: int, random_state: Any, pair: Pair) -> Array:

@@ -10,8 +10,11 @@ groups: they are collected in ``Tables.alarm``, which the host reads later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard
+from itertools import count
+from typing import Any, NamedTuple, TypeGuard
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -25,6 +28,10 @@ from metrifair.support.arrays import Floats, Integers
 _MOST_ROWS = 2**22  # counts of more would not be exact in single precision
 _MOST_NUMBERS = 2**26  # rows x cells, and comparisons x cells x cells
 _CALLS_UNREAD = 64  # the alarm is copied to the host after so many batches
+_CALLS_PLAIN = 10  # batches of one shape before their arithmetic is recorded
+_MOST_RECORDED = 2**20  # rows x cells: beyond, the device is busy for longer than the host
+_MOST_SHAPES = 4  # that are recorded; each holds memory of the device
+_MOST_COUNTED = 64  # shapes that are counted; more are of batches drawn at random
 
 
 def is_accelerator(device: torch.device) -> bool:
@@ -60,6 +67,30 @@ class DrawnBlocks(NamedTuple):
 
     mass: Floats
     rows: Floats
+
+
+class Recorded:
+    """The arithmetic of batches of one shape as a CUDA graph: one launch instead of about fifty,
+    which take the host longer than the device.
+    """
+
+    def __init__(self, penalty: DevicePenalty, scores: Tensor, columns: Sequence[Tensor]) -> None:
+        self.scores = scores.clone(memory_format=torch.contiguous_format)
+        self.columns = [column.clone() for column in columns]
+        tables = penalty.tables_on(scores.device)
+        self.graph = torch.cuda.CUDAGraph()
+        # Other threads, such as those that load data, go on allocating memory meanwhile.
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.result = penalty.coefficients(self.scores, self.columns, tables)
+
+    def replay(self, scores: Tensor, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The derivative by each score, and a score from the middle, of another batch."""
+        self.scores.copy_(scores)
+        for own, column in zip(self.columns, columns, strict=True):
+            own.copy_(column)
+        self.graph.replay()
+        coefficients, center = self.result
+        return coefficients.clone(), center.clone()  # the next batch overwrites them
 
 
 class DevicePenalty:
@@ -112,10 +143,24 @@ class DevicePenalty:
         self.tables: Tables | None = None  # on the device of the last batch
         self._unread = 0  # batches since the alarm was copied to the host
         self._copy: tuple[Tensor, torch.cuda.Event | None] | None = None
+        self._recorded: dict[tuple[object, ...], Recorded] = {}  # by shape
+        self._calls: Counter[tuple[object, ...]] = Counter()  # of shapes that are not recorded yet
+        self._register()
+
+    def _register(self) -> None:
+        """Take a number by which a compiled step finds this penalty, as long as it exists."""
+        self._number = next(_numbers)
+        _penalties[self._number] = self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Register the copy as another penalty."""
+        self.__dict__.update(state)
+        self._register()
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what belongs to a device."""
-        return self.__dict__ | {"tables": None, "_copy": None, "_unread": 0}
+        of_device = {"tables": None, "_copy": None, "_unread": 0}
+        return self.__dict__ | of_device | {"_recorded": {}, "_calls": Counter()}
 
     def fits(self, rows: int) -> bool:
         """Whether so many rows, with all cells, are computed at once."""
@@ -131,16 +176,56 @@ class DevicePenalty:
         """The constants on a device; they are sent once."""
         if self.tables is None or not self.is_on(device):
             self.tables = Tables(*(part.to(device, copy=True) for part in self._host))
+            self._recorded.clear()  # they read the constants of another device
         return self.tables
 
     def __call__(self, scores: Tensor, columns: Sequence[Tensor], tables: Tables) -> Tensor:
         """The penalty of scores (n,) with these codes: of labels, if they are used, and groups."""
-        with torch.no_grad():
-            coefficients, center = self._coefficients(scores.detach(), columns, tables)
+        if torch.compiler.is_compiling():
+            coefficients, center = coefficients_of_batch(
+                self._number, scores.detach(), list(columns)
+            )
+        else:
+            with torch.no_grad():
+                coefficients, center = self.replayed(scores.detach(), columns, tables)
         value = (coefficients * (scores - center)).sum()
         return value if self.unbiased else value.clamp_min(0.0)
 
-    def _coefficients(
+    def replayed(
+        self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
+    ) -> tuple[Tensor, Tensor]:
+        """The derivative by each score, and a score from the middle; as a CUDA graph if there have
+        been enough batches of this shape.
+        """
+        recorded = self._recording(scores, columns)
+        if recorded is None:
+            return self.coefficients(scores, columns, tables)
+        return recorded.replay(scores, columns)
+
+    def _recording(self, scores: Tensor, columns: Sequence[Tensor]) -> Recorded | None:
+        """The recorded arithmetic of such batches; None where there is none, and in steps that are
+        recorded as a whole.
+        """
+        if not scores.is_cuda:
+            return None
+        blocks = len(self.cells) + 2
+        if len(scores) * blocks > _MOST_RECORDED or torch.cuda.is_current_stream_capturing():
+            return None
+        stream = torch.cuda.current_stream(scores.device).cuda_stream
+        dtypes = [column.dtype for column in columns]
+        shape = (stream, len(scores), scores.dtype, *dtypes)
+        recorded = self._recorded.get(shape)
+        if recorded is not None or len(self._recorded) == _MOST_SHAPES:
+            return recorded
+        self._calls[shape] += 1
+        if self._calls[shape] > _CALLS_PLAIN:
+            recorded = Recorded(self, scores, columns)
+            self._recorded[shape] = recorded
+        elif len(self._calls) > _MOST_COUNTED:
+            self._calls.clear()
+        return recorded
+
+    def coefficients(
         self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
     ) -> tuple[Tensor, Tensor]:
         """The derivative by each score, and a score from the middle."""
@@ -259,3 +344,27 @@ class DevicePenalty:
             "group, and a penalty of 0 there; the batches of StratifiedBatchSampler contain "
             "enough of every group"
         )
+
+
+_numbers = count()
+_penalties: WeakValueDictionary[int, DevicePenalty] = WeakValueDictionary()
+
+
+@torch.library.custom_op("metrifair::coefficients", mutates_args=())
+def coefficients_of_batch(
+    number: int, scores: Tensor, columns: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """What a compiled step needs of a penalty: the compiler makes neither fewer nor faster kernels
+    of it than the graph that is replayed here.
+    """
+    penalty = _penalties[number]
+    return penalty.replayed(scores, columns, penalty.tables_on(scores.device))
+
+
+@coefficients_of_batch.register_fake
+def _(
+    number: int,  # noqa: ARG001
+    scores: Tensor,
+    columns: Sequence[Tensor],  # noqa: ARG001
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(scores), scores.new_empty(())

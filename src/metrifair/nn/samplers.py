@@ -292,6 +292,9 @@ class StratifiedBatchSampler(EpochSampler):
         else:
             self.values = BatchValues(kind, groups, targets, continuous)
             self.sample_weight = read_weights("sample_weight", sample_weight, self.values.length)
+        self._weight = torch.ones(self.values.length)
+        if self.sample_weight is not None:
+            self._weight = torch.tensor(self.sample_weight)
         scheme = make_scheme(
             kind,
             *self.values.seen(),
@@ -300,24 +303,7 @@ class StratifiedBatchSampler(EpochSampler):
             numbers=self.values.numbers,
         )
         self.problem = self.values.problem(scheme, self.sample_weight)
-        weight = (
-            torch.ones(self.values.length)
-            if self.sample_weight is None
-            else torch.tensor(self.sample_weight)
-        )
-        by_cell = rows_by_cell(
-            torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1
-        )
-        self.rows = [rows[weight[rows] > 0] for rows in by_cell]
-        least = 1 if estimate == "batch" else 2
-        fewest = 2 if estimate == "population" else 1
-        self.layout = layout(
-            [len(rows) for rows in self.rows],
-            scheme.comparisons,
-            size=batch_size,
-            least=least,
-            fewest=fewest,
-        )
+        self._set_layout(batch_size, estimate)
         if self.layout.size > batch_size:
             warnings.warn(
                 f"batch_size={batch_size} is too small to contain enough of every group: batches "
@@ -328,15 +314,37 @@ class StratifiedBatchSampler(EpochSampler):
             )
         self.size = self.layout.size
         self._check_size()
-        odds = None if self.sample_weight is None else [[weight[rows] for rows in self.rows]]
+        odds = None
+        if self.sample_weight is not None:
+            odds = [[self._weight[rows] for rows in self.rows]]
         self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
-        shares = torch.stack([weight[rows].sum() for rows in self.rows]) / weight.sum()
-        per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
-        self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
+        self.weights = self._loss_weights()
         self.batch_groups: Tensor | None = None
         if self.probable is not None:
             self.weights = self.probable.row_weights(self.weights)
             self.batch_groups = self._groups_by_place()[self.rank :: self.world_size]
+
+    def _set_layout(self, batch_size: int, estimate: Estimate) -> None:
+        """Set the rows of each cell, and how many of them a batch has."""
+        cells = self.problem.scheme.cells
+        by_cell = rows_by_cell(torch.as_tensor(self.problem.cell), cells.count if cells else 1)
+        self.rows = [rows[self._weight[rows] > 0] for rows in by_cell]
+        least = 1 if estimate == "batch" else 2
+        fewest = 2 if estimate == "population" else 1
+        self.layout = layout(
+            [len(rows) for rows in self.rows],
+            self.problem.scheme.comparisons,
+            size=batch_size,
+            least=least,
+            fewest=fewest,
+        )
+
+    def _loss_weights(self) -> Tensor:
+        """The loss weight of each row, with which the mean over batches is that of the data."""
+        totals = torch.stack([self._weight[rows].sum() for rows in self.rows])
+        shares = totals / self._weight.sum()
+        per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
+        return per_cell[torch.as_tensor(self.problem.cell)].float()
 
     def _groups_by_place(self) -> Tensor:
         """The group of each place of a batch; -1 in cells that are not compared."""

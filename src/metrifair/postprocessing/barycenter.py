@@ -36,7 +36,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
     Parameters
     ----------
     estimator : classifier or regressor, default=None
-        Estimator to use: a classifier of two classes or a regressor. None is a network,
+        Estimator to use: a classifier of two classes or a regressor. None is a linear model,
         ``FairClassifier(0)``.
     tolerance : float, default=0.0
         Allowed unfairness, from 0 (parity) to 1 (the estimator's scores). Parity is exact if no

@@ -28,6 +28,7 @@ from metrifair.postprocessing.postprocessor import (
     with_ties,
 )
 from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
+from metrifair.problem.missing_groups import warn_of_missing_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -201,7 +202,7 @@ class ScorePostprocessor(Saved, Postprocessor):
     Parameters
     ----------
     estimator : classifier or regressor, default=None
-        Estimator to use: a classifier of two classes or a regressor. None is a network,
+        Estimator to use: a classifier of two classes or a regressor. None is a linear model,
         ``FairClassifier(0)``.
     tolerance : float, default=0.0
         Allowed unfairness, from 0 to 1, as the class defines it.
@@ -704,17 +705,19 @@ class ScorePostprocessor(Saved, Postprocessor):
                 received=True,
                 remedy=Remedy("needs_group", False),
             )
+        classes = None
+        if self.prefit and not numeric:
+            classes = np.unique(self.estimator.classes_).tolist()
         problem = problem_with_probabilities(
             arguments,
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None
-            if numeric or not self.prefit
-            else np.unique(self.estimator.classes_).tolist(),
+            classes=classes,
         )
         warn_of_labels(problem)
         warn_of_unknown_names(problem)
+        warn_of_missing_groups(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             check_class_count(

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
+from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import (
@@ -84,6 +85,10 @@ class TrainingRows:
         """A copy of the estimator, fitted on some rows, with groups, weights and clusters if
         ``fit`` accepts them.
         """
+        with no_warnings_of_groups():
+            return self._fitted(template, rows)
+
+    def _fitted(self, template: Any, rows: Integers) -> Any:
         model = clone(template)
         options = {}
         if self.groups is not None:
@@ -151,11 +156,11 @@ class Postprocessor(BaseEstimator):
         return target
 
     def _template(self) -> Any:
-        """The estimator to fit; None is our network."""
+        """The estimator to fit; None is our linear model."""
         if self.estimator is not None:
             return self.estimator
-        network = FairRegressor if is_regressor(self) else FairClassifier
-        return network(0.0, random_state=self.random_state)
+        kind = FairRegressor if is_regressor(self) else FairClassifier
+        return kind(0.0, random_state=self.random_state)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Predictions of a regressor, or probabilities (n, classes) of a classifier."""

@@ -35,7 +35,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier with ``predict_proba``. None is a network,
+        Estimator to use: a classifier with ``predict_proba``. None is a linear model,
         ``FairClassifier(0)``.
     tolerance : float, default=0.0
         Allowed unfairness: the largest difference between the rates of two groups that the

@@ -30,7 +30,7 @@ from metrifair.problem.tables import (
     is_missing,
 )
 from metrifair.problem.values import band_names
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Booleans, Integers
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numeric: columns, all or none; or "auto" to decide by their
@@ -344,22 +344,34 @@ def _cross(
     parts = list(features.values())
     for part in parts:
         check_lengths(part.name, part.values)
-    missing = np.logical_or.reduce([part.missing for part in parts])
-    rows = np.flatnonzero(~missing)
-    combination = np.zeros(len(rows), dtype=np.int64)
-    for part in parts:
-        # numbered again each time, or many columns would have more combinations than integers
-        combination = distinct(combination * len(part.values) + part.codes[rows])[1]
-    last_rows = np.zeros(combination.max(initial=-1) + 1, dtype=np.int64)
-    last_rows[combination] = rows
+    combination, last_rows = _combinations(parts)
     joined = [tuple(part.column[row] for part in parts) for row in last_rows.tolist()]
     names = list(map(_joint_name, joined))
     by_name: dict[object, tuple[object, ...]] = dict(zip(names, joined, strict=True))
     place = {joint: code for code, joint in enumerate(by_name)}
-    codes = np.full(len(missing), UNKNOWN, dtype=np.int64)
-    codes[rows] = np.array([place[joint] for joint in names], dtype=np.int64)[combination]
+    # the last place is that of code -1
+    codes = np.array([*(place[joint] for joint in names), UNKNOWN], dtype=np.int64)[combination]
     column = np.array([*by_name, None], dtype=object)[codes]
     return CodedColumn(name, column, (list(by_name), codes)), by_name
+
+
+def _combinations(parts: Sequence[CodedColumn]) -> tuple[Integers, Integers]:
+    """The combination of each row, -1 where a part is missing, and the last row of each one."""
+    present: slice | Booleans = slice(None)
+    missing = np.logical_or.reduce([part.missing for part in parts])
+    if missing.any():
+        present = ~missing
+    combination = parts[0].codes[present]
+    for part in parts[1:]:
+        # numbered again each time, or many columns would have more combinations than integers
+        combination = distinct(combination * len(part.values) + part.codes[present])[1]
+    last_rows = np.zeros(combination.max(initial=-1) + 1, dtype=np.int64)
+    last_rows[combination] = np.arange(len(missing))[present]
+    if not missing.any():
+        return combination, last_rows
+    of_row = np.full(len(missing), UNKNOWN, dtype=np.int64)
+    of_row[present] = combination
+    return of_row, last_rows
 
 
 def _joint_name(row: Sequence[object]) -> str:

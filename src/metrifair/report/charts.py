@@ -61,11 +61,13 @@ def axis(
     >>> axis([0.7, 1.0], top=1.0).high
     1.0
     """
-    least, most = (0.0 if from_zero else min(values)), max(values)
+    least = 0.0 if from_zero else min(values)
+    most = max(values)
     # One value, or equal ones, still need a width.
     span = max(most - least, least_span, 1e-6 * abs(most)) or 1.0
     air = 0.06 * span + (span - (most - least)) / (1 if from_zero else 2)
-    low, high = (least if from_zero else least - air), max(min(most + air, top), most)
+    low = least if from_zero else least - air
+    high = max(min(most + air, top), most)
     rough = (high - low) / count
     power: float = 10.0 ** math.floor(math.log10(rough))
     step = next(
@@ -135,7 +137,8 @@ def widest_gap(curves: Curves) -> Gap | None:
         }
         if len(shares) < 2:
             continue
-        lower, upper = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        lower = min(shares, key=shares.__getitem__)
+        upper = max(shares, key=shares.__getitem__)
         if best is None or shares[upper] - shares[lower] > best.size:
             best = Gap(score, lower, upper, shares[lower], shares[upper])
     return best
@@ -238,7 +241,8 @@ def grid_json(grid: Sequence[float]) -> list[float | None]:
     >>> grid_json([0.0, 1 / 3]), grid_json([1e9 + 0.25, 1e9 + 0.5])
     ([0.0, 0.333333], [1000000000.25, 1000000000.5])
     """
-    size, span = max(map(abs, grid)), max(grid) - min(grid)
+    size = max(map(abs, grid))
+    span = max(grid) - min(grid)
     more = math.ceil(math.log10(size / span)) if 0 < span < size else 0
     return [short(score, digits=min(6 + more, 17)) for score in grid]
 
@@ -255,8 +259,13 @@ def _values(values: Sequence[float] | None) -> Json:
     return None if values is None else [short(value, digits=4) for value in values]
 
 
-_WIDTH, _HEIGHT = 360, 250  # fit a telephone unscaled
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 40
+# fit a telephone unscaled
+_WIDTH = 360
+_HEIGHT = 250
+_LEFT = 44
+_RIGHT = 8
+_TOP = 10
+_BOTTOM = 40
 _BAR = 110
 
 
@@ -292,7 +301,8 @@ def svg_chart(chart: LineChart) -> Markup:
     True
     """
     x, y = chart.x, chart.y
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    right = _WIDTH - _RIGHT
+    bottom = _HEIGHT - _BOTTOM
 
     def at(x_value: float, y_value: float) -> tuple[str, str]:
         across = _LEFT + (right - _LEFT) * (x_value - x.low) / (x.high - x.low)
@@ -356,7 +366,8 @@ def _line(
     def path(points: Sequence[tuple[float, float]]) -> str:
         return " ".join(",".join(at(*point)) for point in points)
 
-    color, dash = line.color % 7, (line.color % 7 + line.color // 7) % 4
+    color = line.color % 7
+    dash = (line.color % 7 + line.color // 7) % 4
     parts = []
     if line.band:
         edge = [

@@ -65,7 +65,8 @@ def print_pdf(write_page: Callable[[Path], object], path: str | os.PathLike[str]
         prefix="metrifair-", dir=_short_folder(), ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
-        page, printed = folder / "page.html", folder / "page.pdf"
+        page = folder / "page.html"
+        printed = folder / "page.pdf"
         write_page(page)
         # root has no sandbox
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -5,7 +5,9 @@ const all = (selector) => [...document.querySelectorAll(selector)];
 const STEPS = ["inspect", "audit", "pdf", "evidence", "compare", "train", "choose"];
 const RESULTS = ["audit", "pdf", "evidence", "compare", "train", "choose"];
 const TEXTS = JSON.parse(byId("texts").textContent);
-const ROLES = { score: ["score", "decision"], label: ["label"], weight: ["weight"], id: ["id"] };
+const SINGLE = ["score", "label", "weight", "id"]; // roles of one column
+const ROLES = ["score", "label", "group", "weight", "id", "ignore"];
+const OUTPUTS = ["score", "decision"]; // what the columns of a model's output are suggested as
 const KEY = "metrifair-key"; // in sessionStorage: it survives a reload, and other tabs and other ports cannot read it
 const MOST_LEVELS = 100; // of a column that is searched: more are ids, or free text
 const PAUSE = 2000; // milliseconds, before the page asks again
@@ -114,10 +116,10 @@ function options(select, values, empty) {
   for (const value of values) select.append(make("option", { value, textContent: value }));
 }
 
-/** A table with a head and rows of text. */
+/** A table with a head and rows of text or elements. */
 function fill(table, headings, rows) {
   const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", textContent: text })));
-  const body = rows.map((cells) => make("tr", {}, ...cells.map((text) => make("td", { textContent: text ?? "" }))));
+  const body = rows.map((cells) => make("tr", {}, ...cells.map((text) => make("td", {}, text ?? ""))));
   table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
 }
 
@@ -128,8 +130,8 @@ function showColumns({ rows, columns, head, notes, spellings }) {
   const spelled = (value) => value === value.trim() ? value : `“${value}”`;
   const values = (column) => column.low === null ? column.values.slice(0, 6).map(([value]) => spelled(value)).join(", ") : textOf("range", column);
   const missing = ({ missing }) => missing ? `${missing.toLocaleString("en")} (${(100 * missing / rows).toFixed(1)}%)` : textOf("none");
-  fill(byId("columns"), ["column", "type", "missing", "distinct", "values"].map((name) => textOf(`head_${name}`)),
-    columns.map((column) => [column.name, column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
+  fill(byId("columns"), ["column", "role", "type", "missing", "distinct", "values"].map((name) => textOf(`head_${name}`)),
+    columns.map((column) => [column.name, roleCell(column), column.kind, missing(column), column.distinct.toLocaleString("en"), values(column)]));
   fill(byId("head"), columns.map((column) => column.name), head);
   showRoles(columns);
 }
@@ -145,34 +147,86 @@ function offerSpelling({ text, offer, option, values }) {
   return make("li", {}, text, " ", button);
 }
 
-/** The roles as drop-downs: a suggestion and its reason, or the choice that was confirmed. */
-function showRoles(columns) {
-  for (const [role, suggested] of Object.entries(ROLES)) {
-    options(byId(role), columns.map((column) => column.name), textOf("none"));
-    const guess = suggested.map((name) => columns.find((column) => column.role === name)).find(Boolean);
-    byId(role).value = guess?.name ?? "";
-    byId(`${role}-why`).textContent = guess ? textOf("suggested", guess) : textOf("nothing_suggested");
-  }
-  showBoxes("group", columns, ["group"]);
-  showBoxes("ignore", columns, ["score", "decision"]);
-  restore(byId("roles-form"), state.choices.roles);
-  showValues();
-  restore(byId("roles-form"), state.choices.roles);
+/** The role of a column as a drop-down, with the reason of a suggestion. */
+function roleCell(column) {
+  const select = make("select", {}, make("option", { value: "", textContent: textOf("role_none") }),
+    ...ROLES.map((role) => make("option", { value: role, textContent: nameOfRole(role) })));
+  select.dataset.column = column.name;
+  select.setAttribute("aria-label", textOf("role_of", column));
+  select.onchange = () => giveRole(column, select.value);
+  return make("div", {}, select, make("small"));
 }
 
-/** A box for each column; those that are suggested are checked, with the reason. */
-function showBoxes(name, columns, suggested) {
-  byId(name).replaceChildren(...columns.map((column) => {
-    const checked = suggested.includes(column.role);
-    const why = checked ? [make("small", { textContent: textOf(`suggested_${name}`, column) })] : [];
-    return make("label", { className: "check" }, make("input", { type: "checkbox", name, value: column.name, checked }), column.name, ...why);
-  }));
+const nameOfRole = (role) => document.querySelector(`dl [data-option="${role}"]`).textContent;
+const roleLists = () => all("select[data-column]");
+const columnsOf = (role) => roleLists().filter((select) => select.value === role).map((select) => select.dataset.column);
+const columnOf = (role) => columnsOf(role)[0] ?? "";
+
+/** Gives a role to a column. A role of one column leaves the column that had it; another model's output then stays excluded. */
+function giveRole(column, role) {
+  for (const select of roleLists()) {
+    const other = columnNamed(select.dataset.column);
+    if (other.name === column.name || select.value !== role || !SINGLE.includes(role)) continue;
+    select.value = OUTPUTS.includes(other.role) ? "ignore" : "";
+  }
+  showValues();
+  showFoundColumns();
+}
+
+/** The roles that are suggested, each with its reason, or those that were confirmed. */
+function showRoles(columns) {
+  const confirmed = state.choices.roles;
+  const suggested = suggestedRoles(columns);
+  for (const select of roleLists()) {
+    const column = columnNamed(select.dataset.column);
+    const guess = suggested.get(column.name) ?? "";
+    select.value = confirmed ? confirmedRole(confirmed, column.name) : guess;
+    select.nextSibling.textContent = guess ? textOf(guess === "ignore" ? "suggested_ignore" : "suggested", { ...column, role: nameOfRole(guess) }) : "";
+  }
+  showValues();
+  restore(byId("roles-form"), confirmed);
+  showFoundColumns();
+}
+
+/** The suggested role of each column that has one. A role of one column is that of the first; further outputs are excluded. */
+function suggestedRoles(columns) {
+  const roles = new Map(columns.filter(({ role }) => role === "group").map(({ name }) => [name, "group"]));
+  for (const role of SINGLE) {
+    const kinds = role === "score" ? OUTPUTS : [role];
+    const first = kinds.map((kind) => columns.find((column) => column.role === kind)).find(Boolean);
+    if (first) roles.set(first.name, role);
+  }
+  for (const { name, role } of columns) if (OUTPUTS.includes(role) && !roles.has(name)) roles.set(name, "ignore");
+  return roles;
+}
+
+function confirmedRole(roles, name) {
+  return ROLES.find((role) => [roles[role] ?? []].flat().includes(name)) ?? "";
+}
+
+/** What the form of the roles says: one column, or a list of them, for each role. */
+function rolesOf(form) {
+  const chosen = ROLES.map((role) => [role, SINGLE.includes(role) ? columnOf(role) : columnsOf(role)]);
+  return { ...choicesOf(form), ...Object.fromEntries(chosen) };
+}
+
+/** Shows the columns whose names have the typed text, and on request only those with a role. */
+function showFoundColumns() {
+  const text = byId("find-column").value.trim().toLowerCase();
+  let shown = 0;
+  for (const select of roleLists()) {
+    const found = select.dataset.column.toLowerCase().includes(text) && (select.value !== "" || !byId("only-roles").checked);
+    select.closest("tr").hidden = !found;
+    shown += found;
+  }
+  const total = roleLists().length;
+  byId("columns-shown").textContent = shown < total ? textOf("columns_shown", { shown, total }) : "";
 }
 
 /** Values to choose among: of decisions that are no numbers, and of a label with few values. Only a positive label that the values show is preselected. */
 function showValues() {
-  const score = columnNamed(byId("score").value);
-  const label = columnNamed(byId("label").value);
+  const score = columnNamed(columnOf("score"));
+  const label = columnNamed(columnOf("label"));
   const decisions = score && score.kind !== "number";
   const classes = label?.target === "classes" && label.distinct === label.values.length;
   for (const [name, needed, column] of [["favorable_decision", decisions, score], ["positive", classes, label]]) {
@@ -305,14 +359,32 @@ function showDownloads() {
   }));
 }
 
+/** What runs: the step, of several commands the current one, of training the family. */
+function showWork() {
+  const { running, part, progress: { families, total } } = state;
+  const work = byId("work");
+  work.hidden = true;
+  if (!running) return showStatus("");
+  let done = null;
+  let text = textOf(`step_${running}`);
+  if (running === "train" && total) {
+    done = { value: Math.max(families.length - 1, 0), max: total };
+    text = textOf("training_family", { family: families.length, total });
+  } else if (part && part.total > 1) {
+    done = { value: part.place - 1, max: part.total };
+    text = textOf("part", { step: text, ...part, name: textOf(`part_${part.command}`) });
+  }
+  if (done) Object.assign(work, { ...done, hidden: false });
+  showStatus(text);
+}
+
 function showFamilies() {
-  const { families, total } = state.progress;
+  const { families } = state.progress;
   const after = textOf(state.running === "train" ? "family_running" : "family_stopped");
   byId("families").replaceChildren(...families.map(([name, seconds]) => {
     const text = seconds === null ? after : textOf("family_finished", { seconds });
     return make("li", {}, make("code", { textContent: name }), " ", make("strong", { textContent: text }));
   }));
-  if (state.running === "train" && total) showStatus(textOf("training_family", { family: families.length, total }));
   byId("trained-notes").textContent = state.done.train?.notes.join(" ") ?? "";
   byId("kept").hidden = !state.has_ledger;
 }
@@ -334,7 +406,7 @@ function show(next) {
   const same = (part) => before !== null && JSON.stringify(part(before)) === JSON.stringify(part(next));
   document.title = next.file ? textOf("studio_of", { file: shortName(next.file) }) : textOf("studio");
   byId("title").textContent = next.file ? shortName(next.file) : textOf("title");
-  showStatus(next.running ? textOf(`step_${next.running}`) : "");
+  showWork();
   byId("cancel").hidden = !next.running;
   if (!same((one) => one.failed)) for (const step of STEPS) showFailure(step, next.failed[step] ?? "");
   byId("file-label").textContent = textOf(next.file ? "choose_other_file" : "choose_file");
@@ -362,23 +434,24 @@ async function refresh() {
   if (answer.ok) show(await answer.json());
 }
 
-function onSubmit(id, step, then = () => {}) {
+function onSubmit(id, step, then = () => {}, choices = choicesOf) {
   byId(id).addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (await run(step, choicesOf(event.target))) then();
+    if (await run(step, choices(event.target))) then();
   });
 }
 
 onSubmit("reading-form", "inspect");
-onSubmit("roles-form", "roles", () => { location.hash = byId("score").value ? "#audit" : "#train"; });
+onSubmit("roles-form", "roles", () => { location.hash = columnOf("score") ? "#audit" : "#train"; }, rolesOf);
 onSubmit("audit-form", "audit");
 onSubmit("compare-form", "compare");
 onSubmit("train-form", "train");
 onSubmit("choose-form", "choose");
 byId("file").addEventListener("change", ({ target }) => target.files[0] && upload("inspect", "file", target.files[0]));
 byId("second").addEventListener("change", ({ target }) => target.files[0] && upload("compare", "second", target.files[0]));
-byId("score").addEventListener("change", showValues);
-byId("label").addEventListener("change", showValues);
+byId("find-column").addEventListener("input", showFoundColumns);
+byId("find-column").addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); }); // it confirms nothing
+byId("only-roles").addEventListener("change", showFoundColumns);
 byId("find_groups").addEventListener("change", showSearch);
 byId("cancel").addEventListener("click", () => run("cancel"));
 byId("close").addEventListener("click", () => run("close"));

@@ -47,7 +47,7 @@ def check_known(
 
 
 _OTHER_NAMES = {  # of other libraries and textbooks, by ours
-    "kolmogorov": ("ks", "kolmogorov_smirnov", "kolmogorov-smirnov", "ks_distance"),
+    "kolmogorov": ("gap", "ks", "kolmogorov_smirnov", "kolmogorov-smirnov", "ks_distance"),
     "wasserstein": ("emd", "earth_mover", "earth_movers_distance", "w1"),
     "total_variation": ("tv", "total_variation_distance"),
     "mmd": ("maximum_mean_discrepancy",),

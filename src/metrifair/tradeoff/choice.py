@@ -9,6 +9,7 @@ luck (``resamples``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Protocol
@@ -105,6 +106,16 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
+class AcceptedChoice:
+    """A choice that was accepted after others were refused."""
+
+    choice: Choice
+    rule: Rule  # that chose
+    allowed: Booleans  # without the refused configurations
+    refused: tuple[Job, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Chooser:
     """Choices among configurations, for any limit, from their figures; no rows are needed.
 
@@ -131,11 +142,14 @@ class Chooser:
         needed = task.needed() + optimism
         chosen = task.choice(optimism)
         least = float(needed.min(initial=inf))
+        expected = None
+        if chosen != NOTHING:
+            expected = self._expected(chosen, task, optimism)
         return Choice(
             configuration=chosen,
             feasible=int((needed <= task.limit).sum()),
             needed=root(least) if rule.least is None else -least,
-            expected=None if chosen == NOTHING else self._expected(chosen, task, optimism),
+            expected=expected,
         )
 
     def choose_or_least_unfair(self, rule: Rule, allowed: Booleans) -> tuple[Choice, Rule]:
@@ -146,6 +160,31 @@ class Chooser:
         if choice.configuration != NOTHING:
             return choice, rule
         return self.choose(rule.least_unfair, allowed), rule.least_unfair
+
+    def first_accepted(
+        self,
+        rule: Rule,
+        allowed: Booleans,
+        is_accepted: Callable[[Job], bool],
+        *,
+        best_effort: bool,
+    ) -> AcceptedChoice:
+        """The first choice that is accepted, or ``NOTHING``; one that is refused is not allowed
+        again. With ``best_effort`` the least unfair configuration is chosen if none meets the rule.
+        """
+        allowed = allowed.copy()
+        refused: list[Job] = []
+        while True:
+            applied = rule
+            if best_effort:
+                choice, applied = self.choose_or_least_unfair(rule, allowed)
+            else:
+                choice = self.choose(rule, allowed)
+            place = choice.configuration
+            if place == NOTHING or is_accepted(self.jobs[place]):
+                return AcceptedChoice(choice, applied, allowed, tuple(refused))
+            refused.append(self.jobs[place])
+            allowed[place] = False
 
     def least_limit(self, rule: Rule, allowed: Booleans | None = None) -> float:
         """The least limit, rounded up to three digits, that some configuration meets with the

@@ -43,7 +43,8 @@ def predict(model: Any, part: HeldOut) -> Predictions:
     if part.regression:
         values = call(model.predict).astype(np.float64)
         return Predictions(values, values, "number")
-    scheme, classes = part.problem.scheme, getattr(model, "classes_", None)
+    scheme = part.problem.scheme
+    classes = getattr(model, "classes_", None)
     decision = codes("the model's prediction", call(model.predict), scheme.classes)
     if hasattr(model, "predict_proba"):
         return Predictions(
@@ -83,7 +84,8 @@ def utility_figures(
     """Each utility with its interval and error, and the mark of a model that does not beat the
     constant predictor.
     """
-    figures, problem = UtilityFigures({}, {}, {}, {}), part.problem
+    figures = UtilityFigures({}, {}, {}, {})
+    problem = part.problem
     for utility, constant in against:
         estimate = utility.of(predictions, problem, part.X)
         if estimate is None:
@@ -118,7 +120,8 @@ def make_point(
         return Point(strength, seed, 0.0, 1.0, failed=True)
     against = rivals(part.problem) if against is None else against
     values, intervals, errors, marks = utility_figures(predictions, part, against)
-    accuracy, decided = values.pop("accuracy"), None
+    accuracy = values.pop("accuracy")
+    decided = None
     gaps = distances(scores_to_compare(predictions, part), part)
     if not part.regression:
         if (ratio := _four_fifths(predictions, part)) is not None:
@@ -159,16 +162,15 @@ def _unfairness_of_known_groups(predictions: Predictions, part: HeldOut) -> floa
 
 def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
     """The scores that the criterion compares: (n,), or (classes, n)."""
-    criterion, values = part.problem.scheme.criterion, torch.as_tensor(predictions.score)
+    criterion = part.problem.scheme.criterion
+    values = torch.as_tensor(predictions.score)
     if criterion.score != "prediction" and predictions.kind == "output":
         task = BINARY if values.ndim == 1 else MULTICLASS
         values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
-        loss = (
-            ("squared_error" if part.regression else "log_loss")
-            if criterion.score == "loss"
-            else None
-        )
+        loss = None
+        if criterion.score == "loss":
+            loss = "squared_error" if part.regression else "log_loss"
         values = torch.as_tensor(
             criterion_scores(criterion, predictions.score, part.problem, loss=loss)
         )
@@ -188,7 +190,8 @@ def decisions_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
 
 def distances(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    metric, names = plug_in_metric("kolmogorov"), tuple(part.comparisons)
+    metric = plug_in_metric("kolmogorov")
+    names = tuple(part.comparisons)
     gaps: Tensor = between(metric, values, part.sides, names=names, reduce="all")
     return gaps
 
@@ -199,10 +202,12 @@ def _four_fifths(predictions: Predictions, part: HeldOut) -> float | None:
 
     It uses all rows of a group, for every criterion.
     """
-    scheme, weight = part.problem.scheme, part.problem.weight
+    scheme = part.problem.scheme
+    weight = part.problem.weight
     if len(scheme.classes) != 2:
         return None
-    selected, ratios = (predictions.decision == scheme.positive).astype(np.int64), []
+    selected = (predictions.decision == scheme.positive).astype(np.int64)
+    ratios = []
     for attribute, groups in part.members.items():
         large = [
             rows for group, rows in groups.items() if (attribute, group) not in part.small_groups
@@ -250,7 +255,8 @@ def small_groups_note(parts: Mapping[str, HeldOut]) -> FrontierNote | None:
     small: dict[tuple[str, str, str], dict[str, Any]] = {}
     for rows, part in parts.items():
         for comparison in part.all_comparisons:
-            attribute, within = comparison.attribute, comparison.within
+            attribute = comparison.attribute
+            within = comparison.within
             sizes = part.side_sizes(comparison)
             # a dependence has one side, with all rows
             for group, size in zip(comparison.groups, sizes, strict=False):

@@ -34,13 +34,22 @@ from metrifair.figures.utility import (
     as_utility,
 )
 from metrifair.metrics.penalty_options import HasPenaltyOptions, PenaltyOptions, penalty_options
+from metrifair.postprocessing.threshold import ThresholdPostprocessor
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
+from metrifair.problem.missing_groups import missing_groups_in, no_warnings_of_groups
 from metrifair.problem.problem import Problem, Scheme, attributes_equal_to_label, classes_in
-from metrifair.problem.tables import Table, columns, levels, not_numbers, one_column, table_library
+from metrifair.problem.tables import (
+    CodedColumn,
+    Table,
+    columns,
+    levels,
+    not_numbers,
+    one_column,
+    table_library,
+)
 from metrifair.problem.unknown_names import (
-    no_warnings_of_unknown_names,
     unknown_name_counts,
     warn_of_unknown_names,
 )
@@ -56,6 +65,7 @@ from metrifair.tradeoff.evaluate import (
     score_curves,
     small_groups_note,
 )
+from metrifair.tradeoff.group_features import group_feature_notes
 from metrifair.tradeoff.ledger import content_text
 from metrifair.tradeoff.out_of_fold import (
     FoldEvaluator,
@@ -74,8 +84,15 @@ from metrifair.tradeoff.portfolio import (
 )
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.repeats import repeat_notes
-from metrifair.tradeoff.resamples import draw_rows
-from metrifair.tradeoff.result import SweepContext, TradeOff, with_gap, with_model, with_utility
+from metrifair.tradeoff.resamples import draw_rows, noise_of_any_scores
+from metrifair.tradeoff.result import (
+    SweepContext,
+    TradeOff,
+    unverifiable_error,
+    with_gap,
+    with_model,
+    with_utility,
+)
 from metrifair.tradeoff.split import (
     DataSet,
     HeldOut,
@@ -127,6 +144,7 @@ class FrontierRequest:
     # a fair estimator: families of "auto" have its parameters, and models are saved with encoders
     template: Any = None
     threshold: Threshold | None = None  # None: the models decide
+    limit: float | None = None  # on unfairness: refused before training if rows cannot verify it
     automatic: bool = False  # whether the families are those of "auto"
     few_rows: bool = False  # whether "auto" leaves trees out, because too few rows train a model
     untried: tuple[str, ...] = ()  # families of "auto" whose work exceeds the budget
@@ -321,6 +339,7 @@ def trade_off(request: FrontierRequest) -> TradeOff:
     notes = [search.rows_note]
     if families is not None:
         notes += repeat_notes(data, search.fold_of_all_rows)
+        notes += group_feature_notes(data)
         notes += _families_notes(request, search.families, len(context.families))
     if len(scheme.classes) == 2 and request.setting(members, "pos_label") is None:
         notes.append(positive_label_note(scheme))
@@ -460,10 +479,11 @@ class _FoldSearch:
     def train(self) -> SweepContext:
         """The out-of-fold predictions of all families."""
         _ = self._resamples  # too few rows are an error before anything is trained
+        self._check_limit()
         found = _PooledFolds({}, {}, frozenset())
         families: list[Family] = []
         for family in self._started_families():
-            with no_warnings_of_unknown_names():
+            with no_warnings_of_groups():
                 new = self._train_family(family)
             found = _PooledFolds(
                 found.predictions | new.predictions,
@@ -472,6 +492,25 @@ class _FoldSearch:
             )
             families.append(family)
         return self._context(found, tuple(families), "strength")
+
+    def _check_limit(self) -> None:
+        """Raise a DataError for a limit that these rows cannot verify, whatever the models say.
+
+        Of decisions, chance depends on how many are positive, which only models say. So it does of
+        scores with two values: of families that decide, or of features that tell few rows apart.
+        """
+        request = self.request
+        limit = request.limit
+        if limit is None or request.unfairness_of == "decisions":
+            return
+        estimators = [last_step(family.estimator) for family in self.families]
+        if all(isinstance(one, ThresholdPostprocessor) for one in estimators):
+            return
+        if not _has_many_values(request.X):
+            return
+        noise = noise_of_any_scores(self._sides)
+        if limit < noise:
+            raise unverifiable_error(limit, noise, len(self.fold))
 
     def _context(
         self, found: _PooledFolds, families: tuple[Family, ...], parameter: str
@@ -486,6 +525,9 @@ class _FoldSearch:
             for job, item in usable.items():
                 thresholds[job] = threshold.choose(item.score, problem)
                 usable[job] = threshold.out_of_fold(item, problem, self.fold)
+        test_rows: tuple[Any, Any] = (None, None)
+        if len(test):
+            test_rows = (self.parts[1], self.data.rows[test])
         return SweepContext(
             self.parts[0],
             self.data.rows[positions],
@@ -498,8 +540,7 @@ class _FoldSearch:
             self._resamples,
             families,
             self.table if families else None,
-            self.parts[1] if len(test) else None,
-            self.data.rows[test] if len(test) else None,
+            *test_rows,
             parameter,
             request.search.n_jobs,
             request.search.devices,
@@ -568,7 +609,8 @@ class _FoldSearch:
 
     def _train_without(self, fold: Rows, family: Family, jobs: Sequence[Job]) -> list[FoldResult]:
         """Models of all rows but a fold and the test rows, by their predictions for the fold."""
-        data, search = self.data, self.request.search
+        data = self.data
+        search = self.request.search
         positions, _ = self._division
         others = np.setdiff1d(positions, fold)
         evaluate = FoldEvaluator(
@@ -632,6 +674,12 @@ class _FoldSearch:
         return [middle for _, middle in sorted(jumps, reverse=True)[:count]]
 
 
+def _has_many_values(X: Table) -> bool:
+    """Whether some feature has more than two values."""
+    found = columns("X", X).items()
+    return any(len(CodedColumn(name, column).values) > 2 for name, column in found)
+
+
 def _run_name(family: Family, rows: RowsToTrain, data: DataSet, unfairness_of: str) -> str:
     """A name for everything that a run's predictions depend on, except the values and seeds, which
     name its jobs.
@@ -686,19 +734,25 @@ def _trade_off(
         for name, member in groups.items()
     }
     constant, constant_value = context.constant(search.utility)
+    parameter = context.parameter
+    if len(parameters) == 1:
+        (parameter,) = parameters.values()
+    test_rows = 0
+    if context.test_rows is not None:
+        test_rows = len(context.test_rows)
     record = FrontierRecord(
         unfairness_of=request.unfairness_of,
         accuracy_name="accuracy" if scheme.classes else "R2",
         groups=tuple(sizes),
         sizes=sizes,
         notes=tuple(all_notes),
-        parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
+        parameter=parameter,
         parameters={name: parameter for name, parameter in parameters.items() if name},
         noise=noise,
         constant=constant,
         constant_value=_plain(constant_value),
         folds=len(search.folds),
-        test_rows=0 if context.test_rows is None else len(context.test_rows),
+        test_rows=test_rows,
         provenance=data.provenance(request.random_state),
     )
     library = table_library(request.X, request.y, request.sensitive_features)
@@ -801,10 +855,8 @@ def group_notes(problem: Problem) -> Iterator[FrontierNote]:
         return
     for unknown in unknown_name_counts(problem):
         yield FrontierNote("unknown_name", unknown._asdict())
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        if missing := int((code < 0).sum()):
-            rows = {"rows": missing, "of": len(code)}
-            yield FrontierNote("missing_groups", {"attribute": attribute.name, **rows})
+    for missing in missing_groups_in(problem):
+        yield FrontierNote("missing_groups", missing._asdict())
 
 
 def positive_label_note(scheme: Scheme) -> FrontierNote:

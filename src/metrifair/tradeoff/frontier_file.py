@@ -126,7 +126,8 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     outcomes = []
     for place, outcome in enumerate(front.outcomes):
-        kind, model = KIND, None
+        kind = KIND
+        model = None
         if outcome.model is not None:
             kind, model, model_arrays = make_content(outcome.model)
             arrays |= add_prefix(f"{place}/", model_arrays)

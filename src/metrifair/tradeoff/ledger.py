@@ -55,9 +55,11 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, run: str) -> None:
-        self.path, self.run = Path(path), f"{run} by metrifair {__version__}"
+        self.path = Path(path)
+        self.run = f"{run} by metrifair {__version__}"
         with self._usable(), closing(self._connect()) as database:
-            start, ready = time.monotonic(), False
+            start = time.monotonic()
+            ready = False
             while not ready:
                 try:
                     database.execute("PRAGMA journal_mode=WAL")

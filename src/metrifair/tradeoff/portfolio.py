@@ -50,7 +50,8 @@ _WORK = {
     "stack_with_features": _Work(0.8, 26),
 }
 """Measured with 15 strengths, 300 to 5,000 rows and 5 to 100 columns."""
-_FEW_ROWS, _WORK_OF_FEW = 300, 10.0
+_FEW_ROWS = 300
+_WORK_OF_FEW = 10.0
 _GROWTH = 0.39  # 20 units for 2,000 rows and 30 for 5,000
 _SMALL_TREES = {"num_leaves": 8, "n_estimators": 80}
 _LARGE_TREES = {"num_leaves": 31, "n_estimators": 100}
@@ -107,7 +108,7 @@ class Portfolio:
         many rows. docs/results/defaults.md has times and figures.
         """
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
-        network = {"network": self._ours(FairClassifier, FairRegressor)}
+        network = {"network": self._ours(FairClassifier, FairRegressor, model="mlp")}
         kinds = FairStackingClassifier, FairStackingRegressor
         stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
         with_features = (

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError
 from metrifair.problem.clusters import cluster_codes, is_id_name, repeats
-from metrifair.problem.tables import Column, columns, distinct
+from metrifair.problem.tables import Column, distinct
 from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
@@ -36,7 +35,7 @@ def repeat_notes(
     """
     if data.problem.clusters is not None:
         return
-    features = _features(data)
+    features = data.feature_columns()
     id_columns = {name: column for name, column in features.items() if is_id_name(name)} | dict(
         ids or {}
     )
@@ -54,25 +53,13 @@ def repeat_notes(
         yield from _note("repeated_rows", rows, part)
 
 
-def _features(data: DataSet) -> dict[str, Column]:
-    """The features of the rows that count; none where X does not consist of columns of single
-    values.
-    """
-    try:
-        features = {name: column[data.rows] for name, column in columns("X", data.X).items()}
-        for column in features.values():
-            hash(column[0])
-    except (DataError, TypeError):
-        return {}
-    return features
-
-
 def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Iterator[FrontierNote]:
     """The note, if enough test rows have a value that rows of another part have too."""
     code = np.unique(value, return_inverse=True)[1].reshape(-1)
     parts_with = np.bincount(np.unique(np.stack([code, part]), axis=1)[0])
     tested = part >= 0
-    repeated, rows = int((parts_with[code[tested]] > 1).sum()), int(tested.sum())
+    repeated = int((parts_with[code[tested]] > 1).sum())
+    rows = int(tested.sum())
     if repeated >= _LEAST * rows:
         yield FrontierNote(kind, {**facts, "repeated": repeated, "rows": rows})
 
@@ -103,11 +90,9 @@ def _is_coincidence(table: list[Column], rows: Hashes) -> bool:
         range(len(table)), key=lambda place: _equal_pairs(_hashes(table[place][::step], place))
     )
     hashes = _hashes(table[varied], varied)
-    equal, others, pairs = (
-        _equal_pairs(rows),
-        _equal_pairs(rows - hashes),
-        len(rows) * (len(rows) - 1) / 2,
-    )
+    equal = _equal_pairs(rows)
+    others = _equal_pairs(rows - hashes)
+    pairs = len(rows) * (len(rows) - 1) / 2
     agree = (_equal_pairs(hashes) - equal) / max(pairs - others, 1.0)
     return equal <= _COINCIDENCE * max(others * agree, 1.0)
 

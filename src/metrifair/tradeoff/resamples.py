@@ -16,6 +16,7 @@ import numpy as np
 
 from metrifair.errors import TooFewSamples
 from metrifair.figures.fold_gaps import (
+    BRIDGE,
     FEWEST_IN_FOLD,
     DrawnShares,
     FoldSides,
@@ -198,7 +199,22 @@ def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> Resampl
 
 def noise_of(scores: Floats, sides: FoldSides) -> float:
     """The gap that chance alone explains in scores (configurations, lines, n)."""
-    factors = _factors(scores, sides).max(axis=(0, 1))
+    return _noise(sides, _factors(scores, sides).max(axis=(0, 1)))
+
+
+def noise_of_any_scores(sides: FoldSides) -> float:
+    """The gap that chance alone explains in scores of more than two values, whatever they are.
+
+    >>> sides = FoldSides(np.eye(2).repeat(50, axis=1)[:1], np.eye(2).repeat(50, axis=1)[1:],
+    ...     np.zeros(100, dtype=int))
+    >>> 0.15 < noise_of_any_scores(sides) == noise_of(np.arange(100.0)[None, None], sides) < 0.2
+    True
+    """
+    return _noise(sides, np.full(len(sides.left), BRIDGE))
+
+
+def _noise(sides: FoldSides, factors: Floats) -> float:
+    """The gap that chance explains in the worst comparison; ``factors`` are one for each."""
     return sqrt(float(sides.mean_squares(sides.shares_squared(), factors).pooled.max()))
 
 

@@ -26,10 +26,17 @@ from metrifair.figures.utility import (
     rivals,
 )
 from metrifair.problem.memberships import group_columns
+from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Backend, Column
-from metrifair.problem.unknown_names import no_warnings_of_unknown_names
 from metrifair.support.arrays import Booleans, Floats, Integers
-from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Expected, Rule
+from metrifair.tradeoff.choice import (
+    NOTHING,
+    AcceptedChoice,
+    Choice,
+    Chooser,
+    Expected,
+    Rule,
+)
 from metrifair.tradeoff.configurations import (
     Kind,
     compared_scores,
@@ -191,7 +198,7 @@ class SweepContext:
         if not self.families or self.table is None:
             raise DataError("the models were passed fitted, so they cannot be trained again")
         models: dict[Job, Any] = {}
-        with no_warnings_of_unknown_names():
+        with no_warnings_of_groups():
             for family in self.families:
                 of_family = [job for job in jobs if job.family == family.name]
                 if of_family:
@@ -374,31 +381,29 @@ class TradeOff:
         rule = Rule.of(goal)
         if not goal.best_effort:
             self._check_verifiable(goal, chooser)
-        passed_over: list[Job] = []
-        while True:
-            choice = chooser.choose(rule, allowed)
-            meets_goal = choice.configuration != NOTHING
-            if goal.best_effort and not meets_goal:
-                choice = chooser.choose(rule.least_unfair, allowed)
-            if choice.configuration == NOTHING:
-                self._set_unmet(goal)
-                raise self._unmet_error(goal, choice, chooser, allowed, passed_over)
-            outcome = self._trained(chooser.jobs[choice.configuration])
-            if outcome.model is not None and outcome.resembles_folds:
-                break
-            passed_over.append(outcome.job)
-            allowed[choice.configuration] = False
-        self._set_choice(outcome, choice, chooser, chosen_by)
+        accepted = chooser.first_accepted(
+            rule, allowed, self._resembles_folds, best_effort=goal.best_effort
+        )
+        if accepted.choice.configuration == NOTHING:
+            self._set_unmet(goal)
+            raise self._unmet_error(goal, accepted, chooser)
+        outcome = self._outcome(chooser.jobs[accepted.choice.configuration])
+        self._set_choice(outcome, accepted.choice, chooser, chosen_by)
         limit = goal.max_unfairness
         is_verified = limit is None or limit >= chooser.gaps.noise
         self.record = replace(
             self.record,
             goal=goal,
             unmet=None,
-            is_best_effort=not meets_goal or not is_verified,
-            choice_notes=tuple(map(self._unlike_folds, passed_over)),
+            is_best_effort=accepted.rule is not rule or not is_verified,
+            choice_notes=tuple(map(self._unlike_folds, accepted.refused)),
         )
         return outcome
+
+    def _resembles_folds(self, job: Job) -> bool:
+        """Whether the model of all rows, which is trained now, is like those of its folds."""
+        outcome = self._trained(job)
+        return outcome.model is not None and outcome.resembles_folds
 
     def _unlike_folds(self, job: Job) -> FrontierNote:
         facts = {"family": job.family, "parameter": self._parameter_of(job), "value": job.value}
@@ -478,40 +483,23 @@ class TradeOff:
         if limit is None or limit >= noise:
             return
         self._set_unmet(goal)
-        rows = ""
-        if limit > 0:
-            needed = ceil(chooser.rows * (noise / limit) ** 2)
-            rows = f"; it takes about {needed:,} rows like these"
-        raise DataError(
-            f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
-            f"{chooser.rows:,} rows, as groups with equal distributions differ that much{rows}",
-            argument="max_unfairness",
-            received=limit,
-            remedy=["raise the limit", Remedy("best_effort", True)],
-        )
+        raise unverifiable_error(limit, noise, chooser.rows)
 
-    def _unmet_error(
-        self,
-        goal: Goal,
-        choice: Choice,
-        chooser: Chooser,
-        allowed: Booleans,
-        passed_over: Sequence[Job],
-    ) -> DataError:
+    def _unmet_error(self, goal: Goal, accepted: AcceptedChoice, chooser: Chooser) -> DataError:
         """The error if no configuration meets the goal: which limit can be met, and how."""
         which = {
             None: "",
             True: " that needs the group",
             False: " that predicts without the group",
         }[goal.needs_group]
-        if not allowed.any():
+        if not accepted.allowed.any():
             return DataError(
                 f"no model{which} that meets the goal resembles the models of its folds, of "
-                f"{len(passed_over)} that were trained on all rows",
+                f"{len(accepted.refused)} that were trained on all rows",
                 remedy=["use fewer folds", "merge small groups, or mark them as missing"],
             )
         if goal.min_accuracy is not None:
-            best = floor(choice.needed * 10_000) / 10_000
+            best = floor(accepted.choice.needed * 10_000) / 10_000
             return DataError(
                 f"no model{which} has {self.record.accuracy_name} at least {goal.min_accuracy:g}; "
                 f"the largest is {best:.4f}",
@@ -519,8 +507,8 @@ class TradeOff:
             )
         sure = "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
         rule = Rule(goal.max_unfairness, goal.confidence)
-        least = chooser.least_limit(rule, allowed)
-        more = self._rows_that_would_do(rule, chooser, allowed)
+        least = chooser.least_limit(rule, accepted.allowed)
+        more = self._rows_that_would_do(rule, chooser, accepted.allowed)
         return DataError(
             f"no model{which} has unfairness at most {goal.max_unfairness:g}{sure}; "
             f"the least limit that can be met is {least:.3f}{more}",
@@ -660,6 +648,27 @@ class TradeOff:
         part = source.part if source.tested is None else source.tested
         rows = source.rows if source.test_rows is None else source.test_rows
         return {"row": rows, **held_out_columns(self.chosen_predictions, part)}
+
+
+def unverifiable_error(limit: float, noise: float, rows: int) -> DataError:
+    """The error for a limit below the gap that chance explains: which limit so many rows can
+    verify, and how many rows this one takes.
+
+    >>> print(unverifiable_error(0.05, 0.1, 400))
+    max_unfairness must be at least 0.100 to be verified with these 400 rows, as groups with equal \
+    distributions differ that much; it takes about 1,600 rows like these, got 0.05; raise the limit, \
+    or pass best_effort=True
+    """
+    enough = ""
+    if limit > 0:
+        enough = f"; it takes about {ceil(rows * (noise / limit) ** 2):,} rows like these"
+    return DataError(
+        f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
+        f"{rows:,} rows, as groups with equal distributions differ that much{enough}",
+        argument="max_unfairness",
+        received=limit,
+        remedy=["raise the limit", Remedy("best_effort", True)],
+    )
 
 
 def with_model(outcome: Outcome, model: Any, source: SweepContext) -> Outcome:

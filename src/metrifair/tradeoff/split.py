@@ -25,7 +25,7 @@ from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
-from metrifair.problem.tables import Column, Table, one_column, take_rows
+from metrifair.problem.tables import Column, Table, columns, one_column, take_rows
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
@@ -63,7 +63,8 @@ class HeldOut:
 
         With several attributes, names of groups start with that of the attribute.
         """
-        attributes, probabilities = self.problem.scheme.attributes, self.problem.probabilities
+        attributes = self.problem.scheme.attributes
+        probabilities = self.problem.probabilities
         if probabilities is not None:
             return {
                 probabilities.name: dict(
@@ -198,6 +199,18 @@ class DataSet:
     problem: Problem
     rows: Rows  # of the table, by number: those with positive weight
 
+    def feature_columns(self) -> dict[str, Column]:
+        """The features of the rows that count; none where X does not consist of columns of single
+        values.
+        """
+        try:
+            features = {name: column[self.rows] for name, column in columns("X", self.X).items()}
+            for column in features.values():
+                hash(column[0])
+        except (DataError, TypeError):
+            return {}
+        return features
+
     def held_out(self, rows: Rows) -> HeldOut:
         """These rows, to evaluate models on."""
         problem = self.problem.take(np.searchsorted(self.rows, rows))
@@ -241,11 +254,15 @@ class DataSet:
 
     def provenance(self, seed: int) -> Provenance:
         """The provenance of figures of these rows."""
-        kept = self.problem.kept
+        rows = len(self.rows)
+        left_out = {}
+        if self.problem.kept is not None:
+            rows = len(self.problem.kept)
+            left_out["zero_weight"] = rows - len(self.rows)
         return Provenance(
             source="rows in memory",
-            rows_read=len(self.rows) if kept is None else len(kept),
-            left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
+            rows_read=rows,
+            left_out=left_out,
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
             seed=seed,
             **made_now(),

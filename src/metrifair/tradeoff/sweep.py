@@ -238,7 +238,8 @@ def _parameter_name(estimator: Any, parameter: str | None) -> str:
 
 def _family_name(estimator: Any) -> str:
     estimator = last_step(estimator)
-    name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+    name = type(estimator).__name__
+    parameters = estimator.get_params(deep=False)
     if isinstance(parameters.get("model"), str):
         return f"{name} ({parameters['model']})"
     wrapped = parameters.get("estimator")
@@ -369,7 +370,8 @@ def _last_step_input(
     """The training input of a pipeline's last step, and a function that puts a model in its
     place.
     """
-    fitted, arguments = clone(pipeline), data.arguments()
+    fitted = clone(pipeline)
+    arguments = data.arguments()
     if len(fitted.steps) > 1:
         arguments["X"] = fitted[:-1].fit_transform(arguments["X"], arguments["y"])
 
@@ -498,7 +500,8 @@ def _fit_arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
     """The arguments of ``fit``, which it must accept; it needs clusters only if it splits rows
     itself.
     """
-    arguments, accepted = data.arguments(), inspect.signature(estimator.fit).parameters
+    arguments = data.arguments()
+    accepted = inspect.signature(estimator.fit).parameters
     if "clusters" not in accepted:
         arguments.pop("clusters", None)
     takes_any = any(

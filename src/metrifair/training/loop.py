@@ -191,7 +191,6 @@ def train(
     validation: Sequence[Tensor] | None = None,
     validated: Estimate = "population",
     source: EpochSource | None = None,
-    path: bool = False,
     standardize: bool = True,
     device: torch.device | str = "cpu",
     verbose: bool = False,
@@ -202,8 +201,7 @@ def train(
     ``validation`` rows of each seed a model keeps the weights with the lowest objective there;
     ``validated`` is what their distance estimates (by default, they are fresh rows of the
     population).
-    ``source`` replaces stratified batches. With ``path`` strengths are trained one after the other,
-    each from the end of the one before. Models are trained in double precision if every batch is
+    ``source`` replaces stratified batches. Models are trained in double precision if every batch is
     the whole data set, else in single precision.
     """
     seed_rows = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
@@ -218,7 +216,6 @@ def train(
     if not any(strengths):
         source = source._replace(sides=())
     scaling = compute_scaling(data, rows) if standardize else Scaling.none(data.x.shape[1])
-    rounds = [[value] for value in strengths] if path else [list(strengths)]
     target = torch.device(device)
     stack = make_stack(
         data,
@@ -227,7 +224,7 @@ def train(
         scaling,
         source,
         schedule=schedule,
-        strengths=rounds[0],
+        strengths=strengths,
         seeds=seeds,
         device=target,
     )
@@ -244,7 +241,7 @@ def train(
             )
             stack.begin_near(constants)
         parameters, failed, epochs = _run_epochs(
-            stack, source, schedule, rounds, seeds=seeds, validator=validator, verbose=verbose
+            stack, source, schedule, strengths, seeds=seeds, validator=validator, verbose=verbose
         )
         if constants is not None and any(strengths) and isinstance(model, Network):
             flat = model.near(parameters, constants, spread=0.0)
@@ -272,18 +269,17 @@ def _run_epochs(
     stack: Stack,
     source: EpochSource,
     schedule: Schedule,
-    rounds: Sequence[Sequence[float]],
+    strengths: Sequence[float],
     *,
     seeds: Sequence[int],
     validator: RowsObjective | None,
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """The parameters at the end of every round of strengths, where training failed, and the
-    number of epochs.
-    """
+    """The parameters at the end, where training failed, and the number of epochs."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
-    total = schedule.epochs * len(rounds)
+    total = schedule.epochs
+    growth = schedule.growth * total
+    strength = stack.x.new_tensor(strengths)
     best = (
         None
         if validator is None
@@ -296,39 +292,20 @@ def _run_epochs(
     with Progress("training", total) if verbose else nullcontext() as progress:
         batches = draw()
         run = _runner(stack, batches)
+        plan = _plan(stack, schedule, batches.rows.shape[1], strengths)
         for epoch in range(1, total + 1):
-            round_epoch = (epoch - 1) % schedule.epochs + 1
-            if round_epoch == 1:
-                strength = rounds[len(ends)]
-                plan = _plan(stack, schedule, batches.rows.shape[1], strength)
             run(batches, *next(plan))
             if epoch < total:  # while the device still computes
                 batches = draw()
-            growth = schedule.growth * schedule.epochs
-            stopped = best is not None and best.update(
-                stack, stack.x.new_tensor(strength), round_epoch, growth=growth
-            )
-            if round_epoch == schedule.epochs or stopped:
-                epochs = (
-                    torch.full_like(stack.failed, round_epoch, dtype=torch.long)
-                    if best is None
-                    else best.epoch
-                )
-                ends.append(
-                    (*stack.end(stack.adam.parameters if best is None else best.parameters), epochs)
-                )
+            stopped = best is not None and best.update(stack, strength, epoch, growth=growth)
             if progress is not None:
                 progress.show(epoch)
             if stopped:
                 break
-    parameters = {
-        name: torch.cat([end[0][name] for end in ends], 1) for name in stack.adam.parameters
-    }
-    return (
-        parameters,
-        torch.cat([end[1] for end in ends], 1),
-        torch.cat([end[2] for end in ends], 1),
-    )
+    if best is None:
+        epochs = torch.full_like(stack.failed, total, dtype=torch.long)
+        return (*stack.end(stack.adam.parameters), epochs)
+    return (*stack.end(best.parameters), best.epoch)
 
 
 def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None]:

@@ -179,10 +179,8 @@ def series_sentences(record: SeriesRecord) -> list[str]:
 
 
 def _error_rate(record: SeriesRecord) -> str:
-    alpha, looks = (
-        confidence_text(1 - record.confidence),
-        "Bonferroni over looks, alpha / (k (k + 1)),",
-    )
+    alpha = confidence_text(1 - record.confidence)
+    looks = "Bonferroni over looks, alpha / (k (k + 1)),"
     tested = [row for row in record.series if row.level is not None]
     if tested and all(row.exact for row in tested):
         return (
@@ -208,7 +206,8 @@ def _changed(looks: Sequence[Look]) -> str:
     if not looks:
         return ""
     most = min(looks, key=lambda look: look.p_value or 0.0)
-    distances, at = len({look.baseline for look in looks}), len({look.look for look in looks})
+    distances = len({look.baseline for look in looks})
+    at = len({look.look for look in looks})
     counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
     return (
         f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "

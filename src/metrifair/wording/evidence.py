@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from metrifair.auditing.notes import release_notes
 from metrifair.auditing.records import AuditRecord, GridError
@@ -26,18 +25,10 @@ from metrifair.auditing.release.releases import LEDGER
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.notes import error_texts, note_text
 from metrifair.wording.numbers import listed, points_text
-from metrifair.wording.provenance import origin_sentences
+from metrifair.wording.provenance import origin_sentences, readme_lines
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.summary import audit_summary
 
-# Addresses stay whole.
-_WRAPPER = textwrap.TextWrapper(
-    100,
-    initial_indent="  ",
-    subsequent_indent="    ",
-    break_on_hyphens=False,
-    break_long_words=False,
-)
 _LONGEST = 60  # characters of a value that differs
 
 _SERIES_OF_SCORES = (
@@ -337,7 +328,7 @@ def readme_text(
     title = manifest.provenance.title or "Fairness audit: evidence"
     lines = [title, "=" * len(title)]
     for heading, sentences in parts:
-        lines += ["", heading, *(line for sentence in sentences for line in _wrapped(sentence))]
+        lines += ["", heading, *(line for sentence in sentences for line in readme_lines(sentence))]
     return "\n".join(lines) + "\n"
 
 
@@ -414,7 +405,3 @@ def _crosswalk_part(name: str) -> tuple[str, list[str]]:
     table = crosswalk_named(name)
     items = [f"{item['item']}: {item['figure']} ({item['place']})" for item in table.items]
     return f"CROSSWALK: {table.title}", [*table.sources, *items]
-
-
-def _wrapped(sentence: Any) -> list[str]:
-    return _WRAPPER.wrap(str(sentence)) or [""]

@@ -73,12 +73,16 @@ def rank_text(headline: Finding, findings: Sequence[Finding]) -> str:
     >>> rank_text(gap, [gap]), rank_text(gap, [gap, larger])
     ('largest significant gap', 'clearest gap')
     """
-    significant = [
-        other.value for other in findings if other.certain and other.metric == headline.metric
-    ]
-    if max(significant, default=0.0) > headline.value:
+    if larger_gap(headline, findings) is not None:
         return "clearest gap"
     return "largest significant gap"
+
+
+def larger_gap(headline: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """The largest significant gap if it is not the headline: its interval begins nearer to 0."""
+    significant = [other for other in findings if other.certain and other.metric == headline.metric]
+    largest = max(significant, key=lambda other: other.value, default=headline)
+    return largest if largest.value > headline.value else None
 
 
 def group_texts(finding: Finding) -> tuple[str, str]:
@@ -149,7 +153,8 @@ def finding_meaning(finding: Finding) -> str:
     if finding.cuts:
         return _cut_meaning(finding)
     first, second = group_texts(finding)
-    value, points = finding.value, f"{100 * finding.value:.1f} percentage points"
+    value = finding.value
+    points = f"{100 * finding.value:.1f} percentage points"
     if finding.decided and is_largest_gap(finding.metric):
         return f"The shares of {first} and {second} with decision 1 differ by {points}."
     return metric_words(finding.metric).meaning.format(

@@ -14,6 +14,7 @@ from metrifair.auditing.records import ProxyRecord
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, Mark, Utility
 from metrifair.problem.memberships import Assumption
+from metrifair.problem.missing_groups import missing_groups_text
 from metrifair.problem.unknown_names import MARK_AS_MISSING, unknown_name_text
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401  # Change: for the examples
@@ -147,6 +148,14 @@ def _clusters(clusters: int, rows: int) -> str:
 _OPTIMISTIC = "If they describe the same people, the figures are too optimistic."
 
 
+def _group_feature(column: str, attribute: str, equal: bool, rows: int) -> str:
+    verb = "names" if equal else "determines"
+    return (
+        f"The feature {column!r} {verb} the group of {attribute} in all {rows:,} rows, so models "
+        "can treat groups differently. Leave it out if decisions must not depend on the group."
+    )
+
+
 def _repeated_rows(repeated: int, rows: int) -> str:
     return (
         f"{_shares(repeated, rows)} equal rows of another part, in all features, label and "
@@ -262,14 +271,11 @@ NOTES: Mapping[str, Callable[..., str]] = {
         f"{unknown_name_text(attribute, group, rows, of)} It is compared as a group. "
         f"{MARK_AS_MISSING}"
     ),
-    "missing_groups": lambda attribute, rows, of: (
-        f"{attribute} is missing in {rows:,} of {of:,} rows. They are used for training, and "
-        "comparisons of "
-        f"{attribute} exclude them."
-    ),
+    "missing_groups": missing_groups_text,
     "probabilities": _probabilities,
     "clusters": _clusters,
     "repeated_rows": _repeated_rows,
+    "group_feature": _group_feature,
     "repeated_ids": _repeated_ids,
     "small_groups": _small_groups,
     "chance": chance_text,

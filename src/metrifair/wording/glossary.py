@@ -9,10 +9,18 @@ from metrifair.auditing.ranking import (
     headline_finding,
     is_inconclusive,
     main_metric,
+    shown_findings,
     sort_findings,
     worst_ratio,
 )
-from metrifair.auditing.records import FIGURES, AuditRecord, Decisions, Finding, WitnessCurve
+from metrifair.auditing.records import (
+    FIGURES,
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    Finding,
+    WitnessCurve,
+)
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
@@ -28,7 +36,7 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.tables import rate_columns
+from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
 CURVES = (
@@ -119,7 +127,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         return None
     table, low, high = worst
     sentence = (
-        f"The selection rate is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
+        f"The {noun(term_name(rate_term(table)))} is {percent_text(low.selection_rate)} for {quoted(low.group)} and "
         f"{percent_text(high.selection_rate)} for {quoted(high.group)}."
     )
     selected = table_selected_text(table)
@@ -147,7 +155,8 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
 
 def witness_text(finding: Finding, witness: WitnessCurve) -> str:
     """The mean of either group's utility, which shows the gap."""
-    (left, right), (first, second) = witness.expected, group_texts(finding)
+    left, right = witness.expected
+    first, second = group_texts(finding)
     squared = finding.metric in METRICS and METRICS[finding.metric].squared
     square = " The distance is the square of this difference." if squared else ""
     return (
@@ -176,27 +185,36 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """The terms of the report and their definitions: only those that occur.
 
     >>> [word for word, _ in audit_glossary(AuditRecord(9, 0, (0, 1), 0.95, []))]
-    ['Score', 'Group', 'Share below', 'Density']
+    ['Score', 'Group']
     """
     confidence = confidence_text(record.confidence)
-    metrics = dict.fromkeys(finding.metric for finding in record.findings)
-    criteria = dict.fromkeys(finding.criterion for finding in record.findings)
+    findings = shown_findings(record.findings)
+    metrics = dict.fromkeys(finding.metric for finding in findings)
+    criteria = dict.fromkeys(finding.criterion for finding in findings)
+    has_shares = bool(record.distributions)
+    has_densities = any(distribution.curves.density for distribution in record.distributions)
+    by_group = [key for key in FIGURES if any(has_figure(table, key) for table in record.by_group)]
     return (
         ("Score", "The number that the model assigns to a row."),
         *glossary_entries("group"),
-        *CURVES,
+        *CURVES[: has_shares + has_densities],
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
             (name, about.replace("CONFIDENCE", confidence))
             for key in _EVIDENCE
-            if any(getattr(finding, key) is not None for finding in record.findings)
+            if any(getattr(finding, key) is not None for finding in findings)
             for name, about in glossary_entries(key)
         ),
         *decision_words(record),
-        *(glossary_entries(*FIGURES) if record.by_group else ()),
+        *glossary_entries(*by_group),
         *search_words(record),
     )
+
+
+def has_figure(table: ByGroup, key: str) -> bool:
+    """Whether some group of the table has this figure."""
+    return any(getattr(group, key) is not None for group in table.groups)
 
 
 def search_words(record: AuditRecord) -> list[tuple[str, str]]:

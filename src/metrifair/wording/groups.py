@@ -56,13 +56,13 @@ def search_sentences(record: SearchRecord) -> list[str]:
     if not record.worse:
         first = (
             f"None of the {searched} of this search has a significantly {direction} {figure} than "
-            f"the other rows, jointly at {confidence} confidence."
+            f"the other rows, with {confidence} confidence for all at once."
         )
         return [first, *_certificates(record), *_caveats(record)]
     verb = "has" if len(record.worse) == 1 else "have"
     first = (
         f"Of {searched}, {len(record.worse):,} {verb} a {direction} {figure} than the other rows, "
-        f"jointly at {confidence} confidence."
+        f"with {confidence} confidence for all at once."
     )
     sentences = [
         first,

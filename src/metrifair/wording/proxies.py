@@ -69,7 +69,8 @@ far larger.'
     """
     if not proxy.r2:
         return "Otherwise, the true gaps can be larger."
-    name, smallest = proxy.attribute, min(proxy.r2.values())
+    name = proxy.attribute
+    smallest = min(proxy.r2.values())
     small = {group: r2 for group, r2 in proxy.r2.items() if r2 < SMALLEST_R2}
     if len(small) == len(proxy.r2):
         return (
@@ -112,7 +113,8 @@ differences of distances are too small by R2 (0.200 to 0.300), and a change of R
     every = [r2 for audit in by_audit for r2 in audit.values()]
     if not every or min(every) == 1:
         return []
-    smallest, largest = number_text(min(every)), number_text(max(every))
+    smallest = number_text(min(every))
+    largest = number_text(max(every))
     values = smallest if smallest == largest else f"{smallest} to {largest}"
     changes = "" if smallest == largest else ", and a change of R2 looks like one of the distances"
     text = (

@@ -122,7 +122,8 @@ def selected_text(
     >>> selected_text(0.5, "decisions", "high", "Approved"), selected_text(0.5, "decisions", "low")
     ('With the decision “Approved”', 'With the decision “0”')
     """
-    at, low = score_text(threshold), favorable == "low"
+    at = score_text(threshold)
+    low = favorable == "low"
     if selected_by == "median":
         return f"{'Below' if low else 'Above'} the median score {at}"
     if selected_by == "decisions":
@@ -159,7 +160,7 @@ def exclusion_text(rate: GroupRates, table: Decisions, settings: AuditSettings) 
     return texts[rate.left_out]
 
 
-INCONCLUSIVE = "0.80 is within its interval"
+INCONCLUSIVE = "the true ratio may be above or below 0.80"
 """The verdict on an impact ratio from four fifths upwards whose interval includes four fifths."""
 
 
@@ -242,7 +243,7 @@ def ratio_hint(table: Decisions, settings: AuditSettings) -> str:
     sentences = []
     if verdict := four_fifths_text(table):
         if verdict == INCONCLUSIVE:
-            sentences.append("0.80 is within the interval of the smallest impact ratio.")
+            sentences.append("The smallest true impact ratio may be above or below 0.80.")
         else:
             sentences.append(f"The smallest impact ratio is {verdict}.")
     interval = table.selection_ratio_interval
@@ -256,7 +257,8 @@ def ratio_hint(table: Decisions, settings: AuditSettings) -> str:
 
 def ratio_text(table: Decisions, settings: AuditSettings) -> str:
     """The smallest impact ratio with its interval, and whether it is below four fifths."""
-    ratio, interval = table.selection_ratio, table.selection_ratio_interval
+    ratio = table.selection_ratio
+    interval = table.selection_ratio_interval
     if ratio is None:
         known = [rate for rate in table.rates if rate.left_out != "unknown_name"]
         if len(known) < 2:

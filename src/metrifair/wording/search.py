@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,17 +16,10 @@ from metrifair.tradeoff.search_facts import (
     SearchFigures,
 )
 from metrifair.wording.numbers import count_text, figure_text, listed, noun
-from metrifair.wording.provenance import origin_sentences
+from metrifair.wording.provenance import origin_sentences, readme_lines
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.terms import term_name
 
-_WRAPPER = textwrap.TextWrapper(
-    100,
-    initial_indent="  ",
-    subsequent_indent="    ",
-    break_on_hyphens=False,
-    break_long_words=False,
-)
 _EXCLUDED = {
     "": "",
     "failed": "training failed",
@@ -459,7 +451,7 @@ def search_readme(shown: SearchShown) -> str:
     lines = [title, "=" * len(title)]
     for heading, sentences in parts:
         lines += ["", heading]
-        lines += [line for sentence in sentences for line in _WRAPPER.wrap(sentence) or [""]]
+        lines += [line for sentence in sentences for line in readme_lines(sentence)]
     return "\n".join(lines) + "\n"
 
 
@@ -481,12 +473,12 @@ def page_cells(
             bounded_text(figures.unfairness),
             figure_text(item.unfairness_error, digits=4),
         ]
-        marks = [
-            "chosen" if item.number == facts.chosen else "",
-            "on the front" if figures.on_front else "",
-            "the rule may choose it" if figures.possible else "",
-            *marks,
-        ]
+        marked = {
+            "chosen": item.number == facts.chosen,
+            "on the front": figures.on_front,
+            "the rule may choose it": figures.possible,
+        }
+        marks = [*(mark for mark, is_so in marked.items() if is_so), *marks]
     group = "yes" if item.needs_group else "no"
     return [
         f"{item.number}: {configuration_name(item)}",

@@ -11,7 +11,13 @@ from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
-from metrifair.wording.findings import detectable_text, finding_sentence, group_texts, rank_text
+from metrifair.wording.findings import (
+    detectable_text,
+    finding_sentence,
+    group_texts,
+    larger_gap,
+    rank_text,
+)
 from metrifair.wording.groups import search_summary
 from metrifair.wording.notes import constant_text, note_topic
 from metrifair.wording.numbers import (
@@ -132,7 +138,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         rank = (
             f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
         )
-        jointly = f", jointly for all {count_text(several, 'comparison')}" if several > 1 else ""
+        jointly = f" in all {count_text(several, 'comparison')} at once" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         certified = (
             ""
@@ -140,10 +146,12 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
             else f"; the certified upper bound is {_points(first, bound)}"
         )
         headline = f"{rank} {_weighted_sentence(first, record)}".rstrip()
+        larger = _larger_gap(first, compared, record)
         bounds = _joint_interval(first, record)
         if bounds is None:
-            return [headline]
-        return [headline, f"{confident}{jointly}, {_true_gap(first, bounds, record)}{certified}."]
+            return [headline, *larger]
+        sure = f"{confident}{jointly}, {_true_gap(first, bounds, record)}{certified}."
+        return [headline, sure, *larger]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
     tested = bool(bounded) or any(finding.significant is not None for finding in compared)
     comparisons = f" in {several:,} comparisons" if several > 1 else ""
@@ -158,6 +166,17 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     if bounds is not None:
         gap = f"{gap} {confident}, {_true_gap(shown, bounds, record)}."
     return [answer, f"{gap} {detectable_text(shown)}".rstrip()]
+
+
+def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRecord) -> list[str]:
+    """That a gap is larger than the headline, and why it is not the headline; none if none is."""
+    larger = larger_gap(headline, compared)
+    if larger is None:
+        return []
+    bounds = _joint_interval(larger, record)
+    least = "" if bounds is None else f": it is at least {_points(larger, bounds.low)}"
+    gap = f"{_size(larger, record)} between {_groups_of(larger)}"
+    return [f"A larger gap, {gap}, is less certain{least}."]
 
 
 def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
@@ -236,7 +255,8 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
         are = "is" if record.permutations == 1 else "are"
         few = f"{count_text(record.permutations, 'permutation')} {are} too few to test {tests}"
         return [f"{few}; {required:,} are needed."] if number else []
-    significant, number = sum(bool(finding.significant) for finding in tested), len(tested)
+    significant = sum(bool(finding.significant) for finding in tested)
+    number = len(tested)
     if not significant:
         return []
     how = " and ".join(

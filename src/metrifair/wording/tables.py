@@ -427,15 +427,21 @@ _IF_KNOWN = (
 )
 
 
+def rate_term(table: Decisions) -> str:
+    """What the rates of a table are called: of standards that count scores beyond the median,
+    scoring rates.
+    """
+    return "scoring_rate" if table.selected_by == "median" else "selection_rate"
+
+
 def rate_columns(table: Decisions) -> list[Column]:
     """The columns of a table of decisions that people read, by its standard."""
     columns = RATES.pick(*STANDARDS[table.standard].columns)
     known = filled(columns, rate_rows(table))
-    if table.selected_by == "median":
-        columns = [
-            replace(column, term="scoring_rate") if column.key == "rate" else column
-            for column in columns
-        ]
+    columns = [
+        replace(column, term=rate_term(table)) if column.key == "rate" else column
+        for column in columns
+    ]
     absent = set(_IF_KNOWN) - {column.key for column in known}
     return [column for column in columns if column.key not in absent]
 

@@ -90,7 +90,9 @@ TERMS = {
         "Selection rate",
         "The share of a group that is selected: at the threshold, or beyond the median score.",
     ),
-    "scoring_rate": Term("Scoring rate"),
+    "scoring_rate": Term(
+        "Scoring rate", "The share of a group that scores beyond the median score."
+    ),
     "selection_ratio": Term(
         "Impact ratio",
         "The selection rate of a group divided by that of the reference group.",

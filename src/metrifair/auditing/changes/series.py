@@ -13,7 +13,7 @@ scores change, and all distances of two groups share it. Without it, distances s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -76,7 +76,15 @@ def series_record(
         len(names),
         lambda key: key[:-1] if key[:-1] in change_test.compared else key,
     )
-    unchanged = cache(change_test.p_value)  # one test for all distances of a comparison
+    series_tests = _SeriesTests(
+        confidence,
+        distances,
+        tests,
+        frozenset(known),
+        clustered=clustered,
+        # one test for all distances of a comparison
+        unchanged=cache(change_test.p_value),
+    )
     pooled = None
     if pool is not None:
         pooled = cache(lambda first, last: _distances(pool(first, last)))
@@ -84,37 +92,16 @@ def series_record(
     baselines: list[Baseline] = []
     for key, figures in series.items():
         baseline = _pooled(key, figures, min_group_size, pooled)
-        tested = [
-            number
-            for number, figure in figures.items()
-            if baseline.enough
-            and number > baseline.last
-            and min(figure.independent_sizes) >= min_group_size
-        ]
+        tested = _tested(baseline, figures, min_group_size)
         at = {}
         if baseline.enough:
             at = {baseline.last: baseline.figure}
         at |= {number: figures[number] for number in tested}
         for number, figure in at.items():
-            look = _look(baseline.figure, number, figure, distances[number], confidence)
-            if number > baseline.last and key in known:
-                level = (1 - confidence) / (number * (number + 1)) / tests[number]
-                difference = change(
-                    baseline.figure,
-                    figure,
-                    None if clustered else 0.0,
-                    confidence,
-                    level,
-                )
-                p_value = unchanged(key[:-1], baseline.first, baseline.last, number)
-                look = _with_test(look, difference, level, p_value)
+            look = series_tests.look(key, baseline, number, figure)
             looks.append(replace(look, look=names[number], baseline=len(baselines)))
-        baselines.append(
-            replace(
-                _baseline_record(baseline, names, tested),
-                unknown_name=key not in known,
-            )
-        )
+        record = _baseline_record(baseline, names, tested)
+        baselines.append(replace(record, unknown_name=key not in known))
     order = {name: number for number, name in enumerate(names)}
     return SeriesRecord(
         tuple(names),
@@ -238,6 +225,41 @@ def _baseline_record(baseline: _Pooled, names: list[str], tested: list[int]) -> 
         group_values=baseline.figure.group_values,
         conditions=baseline.figure.conditions,
     )
+
+
+def _tested(
+    baseline: _Pooled, figures: Mapping[int, ComparedFigure], min_group_size: int
+) -> list[int]:
+    """The numbers of the looks after a baseline that have enough rows."""
+    if not baseline.enough:
+        return []
+    return [
+        number
+        for number, figure in figures.items()
+        if number > baseline.last and min(figure.independent_sizes) >= min_group_size
+    ]
+
+
+class _SeriesTests(NamedTuple):
+    """The tests of a series: every look at every distance has a share of the level."""
+
+    confidence: float
+    distances: Sequence[int]  # at each look
+    tests: Sequence[int]  # at each look
+    known: frozenset[Key]  # distances between groups whose names are known
+    clustered: bool
+    unchanged: Callable[..., float | None]
+
+    def look(self, key: Key, baseline: _Pooled, number: int, figure: ComparedFigure) -> Look:
+        """A distance at a look; after the baseline, with the test of a difference from it."""
+        look = _look(baseline.figure, number, figure, self.distances[number], self.confidence)
+        if number <= baseline.last or key not in self.known:
+            return look
+        level = (1 - self.confidence) / (number * (number + 1)) / self.tests[number]
+        correlation = None if self.clustered else 0.0
+        difference = change(baseline.figure, figure, correlation, self.confidence, level)
+        p_value = self.unchanged(key[:-1], baseline.first, baseline.last, number)
+        return _with_test(look, difference, level, p_value)
 
 
 def _look(

@@ -49,28 +49,23 @@ class GroupSums:
 
     def against_others(self, places: Integers) -> ComparedSums:
         """Groups and all other rows."""
-        sums = self.sums[places]
-        others = self.whole - sums
-        return ComparedSums(
-            sums[:, 0],
-            sums[:, 1],
-            self.groups.largest[places],
-            others[:, 0],
-            others[:, 1],
-            np.full(len(sums), self.largest),
-        )
+        return self._compared(places, self.whole, np.full(len(places), self.largest))
 
     def against_parents(self, places: Integers, parents: Integers) -> ComparedSums:
         """Groups and the other rows of one parent of each."""
+        return self._compared(places, self.sums[parents], self.groups.largest[parents])
+
+    def _compared(self, places: Integers, whole: Floats, largest: Floats) -> ComparedSums:
+        """Groups and the other rows of a whole, with the largest weight of each."""
         sums = self.sums[places]
-        others = self.sums[parents] - sums
+        others = whole - sums
         return ComparedSums(
             sums[:, 0],
             sums[:, 1],
             self.groups.largest[places],
             others[:, 0],
             others[:, 1],
-            self.groups.largest[parents],
+            largest,
         )
 
     def log_p(self, places: Integers) -> Floats:

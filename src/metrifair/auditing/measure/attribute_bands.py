@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -112,6 +113,11 @@ class Bands(NamedTuple):
         """The places of the units in each band."""
         return rows_by_cell(self.band, self.size)
 
+    def counts(self, scores: CountedScores) -> Iterator[NDArray[Any]]:
+        """The rows, or weight, of each band at each score."""
+        for rows in self.rows():
+            yield scores.at(self.units[rows])
+
     def below(self, cut: int) -> NDArray[np.bool_]:
         """Mask of the units up to a cut."""
         return np.asarray(self.band <= cut)
@@ -188,5 +194,5 @@ def table_scores(bands: Bands) -> CountedScores:
 def band_table(bands: Bands, levels: Floats) -> BandTable:
     """The table of fewer scores."""
     binned = table_scores(bands)
-    counts = np.stack([binned.at(bands.units[rows]) for rows in bands.rows()]).astype(np.float64)
+    counts = np.stack([*bands.counts(binned)]).astype(np.float64)
     return BandTable(counts, binned.values, levels)

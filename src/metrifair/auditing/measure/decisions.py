@@ -34,6 +34,7 @@ from metrifair.figures.clusters import (
 from metrifair.figures.selection_rates import (
     STANDARDS,
     ClusteredRates,
+    ComparedRates,
     GroupRates,
     RatioRule,
     compare_rates,
@@ -93,19 +94,9 @@ def _decisions(
     known = [group for group in members.present if not unknown[group]]
     if not members.present:
         return None
-    counts, sizes, squares = _group_counts(sample, selection, problem, members)
-    names = [str(attribute.groups[group]) for group in members.present]
-    rule = selection.rules[attribute.name]
     rows = sample.units.size(inside)
-    table = compare_rates(
-        [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
-        counts.sum(1),
-        all_rows=rows,
-        rule=rule,
-        squares=squares,
-        weighted=sample.units.weight is not None,
-        clustered=_clustered_rates(sample, selection, problem, members),
-    )
+    rule = selection.rules[attribute.name]
+    table = _rate_table(sample, selection, problem, members, rule, place=place, rows=rows)
     rates: Sequence[GroupRates] = table.rates
     if STANDARDS[request.standard or ""].scores:
         groups = [members.units[members.codes == group] for group in members.present]
@@ -121,6 +112,8 @@ def _decisions(
     missing = inside[:0]
     if len(members.units) < len(inside):
         missing = np.setdiff1d(inside, members.units)
+    has_names = len(members.units) < has_group
+    unknown_rates = _missing_group(sample, selection, missing, rows, has_names=has_names)
     differences: dict[str, Any] = {
         name: _range([getattr(rate, field) for rate in compared])
         for name, field in _DIFFERENCES.items()
@@ -134,13 +127,7 @@ def _decisions(
         selection_ratio_interval=ratio_interval,
         **differences,
         reference=table.reference,
-        unknown=_missing_group(
-            sample,
-            selection,
-            missing,
-            rows,
-            has_names=len(members.units) < has_group,
-        ),
+        unknown=unknown_rates,
         selected_by=selection.by,
         favorable=request.favorable,
         favorable_decision=canonical(request.favorable_decision),
@@ -151,6 +138,31 @@ def _decisions(
     if attenuation is None:
         return decisions
     return replace(decisions, divided=attenuation.divided_rates(decisions, members.present))
+
+
+def _rate_table(
+    sample: AuditSample,
+    selection: Selection,
+    problem: Problem,
+    members: Members,
+    rule: RatioRule,
+    *,
+    place: int,
+    rows: int,
+) -> ComparedRates:
+    """The rates of the groups of an attribute, and the figures of the whole table."""
+    counts, sizes, squares = _group_counts(sample, selection, problem, members)
+    groups = problem.scheme.attributes[place].groups
+    names = [str(groups[group]) for group in members.present]
+    return compare_rates(
+        [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
+        counts.sum(1),
+        all_rows=rows,
+        rule=rule,
+        squares=squares,
+        weighted=sample.units.weight is not None,
+        clustered=_clustered_rates(sample, selection, problem, members),
+    )
 
 
 def _with_known_names(members: Members, unknown: Booleans) -> Members:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from metrifair.auditing.measure.sample import AuditSample
-from metrifair.auditing.request import Request
+from metrifair.auditing.request import Reference, Request
 from metrifair.errors import DataError, Remedy
 from metrifair.figures.selection_rates import (
     HIGHEST,
     STANDARDS,
     RatioRule,
 )
+from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Problem
 from metrifair.support.checks import shortlist
 
@@ -41,21 +42,11 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
             argument="reference",
             remedy="name a group of each attribute",
         )
+    if STANDARDS[request.standard or ""].named:
+        _check_named(attributes, request)
     for attribute in attributes:
-        category: object = reference
-        if isinstance(reference, Mapping):
-            category = reference.get(attribute.name, HIGHEST)
+        category = _category(attribute, reference)
         names = [str(group) for group in attribute.groups]
-        groups = (
-            f"one of the groups of {attribute.name}: {shortlist(list(map(repr, names)), _LISTED)}"
-        )
-        if category == HIGHEST and STANDARDS[request.standard or ""].named:
-            raise DataError(
-                "compares with a reference group",
-                argument="standard",
-                received=request.standard,
-                remedy=Remedy("reference", detail=f", {groups}"),
-            )
         unknown = [names[place] for place in np.flatnonzero(sample.unknown_names[attribute.name])]
         same = [
             name
@@ -74,7 +65,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
             )
         if category != HIGHEST and not same:
             raise DataError(
-                f"must be 'highest' or {groups}",
+                f"must be 'highest' or one of the groups of {_listed_groups(attribute)}",
                 argument="reference",
                 received=category,
                 remedy="of several attributes, name one for each",
@@ -85,3 +76,34 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
         least = request.min_group_share, request.min_group_size
         rules[attribute.name] = RatioRule(name, *least, request.confidence, frozenset(unknown))
     return rules
+
+
+def _category(attribute: Attribute, reference: Reference) -> object:
+    """The reference of an attribute, as it was named."""
+    if isinstance(reference, Mapping):
+        return reference.get(attribute.name, HIGHEST)
+    return reference
+
+
+def _check_named(attributes: Sequence[Attribute], request: Request) -> None:
+    """Raise a DataError that names every attribute without a reference."""
+    named = {attribute.name: _category(attribute, request.reference) for attribute in attributes}
+    lacking = [attribute for attribute in attributes if named[attribute.name] == HIGHEST]
+    if not lacking:
+        return
+    value: object = ...
+    if len(attributes) > 1:
+        value = {name: ... if group == HIGHEST else group for name, group in named.items()}
+    groups = "; of ".join(map(_listed_groups, lacking))
+    raise DataError(
+        "compares with a reference group",
+        argument="standard",
+        received=request.standard,
+        remedy=Remedy("reference", value, detail=f", one of the groups of {groups}"),
+    )
+
+
+def _listed_groups(attribute: Attribute) -> str:
+    """An attribute with the names of its groups, for a message."""
+    names = [repr(str(group)) for group in attribute.groups]
+    return f"{attribute.name}: {shortlist(names, _LISTED)}"

@@ -5,6 +5,7 @@ rows above it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +55,8 @@ def _scan_cuts(bands: Bands) -> _Cut:
     gaps = list[float]()
     upto = np.cumsum(scores.at(bands.units), dtype=np.float64)
     below = np.zeros(len(upto))
-    for rows in bands.rows()[: len(bands.cuts)]:
-        below = below + scores.at(bands.units[rows])
+    for counts in islice(bands.counts(scores), len(bands.cuts)):
+        below = below + counts
         left = np.cumsum(below, dtype=np.float64)
         right = upto - left
         left /= left[-1]  # in place: there may be millions of scores, and a hundred cuts

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from metrifair import __version__
 from metrifair.auditing.sources.state_parts import Scalar
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import without_repeats
@@ -96,6 +97,40 @@ def unusable(error: Exception) -> Check:
     """The check of files from which nothing can be computed."""
     problem = in_one_line(str(error) or type(error).__name__)
     return Check("unusable", "differs", {"problem": problem})
+
+
+def check_derived(
+    files: Files,
+    derived: Mapping[str, bytes],
+    listed: Collection[str],
+    check_file: Callable[[str, bytes, bytes], Check],
+) -> Iterator[Check]:
+    """Every file that follows from others, against its content or as missing."""
+    for name, content in derived.items():
+        if name in files:
+            yield check_file(name, files[name], content)
+        # a file that is only listed is missing by its hash already
+        elif name not in listed:
+            yield Check("missing_file", "differs", {"name": name})
+
+
+def check_underived(listed: Collection[str], known: Collection[str]) -> Iterator[Check]:
+    """The listed files that follow from nothing."""
+    for name in sorted({*listed} - {*known}):
+        yield Check("underived_file", "differs", {"name": name})
+
+
+def check_same_text(
+    kind: str, name: str, published: bytes, derived: bytes, provenance: Provenance
+) -> Check:
+    """Whether a text is the derived one; another version may use other words."""
+    if published == derived:
+        return Check(kind, "agrees", {"name": name})
+    version = provenance.versions.get("metrifair", "")
+    if version != __version__:
+        about = {"name": name, "theirs": version, "ours": __version__}
+        return Check("page", "unchecked", about)
+    return Check(kind, "differs", {"name": name})
 
 
 def record_bytes(record: Record) -> bytes:

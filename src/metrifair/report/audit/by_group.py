@@ -204,7 +204,8 @@ def _metrics_table(table: MeasuresByGroup) -> Markup:
     ):
         cells = ["", *(number_text(values[name]) for name in names)]
         rows.append(table_row(term_name(key), cells, class_="total"))
-    hidden, missing = len(table.groups) - _MOST_ROWS, table.missing or 0
+    hidden = len(table.groups) - _MOST_ROWS
+    missing = table.missing or 0
     counts = {
         "more groups are not shown": hidden,
         "rows with a missing group are left out": missing,
@@ -225,7 +226,9 @@ def _metrics_table(table: MeasuresByGroup) -> Markup:
 
 
 _MOST_ALONG = 12  # sets that are drawn, to keep pages small
-_OUTER, _INNER, _MIDDLE = ("10%", "90%"), ("25%", "75%"), "50%"
+_OUTER = ("10%", "90%")
+_INNER = ("25%", "75%")
+_MIDDLE = "50%"
 _ALONG_KEY = "The line is the median; the bands hold the middle 50% and 80% of the rows."
 
 

@@ -189,7 +189,7 @@ def _static_parts(
     record: AuditRecord, frontier: FrontierView | None, group_metrics: Sequence[MeasuresByGroup]
 ) -> tuple[Markup, dict[str, Markup]]:
     """The head of the page, and its sections without a script; by a standard, the tables of
-    rates come first.
+    rates come first. Notes follow the charts.
     """
     sections = {
         "first": proxy_section(record),
@@ -202,13 +202,15 @@ def _static_parts(
         ),
     }
     topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
-    remarks = [element("div", *topics, class_="remarks")] if topics else []
+    remarks = element("div", *topics, class_="remarks") if topics else Markup("")
+    sections["remarks"] = remarks
     if not record.settings.standard:
-        return summary_head(audit_summary(record), fact_list(overview(record)), *remarks), sections
+        return summary_head(audit_summary(record), fact_list(overview(record))), sections
     sentences = item_list(audit_summary(record), class_="sentences")
     behind = card("distances", "Distances between score distributions", sentences)
-    first = joined(sections["ratios"], sections["first"], behind, *remarks)
-    return rates_head(record), sections | {"first": first, "ratios": Markup("")}
+    first = joined(sections["ratios"], sections["first"], behind, remarks)
+    moved = {"first": first, "ratios": Markup(""), "remarks": Markup("")}
+    return rates_head(record), sections | moved
 
 
 def _frontier_part(frontier: FrontierView) -> Section:
@@ -238,7 +240,8 @@ def _remark(
     texts: Sequence[str],
 ) -> Markup:
     """Notes of one kind; a few are shown, the others unfold without the script of the page."""
-    first, more = texts[:_OPEN_NOTES], texts[_OPEN_NOTES:_MOST_NOTES]
+    first = texts[:_OPEN_NOTES]
+    more = texts[_OPEN_NOTES:_MOST_NOTES]
     hidden = len(texts) - len(first) - len(more)
     rest = list(more)
     if hidden:
@@ -333,6 +336,10 @@ class _Names:
         return numbers[name]
 
 
+_FINDING_PLACE = ("place", "left", "right", "leftSize", "rightSize", "metric")
+"""The first fields of a row of the list of findings."""
+
+
 def finding_place(finding: Finding) -> tuple[str, str, str]:
     """The place of a finding: attribute, criterion, set."""
     return finding.attribute, finding.criterion, finding.within
@@ -355,7 +362,8 @@ def audit_content(
     >>> content["attributes"], content["total"]
     ([{'name': 'sex', 'groups': ['f', 'm']}], 1)
     """
-    names, left = _Names(), 1 - used / ((1 - _SHARES["rows"]) * max(room, 1))
+    names = _Names()
+    left = 1 - used / ((1 - _SHARES["rows"]) * max(room, 1))
     rooms = {
         kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()
     }
@@ -372,25 +380,13 @@ def audit_content(
     distribution_at = {
         place: number for number, (places, _) in enumerate(drawn) for place in places
     }
-    row_at = {id(finding): number for number, finding in enumerate(listed)}
-    table_at = {id(table): number for number, table in enumerate(required_tables(record))}
     curves = ((str(number), witness_json(finding)) for number, finding in enumerate(listed))
     return {
         "confidence": confidence_text(record.confidence),
         "draws": test_draws(record),
         "columns": list(map(_script_column, finding_columns(record, findings))),
         "details": list(map(_script_column, finding_table(record).pick(*FINDING_DETAILS))),
-        "fields": [
-            "place",
-            "left",
-            "right",
-            "leftSize",
-            "rightSize",
-            "metric",
-            *numbers,
-            "significance",
-            "tested_by",
-        ],
+        "fields": [*_FINDING_PLACE, *numbers, "significance", "tested_by"],
         "few": few_text(record),
         "significances": list(SIGNIFICANCE),
         "tests": list(TESTS.values()),
@@ -403,23 +399,30 @@ def audit_content(
         "metrics": [_metric(name, findings, numbers) for name in names.metrics],
         "places": [_place(place, names, distribution_at) for place in names.places],
         "distributions": [distribution for _, distribution in drawn],
-        "highlights": [
-            {
-                "heading": highlight.heading,
-                "figures": [list(figure) for figure in highlight.figures],
-                "sentence": highlight.sentence,
-                "where": highlight.where,
-                "row": row_at.get(id(highlight.about)),
-                "decisions": table_at.get(id(highlight.about)),
-            }
-            for highlight in highlights(record)
-        ],
+        "highlights": _highlights(record, listed),
         # Last, since everything above may name a group.
         "attributes": [
             {"name": name, "groups": list(map(name_text, groups))}
             for name, groups in names.groups.items()
         ],
     }
+
+
+def _highlights(record: AuditRecord, listed: Sequence[Finding]) -> list[dict[str, Json]]:
+    """The highlights, with the row of the list or the table of decisions that they are about."""
+    row_at = {id(finding): number for number, finding in enumerate(listed)}
+    table_at = {id(table): number for number, table in enumerate(required_tables(record))}
+    return [
+        {
+            "heading": highlight.heading,
+            "figures": [list(figure) for figure in highlight.figures],
+            "sentence": highlight.sentence,
+            "where": highlight.where,
+            "row": row_at.get(id(highlight.about)),
+            "decisions": table_at.get(id(highlight.about)),
+        }
+        for highlight in highlights(record)
+    ]
 
 
 def fit_into(items: Iterable[Item], room: int) -> list[Item]:

@@ -89,10 +89,12 @@ def rates_chart(proxy: ProxyRecord) -> LineChart:
 
 def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
     """A line with a dot for each estimate; bounds have no dot."""
-    group, lines = estimate.groups[0], list[Line]()
+    group = estimate.groups[0]
+    lines = list[Line]()
     for color, measure in enumerate((estimate.weighted, estimate.divided, estimate.corrected)):
         if measure is not None:
-            at, interval = place + (color - _MIDDLE) * _APART, measure.interval
+            at = place + (color - _MIDDLE) * _APART
+            interval = measure.interval
             lines += (
                 []
                 if interval is None

@@ -1,13 +1,11 @@
-"""Base classes of the baselines: training data, several fits at once, two classes by log-odds,
-post-processing.
-"""
+"""Base classes of the baselines: training data, two classes by log-odds, post-processing."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from metrifair.errors import DataError, Diverged
+from metrifair.errors import DataError
 from metrifair.postprocessing.postprocessor import (
     Postprocessor,
     TrainingRows,
@@ -40,22 +38,14 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, make_seed
 from metrifair.training.objective import BINARY
 
-Fitted = dict[str, Any] | None
-"""The attributes of a fitted estimator; None if training diverged."""
+Fitted = dict[str, Any]
+"""The attributes of a fitted estimator."""
 
 DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
-class FitGrid(NamedTuple):
-    """The fits of a stack: every strength of every seed, on the seed's own rows of the data."""
-
-    seeds: Sequence[int]
-    rows: Sequence[Integers]
-    strengths: Sequence[float]
-
-
-class StackedEstimator(BaseEstimator):
-    """An estimator that fits several seeds, and strengths if it has one, as one stack of models."""
+class PublishedEstimator(BaseEstimator):
+    """An estimator that is fitted on features, labels and one group for each row."""
 
     _two_groups = False
     _two_classes = True
@@ -82,8 +72,8 @@ class StackedEstimator(BaseEstimator):
         return self._fit(X, y, sensitive_features)
 
     @abstractmethod
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        """The fitted attributes of each seed and, within it, each strength."""
+    def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
+        """The fitted attributes."""
 
     def _data(
         self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None
@@ -105,16 +95,12 @@ class StackedEstimator(BaseEstimator):
         for name in ("predictor_", "estimator_", "coef_"):
             self.__dict__.pop(name, None)
         data = self._data(X, y, groups, weight)
-        strength = getattr(self, "strength", 0.0)
         seed = make_seed(getattr(self, "random_state", 0))
-        ((fitted,),) = self._fits(data, FitGrid([seed], [np.arange(len(data))], [strength]))
-        if fitted is None:
-            raise Diverged(DIVERGED.format(self.learning_rate))
-        self.__dict__.update(fitted)
+        self.__dict__.update(self._fit_data(data, seed))
         return self
 
 
-class WeightedEstimator(StackedEstimator):
+class WeightedEstimator(PublishedEstimator):
     """The same with weights of the samples."""
 
     def fit(

@@ -1,0 +1,73 @@
+"""Rows of training whose group is missing: how many, and what training does with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.errors import MetrifairWarning
+from metrifair.problem.unknown_names import no_warnings_of_unknown_names
+
+if TYPE_CHECKING:
+    from metrifair.problem.problem import Problem
+
+_IS_MISSING = "is missing in"
+_USE = "They are used for training, and comparisons of"
+
+
+class MissingGroups(NamedTuple):
+    """The rows without a group of an attribute, of all rows."""
+
+    attribute: str
+    rows: int
+    of: int
+
+
+def missing_groups_in(
+    problem: Problem, rows: NDArray[Any] | None = None
+) -> Iterator[MissingGroups]:
+    """Each attribute that some rows lack.
+
+    ``rows`` is the number of rows behind each row of the problem; None: one.
+    """
+    if problem.probabilities is not None:
+        return
+    size = np.ones(len(problem)) if rows is None else rows
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        if (code < 0).any():
+            missing = round(float(size[code < 0].sum()))
+            yield MissingGroups(attribute.name, missing, round(float(size.sum())))
+
+
+def missing_groups_text(attribute: str, rows: int, of: int) -> str:
+    """The fact behind every note and warning about rows without a group in training.
+
+    >>> missing_groups_text("sex", 20, 6000)
+    'sex is missing in 20 of 6,000 rows. They are used for training, and comparisons of sex exclude them.'
+    """
+    return f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_USE} {attribute} exclude them."
+
+
+def warn_of_missing_groups(
+    problem: Problem, rows: NDArray[Any] | None = None, *, stacklevel: int = 4
+) -> None:
+    """Warn of rows without a group."""
+    for missing in missing_groups_in(problem, rows):
+        text = missing_groups_text(*missing).removesuffix(".")
+        warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+
+
+@contextmanager
+def no_warnings_of_groups() -> Iterator[None]:
+    """Within this block, training warns neither of missing groups nor of unknown names: the caller
+    has done so for all rows.
+    """
+    with no_warnings_of_unknown_names():
+        message = rf"(?s).* {_IS_MISSING} .* rows\. {_USE}"
+        warnings.filterwarnings("ignore", message, MetrifairWarning)
+        yield
