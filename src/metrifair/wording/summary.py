@@ -168,9 +168,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     return [answer, f"{gap} {detectable_text(shown)}".rstrip()]
 
 
-def _larger_gap(
-    headline: Finding, compared: Sequence[Finding], record: AuditRecord
-) -> list[str]:
+def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     """That a gap is larger than the headline, and why it is not the headline; none if none is."""
     larger = larger_gap(headline, compared)
     if larger is None:
