@@ -45,8 +45,9 @@ def draw_densities(axes: Axes, curves: Curves, point: Point, title: str) -> None
         axes.fill_between(curves.grid, density, color=COLORS[group], alpha=0.25, linewidth=0)
         axes.plot(curves.grid, density, color=COLORS[group], label=group, linewidth=2)
     gap, auc = figure_text(point.unfairness), figure_text(point.figure("auc"))
-    axes.set_title(f"{title}\ngap {gap}, AUC {auc}", loc="left", fontsize=14)
+    axes.set_title(f"{title}\ngap {gap}, AUC {auc}", loc="left", fontsize=13)
     axes.set_xlabel("predicted probability of approval")
+    axes.set_xticks([0, 0.5, 1])
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
     axes.set_yticks([])
@@ -57,12 +58,13 @@ def before_after(front: Frontier) -> Figure:
     """Both models side by side."""
     change, chosen = front.record.change, front.chosen
     curves = front.view().curves
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    # small, so that its text can be read on a telephone
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     draw_densities(left, curves[change.reference.place], change.reference, "Without the penalty")
     draw_densities(right, curves[chosen.place], chosen, f"With the penalty, limit {LIMIT:g}")
     left.legend(title="applicants", frameon=False, loc="upper left")
-    figure.supxlabel(NOTE, fontsize=10, color="#5a5a63")
+    figure.supxlabel(NOTE, fontsize=9, color="#5a5a63")
     return figure
 
 
@@ -75,5 +77,5 @@ def trade_off(front: Frontier) -> Figure:
 
 if __name__ == "__main__":
     front = chosen_frontier()
-    for name, draw in (("before-after", before_after), ("frontier", trade_off)):
-        draw(front).savefig(Path(__file__).with_name(f"{name}.png"), dpi=160)
+    for name, draw, dpi in (("before-after", before_after, 250), ("frontier", trade_off, 160)):
+        draw(front).savefig(Path(__file__).with_name(f"{name}.png"), dpi=dpi)

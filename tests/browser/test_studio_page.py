@@ -214,6 +214,18 @@ def test_look_for_groups_shows_them_in_the_report(visit, studio, contrast):
     page.click("#roles-form button[type=submit]")
     page.wait_for_selector("#audit-form", state="visible")
     wait_until_idle(page)
+    # a standard that compares with a group asks for one
+    assert page.is_hidden("#reference-field")
+    page.select_option("[name=standard]", "credit")
+    assert page.locator("#references option").all_inner_texts() == [
+        "choose a value",
+        "men",
+        "women",
+        "N/A",
+    ]
+    check_shape(page, contrast, 1280)
+    page.select_option("[name=standard]", "")
+    assert page.is_hidden("#reference-field")
     assert page.is_hidden("#among-field")
     assert "Look for groups" in page.inner_text("#search-field legend")
     page.select_option("#find_groups", "missed-positives")

@@ -119,6 +119,35 @@ def test_a_search_has_the_same_groups_in_the_page_the_command_and_python(
     assert "search_recount" in {check.kind for check in found.checks}
 
 
+def test_the_standard_of_credit_compares_with_the_chosen_group(
+    studio: Studio, tmp_path: Path
+) -> None:
+    studio.idle()
+    studio.run("inspect", missing=["N/A"])
+    studio.run("roles", **ROLES)
+    lacking = studio.run("audit", **CHOICES | {"standard": "credit"})["failed"]["audit"]
+    assert "“Reference group”" in lacking
+    state = studio.run("audit", **CHOICES | {"standard": "credit", "reference": ["sex=men"]})
+    assert state["failed"] == {}
+    done = state["done"]["audit"]
+    assert "--reference=sex=men" in done["commands"][0]
+    run_shown(done["commands"][0], tmp_path)
+    by_command = json.loads((tmp_path / "audit.json").read_text())["decisions"]
+    assert {table["reference"] for table in by_command} == {"men"}
+    script = done["python"].replace(".to_html('report.html', details=True)", ".audit.to_json()")
+    assert script != done["python"]
+    script = script.replace("audit.rates(", "print(audit.rates(") + ")"
+    printed = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert json.loads(printed.stdout)["decisions"] == by_command
+    assert studio.run("evidence")["failed"] == {}
+    # of another standard, the reference is not sent on
+    state = studio.run("audit", **CHOICES | {"standard": "ll144", "reference": ["sex=men"]})
+    assert state["failed"] == {}
+    assert "--reference" not in state["done"]["audit"]["commands"][0]
+
+
 def test_evidence_of_the_audit_agrees_with_the_file(
     studio: Studio, loans: Path, tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ def _renamed(function: Any, name: str) -> Any:
     update_wrapper(renamed, function)
     renamed.__kwdefaults__ = function.__kwdefaults__
     renamed.__qualname__ = name
-    del renamed.__wrapped__
+    del vars(renamed)["__wrapped__"]
     return renamed
 
 

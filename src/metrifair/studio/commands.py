@@ -86,6 +86,7 @@ AUDIT = (
     "criterion",
 )
 SEARCH = ("find_groups", "among")
+NAMED = "credit"  # the standard with a reference group for each column
 
 
 def _searched(choices: Choices) -> tuple[str, ...]:
@@ -93,9 +94,14 @@ def _searched(choices: Choices) -> tuple[str, ...]:
     return SEARCH if choices.get("find_groups") else ()
 
 
+def _rates(choices: Choices) -> tuple[str, ...]:
+    """The options of a standard; the one that compares with a group that is named has references."""
+    return ("standard", "reference") if choices.get("standard") == NAMED else ("standard",)
+
+
 def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
     """Audit a file; ``outputs`` are options that name files."""
-    standard = ("standard", "details") if choices.get("standard") else ()
+    standard = (*_rates(choices), "details") if choices.get("standard") else ()
     options = _options(
         {**choices, "details": True},
         (*AUDIT, "intersectional", *_searched(choices), *standard, *READING),
@@ -105,7 +111,8 @@ def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
 
 def evidence_command(table: Table, choices: Choices) -> Command:
     """Write the audit of a file as evidence that others can verify."""
-    names = (*AUDIT, "intersectional", *_searched(choices), "standard", "min_cell", *READING)
+    rates = _rates(choices)
+    names = (*AUDIT, "intersectional", *_searched(choices), *rates, "min_cell", *READING)
     options = _options(choices, names)
     return Command(("evidence", table, *options, "--out=evidence.zip"))
 

@@ -30,6 +30,7 @@ FIELDS = {
     "intersectional": "Intersections",
     "criterion": "Criterion",
     "standard": "Tables of a standard",
+    "reference": "Reference group",
     "threshold": "Threshold",
     "find-groups": "Look for groups",
     "among": "Conditions on",

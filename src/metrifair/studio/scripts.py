@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from metrifair.studio.commands import AUDIT, READING, Choices, Table, not_features
+from metrifair.studio.commands import AUDIT, NAMED, READING, Choices, Table, not_features
 
 Columns: TypeAlias = Sequence[Mapping[str, Any]]
 """The facts of each column that ``metrifair columns`` writes."""
@@ -31,11 +31,21 @@ def evidence_python(table: Table, choices: Choices) -> str:
 
 def _audit_script(table: Table, choices: Choices, call: str) -> str:
     """An audit, with the tables of a standard if one is chosen, and the call that writes it."""
-    rates = f".rates({choices['standard']!r})" if choices.get("standard") else ""
+    rates = f".rates({_standard(choices)})" if choices.get("standard") else ""
     lines = [f"audit = {_audit_call(table, choices)}"]
     if choices.get("find_groups"):
         lines += _search_lines(table, choices)
     return _script(*lines, f"audit{rates}.{call}")
+
+
+def _standard(choices: Choices) -> str:
+    """The arguments of the tables of a standard."""
+    name = repr(choices["standard"])
+    if choices["standard"] != NAMED:
+        return name
+    pairs = (item.partition("=") for item in choices.get("reference", ()))
+    groups = {column: group for column, _, group in pairs}
+    return f"{name}, reference={groups!r}"
 
 
 def _search_lines(table: Table, choices: Choices) -> Iterable[str]:

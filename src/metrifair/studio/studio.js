@@ -91,6 +91,7 @@ function choicesOf(form) {
   for (const input of form.elements) {
     if (!input.name || input.disabled) continue;
     if ("list" in input.dataset) found[input.name] = input.value.split(",").map((word) => word.trim()).filter(Boolean);
+    else if ("many" in input.dataset) (found[input.name] ??= []).push(...(input.value ? [input.value] : []));
     else if (input.type !== "checkbox") found[input.name] = input.value;
     else if (input.value === "on") found[input.name] = input.checked;
     else (found[input.name] ??= []).push(...(input.checked ? [input.value] : []));
@@ -103,7 +104,8 @@ function restore(form, choices) {
   for (const input of form.elements) {
     const value = choices?.[input.name];
     if (value === undefined) continue;
-    if (input.type === "checkbox") input.checked = input.value === "on" ? value : value.includes(input.value);
+    if ("many" in input.dataset) input.value = [...input.options].map((option) => option.value).find((own) => value.includes(own)) ?? "";
+    else if (input.type === "checkbox") input.checked = input.value === "on" ? value : value.includes(input.value);
     else input.value = Array.isArray(value) ? value.join(", ") : value;
   }
 }
@@ -254,11 +256,13 @@ function showAuditForm(roles) {
   byId("threshold-slider").hidden = !probabilities;
   byId("audit-groups").replaceChildren(...roles.group.map((name) =>
     make("label", { className: "check" }, make("input", { type: "checkbox", name: "group", value: name, checked: true }), name)));
+  byId("references").replaceChildren(...roles.group.map(referenceChoice));
   showAmong(roles);
   byId("threshold").value = "";
   byId("threshold-slider").value = 0.5;
   restore(byId("audit-form"), state.choices.audit);
   showSearch();
+  showReferences();
   if (byId("threshold").value) byId("threshold-slider").value = byId("threshold").value;
 }
 
@@ -271,6 +275,26 @@ function showAmong(roles) {
     return make("label", { className: "check" }, make("input", { type: "checkbox", name: "among", value: name, checked }), name);
   }));
   for (const option of all("#find_groups [data-label]")) option.disabled = !roles.label;
+}
+
+/** A reference group for each column, of the standard that compares with one. */
+function showReferences() {
+  const needed = byId("audit-form").elements.standard.value === "credit";
+  const checked = new Set([...byId("audit-groups").querySelectorAll(":checked")].map((box) => box.value));
+  byId("reference-field").hidden = !needed;
+  for (const select of byId("references").querySelectorAll("select")) {
+    select.disabled = !needed || !checked.has(select.dataset.column);
+    select.closest("label").hidden = select.disabled;
+    select.required = !select.disabled;
+  }
+}
+
+/** A drop-down with the groups of a column. */
+function referenceChoice(name) {
+  const select = make("select", { name: "reference" }, make("option", { value: "", textContent: textOf("choose_value") }),
+    ...columnNamed(name).values.map(([value]) => make("option", { value: `${name}=${value}`, textContent: value })));
+  Object.assign(select.dataset, { many: "", column: name });
+  return make("label", {}, name, select);
 }
 
 /** The columns are shown once there is an outcome to search by. */
@@ -458,6 +482,7 @@ byId("close").addEventListener("click", () => run("close"));
 byId("forget").addEventListener("click", () => run("forget"));
 byId("threshold-slider").addEventListener("input", ({ target }) => { byId("threshold").value = target.value; });
 byId("threshold").addEventListener("input", ({ target }) => { byId("threshold-slider").value = target.value || 0.5; });
+byId("audit-form").addEventListener("change", showReferences);
 // Live: once there is a report, every control computes it again.
 byId("audit-form").addEventListener("change", () => { if (state.done.audit && !state.running) byId("audit-form").requestSubmit(); });
 for (const [kind, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
