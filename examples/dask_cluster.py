@@ -30,7 +30,7 @@ if __name__ == "__main__":  # workers are processes, which load this file
         rows, labels, members = (
             da.from_array(table, chunks=(1_000, -1)[: table.ndim]) for table in (X, y, groups)
         )
-        model = FairXGBClassifier(5.0, expected_groups=False, n_estimators=20)
+        model = FairXGBClassifier(expected_groups=False, n_estimators=20)
         model.fit(rows, labels, sensitive_features=members)  # rows are spread
         score = model.predict_proba(rows)[:, 1].compute()
     print(f"rows spread: unfairness {unfairness(y, score, sensitive_features=groups):.2f}")

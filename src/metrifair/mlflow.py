@@ -191,17 +191,18 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     chosen = record.chosen
     of_choice = {} if chosen is None else _chosen_figures(chosen)
     steps[0] = {**steps.get(0, {}), "area": frontier.area, **of_choice}
-    params = {
+    params: dict[str, object] = {
         "parameter": record.parameter,
         "models": len(frontier.points),
         "utility": frontier.utility.name,
         "max_unfairness": record.limit,
         "confidence": None if record.goal is None else record.goal.confidence,
-        "best_effort": True if record.is_best_effort else None,
-        "chosen_strength": None if chosen is None else chosen.strength,
-        "chosen_seed": None if chosen is None else chosen.seed,
-        "chosen_family": None if chosen is None else chosen.family or None,
+        "best_effort": record.is_best_effort or None,
     }
+    if chosen is not None:
+        params["chosen_strength"] = chosen.strength
+        params["chosen_seed"] = chosen.seed
+        params["chosen_family"] = chosen.family or None
     with tempfile.TemporaryDirectory() as folder:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
         with suppress(DataError):  # a model that cannot be saved; its figures are logged

@@ -762,3 +762,37 @@ def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme)
     assert section.is_visible()
     tables = [table.bounding_box() for table in section.locator("table").all()]
     assert max(box["x"] + box["width"] for box in tables) <= max(width, 640)
+
+
+@pytest.mark.parametrize("of", ["scores", "decisions", "a number"])
+def test_the_glossary_has_only_words_of_the_page(opened, of):
+    """Those of a finding's details are shown when it is unfolded, from the values of the page."""
+    generator = np.random.default_rng(0)
+    rows = 600
+    sex = generator.choice(["women", "men"], rows)
+    score = generator.random(rows) / (1 + (sex == "women"))
+    label = (generator.random(rows) < score).astype(int)
+    groups = {"sex": sex}
+    if of == "decisions":
+        score = (score > 0.5).astype(int)
+    if of == "a number":
+        groups = {"debt": generator.normal(size=rows)}
+        label = None
+    numbers = ["debt"] if of == "a number" else False
+    found = audit(label, score, sensitive_features=groups, continuous=numbers, random_state=0)
+    page = opened(audit_html(found.record))
+    words = page.locator("#words dt").all_inner_texts()
+    values = page.text_content("#audit-data")
+    page.evaluate("for (const part of document.querySelectorAll('#words, script')) part.remove()")
+    shown = f"{page.text_content('body')} {values}".lower()
+    assert "Score" in words
+    assert [word for word in words if word.lower() not in shown] == []
+
+
+def test_notes_follow_the_charts(opened):
+    page = opened(audit_html(demo_record(notes=[Note("undecided")])))
+    tops = [
+        page.locator(part).first.bounding_box()["y"]
+        for part in ("#audit-summary", "#scored", ".remarks", "#findings-title")
+    ]
+    assert tops == sorted(tops)

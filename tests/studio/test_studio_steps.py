@@ -17,7 +17,8 @@ import pytest
 
 from metrifair.evidence import verify
 from metrifair.studio import session as studio_session
-from metrifair.studio.commands import Table
+from metrifair.studio.commands import Table, choice_commands
+from metrifair.studio.page_texts import PAGE_TEXTS
 from metrifair.studio.session import Refused, Session
 from tests.studio.driver import ROLES, Studio
 
@@ -269,6 +270,31 @@ def inspected(session: Session, table: Table) -> str:
 
     asyncio.run(inspect())
     return session.failed.get("inspect", "")
+
+
+def test_a_step_of_several_commands_shows_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By names that the page has texts for."""
+    session = Session(tmp_path, tmp_path / "ledger")
+    shown: list[Any] = []
+
+    async def run(*_: Any, **__: Any) -> None:
+        shown.append(session.state()["part"])
+
+    monkeypatch.setattr(session, "_run", run)
+    choices = {"label": "repaid", "group": ["sex"], "max_unfairness": "0.2"}
+    table = Table(tmp_path / "a.csv", "a.csv")
+    commands = choice_commands(table, choices, tmp_path / "ledger", score="probability")
+
+    async def step() -> None:
+        await session._run_step("choose", session._finish("choose", commands, ""))
+
+    asyncio.run(step())
+    assert [part["place"] for part in shown] == [1, 2, 3, 4]
+    assert {part["total"] for part in shown} == {4}
+    assert all(f"part_{part['command']}" in PAGE_TEXTS for part in shown)
+    assert session.state()["part"] is None
 
 
 def test_uploads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,7 @@ y = (0.8 * X[:, 0] + X[:, 1] + generator.normal(0, 1, 4000) > 0).astype(int)
 figure, panels = plt.subplots(1, 2, sharey=True, figsize=(8.4, 3.6))
 bands = np.digitize(age, np.arange(25, 70, 5))
 for panel, strength in zip(panels, (0, 30), strict=True):
-    model = FairClassifier(strength, model="linear", continuous=True).fit(
-        X, y, sensitive_features=age
-    )
+    model = FairClassifier(strength, continuous=True).fit(X, y, sensitive_features=age)
     score = model.predict_proba(X)[:, 1]
     quartiles = np.array(
         [np.quantile(score[bands == band], (0.25, 0.5, 0.75)) for band in range(10)]

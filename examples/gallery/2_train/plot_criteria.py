@@ -21,9 +21,7 @@ X = np.column_stack([1.5 * y, y + a, 0.7 * a * y, a]) + generator.normal(0, 1, (
 criteria = ["statistical_parity", "equal_opportunity", "predictive_equality", "equalized_odds"]
 gaps = []
 for trained in [None, *criteria]:
-    model = FairClassifier(
-        10 if trained else 0, criterion=trained or "statistical_parity", model="linear"
-    )
+    model = FairClassifier(10 if trained else 0, criterion=trained or "statistical_parity")
     score = model.fit(X, y, sensitive_features=a).predict_proba(X)[:, 1]
     gaps.append([unfairness(y, score, sensitive_features=a, criterion=name) for name in criteria])
 

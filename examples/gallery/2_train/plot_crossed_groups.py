@@ -22,9 +22,9 @@ y = (X[:, 0] + X[:, 1] + generator.normal(0, 0.8, 6000) > -0.6).astype(int)
 intersection = people["age"] + " " + people["sex"]
 
 settings = {
-    "no penalty": FairClassifier(0, model="linear"),
-    "each attribute": FairClassifier(30, model="linear"),
-    "intersections": FairClassifier(30, model="linear", intersectional=True),
+    "no penalty": FairClassifier(0),
+    "each attribute": FairClassifier(),
+    "intersections": FairClassifier(intersectional=True),
 }
 figure, axes = plt.subplots(figsize=(7.2, 3.8))
 places = np.arange(4)

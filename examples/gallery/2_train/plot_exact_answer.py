@@ -51,7 +51,7 @@ axes.plot(
     label="exact",
 )
 for strength in np.geomspace(0.03, 10, 10):
-    model = FairRegressor(strength, model="linear", random_state=0).fit(X, y, sensitive_features=a)
+    model = FairRegressor(strength, random_state=0).fit(X, y, sensitive_features=a)
     predicted = model.predict(fresh)
     axes.scatter(
         energy_distance(predicted[group == 0], predicted[group == 1]),

@@ -29,7 +29,7 @@ def chunks():
 
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
 for strength in (0, 1.0):
-    model = FairRegressor(strength, batch_size=32, random_state=0)
+    model = FairRegressor(strength, model="mlp", batch_size=32, random_state=0)
     seen, errors, gaps = [], [], []
     for X, y in chunks():
         group = X[:, -1].astype(int)

@@ -3,7 +3,7 @@ Training with missing groups
 ============================
 
 Rows with a missing group still contribute to the risk. A few hundred known groups are often enough.
-Here the model knows the group of some rows only, and the distance is measured on all rows.
+Here the model knows the group of some rows only, and the gap is measured on all rows.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ known = [20, 50, 100, 300, 1000, 5000]
 gaps = []
 for number in known:
     observed = np.where(np.arange(5000) < number, a, np.nan)  # NaN: missing group
-    model = FairClassifier(30, model="linear").fit(X, y, sensitive_features=observed)
+    model = FairClassifier().fit(X, y, sensitive_features=observed)
     gaps.append(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a))
-plain = FairClassifier(0, model="linear").fit(X, y)
+plain = FairClassifier(0).fit(X, y)
 
 figure, axes = plt.subplots()
 axes.axhline(
@@ -36,7 +36,7 @@ axes.set_xscale("log")
 axes.set_xticks(known, known)
 axes.set(
     xlabel="rows with a known group, of 5,000",
-    ylabel="Kolmogorov distance",
+    ylabel="gap",
     title="Missing groups",
     ylim=(0, None),
 )

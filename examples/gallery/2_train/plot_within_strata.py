@@ -26,9 +26,7 @@ for name, strength, control in (
     ("parity", 30, None),
     ("parity within departments", 30, department),
 ):
-    model = FairClassifier(strength, model="linear").fit(
-        X, y, sensitive_features=woman, control_features=control
-    )
+    model = FairClassifier(strength).fit(X, y, sensitive_features=woman, control_features=control)
     score = model.predict_proba(X)[:, 1]
     overall = unfairness(y, score, sensitive_features=woman)
     within = unfairness(y, score, sensitive_features=woman, control_features=department)

@@ -17,7 +17,7 @@ north, skill = generator.integers(2, size=3000), generator.normal(size=3000)
 chance = 1 / (1 + np.exp(-(2.6 + 0.9 * skill + 0.8 * (2 * north - 1))))
 X = np.column_stack([skill + north, north]) + generator.normal(0, 0.2, (3000, 2))
 y = (generator.random(3000) < chance).astype(int)
-front = frontier(FairClassifier(model="linear"), X, y, sensitive_features=north, random_state=0)
+front = frontier(FairClassifier(), X, y, sensitive_features=north, random_state=0)
 
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.8))
 for panel, utility in zip(panels, ("accuracy", "auc"), strict=True):

@@ -25,9 +25,11 @@ y = (X[:, 0] + X[:, 1] ** 2 + X[:, 2] + generator.normal(size=3000) > 1.5).astyp
 
 front = frontier(
     {
-        "linear": FairClassifier(model="linear"),
+        "linear": FairClassifier(),
         "LightGBM": FairLGBMClassifier(n_estimators=40, n_jobs=1, verbose=-1, random_state=0),
-        "barycenter, needs the group": BarycenterPostprocessor(FairClassifier(0, random_state=0)),
+        "barycenter, needs the group": BarycenterPostprocessor(
+            FairClassifier(0, model="mlp", random_state=0)
+        ),
     },
     X,
     y,

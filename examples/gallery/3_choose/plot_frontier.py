@@ -18,7 +18,7 @@ group = generator.integers(2, size=6000)
 X = generator.normal(size=(6000, 4)) + np.outer(group, [0.9, 0.5, 0.0, 0.0])
 y = (X @ [0.8, 0.4, 1.2, 0.8] + generator.normal(size=6000) > 0.6).astype(int)
 
-front = frontier(FairClassifier(model="linear"), X, y, sensitive_features=group, random_state=0)
+front = frontier(FairClassifier(), X, y, sensitive_features=group, random_state=0)
 front.select(max_unfairness=0.1)
 chosen = front.chosen
 

@@ -19,7 +19,7 @@ X, y = cancer.data, cancer.target
 large = X[:, 0] > np.median(X[:, 0])
 strengths = [0, 0.1, 0.3, 1, 3, 10, 30]
 front = frontier(
-    FairClassifier(),
+    FairClassifier(model="mlp"),
     X,
     y,
     sensitive_features=large,

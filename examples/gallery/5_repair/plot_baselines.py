@@ -26,9 +26,9 @@ y = (X.sum(1) + generator.normal(size=1500) > 0.8).astype(int)
 train, test = np.arange(1500) < 900, np.arange(1500) >= 900
 
 methods = {
-    "no penalty": FairClassifier(0, model="linear"),
-    "metrifair, 3": FairClassifier(3, model="linear"),
-    "metrifair, 30": FairClassifier(30, model="linear"),
+    "no penalty": FairClassifier(0),
+    "metrifair, 1": FairClassifier(),
+    "metrifair, 10": FairClassifier(10),
     "reweighing": ReweighingClassifier(random_state=0),
     "massaging": MassagingClassifier(random_state=0),
     "label bias": LabelBiasClassifier(random_state=0),

@@ -19,9 +19,9 @@ X = np.column_stack([skill + generator.normal(0, 0.5, 4000), district])
 y = (skill + 0.8 * a + generator.normal(0, 0.7, 4000) > 0.4).astype(int)
 
 models = {
-    "group as a feature": (FairClassifier(0, model="linear"), np.column_stack([X, a])),
-    "group left out": (FairClassifier(0, model="linear"), X),
-    "group left out, penalty": (FairClassifier(30, model="linear"), X),
+    "group as a feature": (FairClassifier(0), np.column_stack([X, a])),
+    "group left out": (FairClassifier(0), X),
+    "group left out, penalty": (FairClassifier(), X),
 }
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 gaps, labels = [], []
@@ -32,5 +32,5 @@ for name, (model, features) in models.items():
 axes.barh(labels, gaps, color=["#0072b2", "#0072b2", "#4b3fbf"])
 axes.bar_label(axes.containers[0], fmt="%.2f", padding=3)
 axes.invert_yaxis()
-axes.set(title="Kolmogorov distance of the scores", xlim=(0, 1.15 * max(gaps)))
+axes.set(title="Gap of the scores", xlim=(0, 1.15 * max(gaps)))
 axes.grid(visible=False)

@@ -19,7 +19,7 @@ generator = np.random.default_rng(0)
 group = generator.integers(2, size=500)
 X = generator.normal(size=(500, 3)) + group[:, None]
 y = (X.sum(1) > 1.5).astype(int)
-model = metrifair.FairClassifier(1.0, model="linear").fit(X, y, sensitive_features=group)
+model = metrifair.FairClassifier().fit(X, y, sensitive_features=group)
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "model.metrifair")

@@ -19,7 +19,7 @@ generator = np.random.default_rng(0)
 group = generator.integers(2, size=1500)
 X = generator.normal(size=(1500, 4)) + np.outer(group, [1.0, 0.5, 0, 0])
 y = (X.sum(1) + generator.normal(size=1500) > 0.7).astype(int)
-model = FairClassifier(strength=3, epochs=60, random_state=0).fit(X, y, sensitive_features=group)
+model = FairClassifier(model="mlp", random_state=0).fit(X, y, sensitive_features=group)
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "model.onnx")

@@ -22,7 +22,7 @@ X = generator.normal(size=(2000, 3)) + np.outer(group, [1.0, 0.5, 0.0])
 y = (X @ [0.8, 0.4, 1.2] + generator.normal(size=2000) > 0.6).astype(int)
 
 strengths = [0, 0.3, 1, 3, 10, 30]
-model = FairClassifier(model="linear").set_fit_request(sensitive_features=True)
+model = FairClassifier().set_fit_request(sensitive_features=True)
 search = GridSearchCV(
     make_pipeline(StandardScaler(), model),
     {"fairclassifier__strength": strengths},

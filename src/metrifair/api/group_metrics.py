@@ -42,6 +42,13 @@ def _extreme(
     return choose(measures, key=lambda pair: pair[1].value)
 
 
+def _ends(measure: Measure | float | None) -> tuple[float | None, float | None]:
+    """The ends of the interval of a measure, if it has one."""
+    if not isinstance(measure, Measure) or measure.interval is None:
+        return None, None
+    return measure.interval.low, measure.interval.high
+
+
 def _difference(table: MeasuresByGroup, metric: str, method: Method) -> float | None:
     check_known("method", method, ("between_groups", "to_overall"))
     if method == "between_groups":
@@ -177,7 +184,7 @@ class GroupMetrics(Summarized):
                 found = figure(table, metric)
                 group, measure = found if isinstance(found, tuple) else (None, found)
                 value = measure.value if isinstance(measure, Measure) else measure
-                interval = measure.interval if isinstance(measure, Measure) else None
+                low, high = _ends(measure)
                 rows.append(
                     {
                         "attribute": table.attribute,
@@ -185,8 +192,8 @@ class GroupMetrics(Summarized):
                         "metric": metric,
                         "group": group,
                         "value": value,
-                        "interval_low": None if interval is None else interval.low,
-                        "interval_high": None if interval is None else interval.high,
+                        "interval_low": low,
+                        "interval_high": high,
                     }
                 )
         return frame({name: [row[name] for row in rows] for name in columns}, columns, self.library)

@@ -283,6 +283,16 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
+def _class_facts(inner: Any) -> dict[str, object]:
+    """The classes of a classifier, and the positive one, by name."""
+    classes = getattr(inner, "classes_", None)
+    if classes is None:
+        return {}
+    scheme = _scheme(inner)
+    positive = None if scheme is None else classes[scheme.positive]
+    return {"Classes": ", ".join(map(str, classes)), "Positive class": positive}
+
+
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """The facts that a model records, by name."""
     # whose scores a post-processor changes
@@ -292,21 +302,21 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     first = [model.encoder] if isinstance(model, TableModel) else steps
     source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
     names = getattr(source, "feature_names_in_", None)
-    classes = getattr(inner, "classes_", None)
     names = getattr(source, "coders_", names)  # columns that the encoder left out are no features
     count = source.n_features_in_ if names is None else len(names)
+    wrapped = None if base is None else type(base).__name__
+    target = model.target if isinstance(model, TableModel) else None
+    step_names = [step if isinstance(step, str) else type(step).__name__ for step in steps if step]
     facts: dict[str, object] = {
         "Model": type(inner).__name__,
-        "Steps": ", ".join(
-            step if isinstance(step, str) else type(step).__name__ for step in steps if step
-        )
-        or None,
-        "Changes the scores of": None if base is None else type(base).__name__,
-        "Predicts": model.target if isinstance(model, TableModel) else None,
-        "Classes": None if classes is None else ", ".join(map(str, classes)),
-        "Positive class": None if scheme is None or classes is None else classes[scheme.positive],
-        "Features": f"{count:,}" + ("" if names is None else f": {', '.join(map(str, names))}"),
+        "Steps": ", ".join(step_names) or None,
+        "Changes the scores of": wrapped,
+        "Predicts": target,
+        **_class_facts(inner),
+        "Features": f"{count:,}",
     }
+    if names is not None:
+        facts["Features"] = f"{count:,}: {', '.join(map(str, names))}"
     for attribute in () if scheme is None else scheme.attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
         facts[f"Sensitive attribute {attribute.name}"] = groups
@@ -364,13 +374,18 @@ def _file(model: Any) -> bytes | None:
 def _settings(model: Any) -> tuple[type, dict[str, str]]:
     """The class and the parameters without seeds, so that copies compare as equal."""
     parameters = model.get_params() if hasattr(model, "get_params") else {}
-    return type(model), {  # 3, 3.0 and NumPy's 3.0 are one strength
-        name: type(value).__name__
-        if hasattr(value, "get_params")
-        else repr(float(value) if isinstance(value, Real) else value)
+    return type(model), {
+        name: _setting(value)
         for name, value in parameters.items()
         if not name.endswith("random_state")
     }
+
+
+def _setting(value: object) -> str:
+    """A parameter as text: 3, 3.0 and NumPy's 3.0 are one strength."""
+    if hasattr(value, "get_params"):
+        return type(value).__name__
+    return repr(float(value) if isinstance(value, Real) else value)
 
 
 def _parameters(model: Any) -> list[Any]:
@@ -556,14 +571,14 @@ def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
     library = next(
         (room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), ""
     )
+    task = "regression" if getattr(inner, "classes_", None) is None else "classification"
+    all_tags = ["fairness", "tabular", *tags]
+    if library == "metrifair":
+        all_tags.insert(0, library)
     return {
         "library_name": library or (),
-        "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
-        "tags": list(
-            dict.fromkeys(
-                [*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags]
-            )
-        ),
+        "pipeline_tag": f"tabular-{task}",
+        "tags": list(dict.fromkeys(all_tags)),
     }
 
 

@@ -46,7 +46,8 @@ class Limit(NamedTuple):
     @property
     def option(self) -> str:
         """The option that sets it."""
-        return f"--fail-{'certain-' if self.certain else ''}{'above' if self.above else 'below'}"
+        side = "above" if self.above else "below"
+        return f"--fail-certain-{side}" if self.certain else f"--fail-{side}"
 
 
 class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
@@ -257,7 +258,9 @@ def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
     from metrifair.wording.numbers import count_text
 
     side = "above" if limit.above else "below"
-    figure = ("at least " if limit.above else "at most ") if limit.certain else ""
+    figure = ""
+    if limit.certain:
+        figure = "at least " if limit.above else "at most "
     lines = [
         f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}"
         for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]

@@ -88,6 +88,12 @@ def write_held_out(
         return lines
     place = model.positive - len(model.classes) if several and model.classes is not None else -1
     is_stated = several or options.positive is not None or model.positive == 0
+    positive = []
+    if model.classes is not None and is_stated:
+        positive = [str(model.classes[model.positive])]
+    threshold = []
+    if model.threshold is not None:
+        threshold = [repr(model.threshold)]
     audit_options = {
         "--score": [table.columns[place]],
         "--group": options.group,
@@ -96,10 +102,8 @@ def write_held_out(
         "--continuous": options.continuous or source.estimator.continuous or (),
         "--cuts": [cuts_text(column, cuts) for column, cuts in options.cuts],
         **{f"--{role}": options.roles[role] for role in ("control", "weight", "label")},
-        "--positive": [str(model.classes[model.positive])]
-        if model.classes is not None and is_stated
-        else [],
-        "--threshold": [] if model.threshold is None else [repr(model.threshold)],
+        "--positive": positive,
+        "--threshold": threshold,
     }
     words = [
         part

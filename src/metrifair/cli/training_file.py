@@ -157,6 +157,9 @@ class TrainingFile:
             # each model has an encoder of its own training rows
             estimator = {name: _with_encoder(self._family(name)) for name in families}
             estimator = estimator or _with_encoder(self.estimator)
+        search = SearchOptions(seeds=sweep.seeds, budget=sweep.budget, ledger=sweep.ledger)
+        if automatic and families[1:]:
+            search = replace(search, families=families[1:])
         request = FrontierRequest(
             estimator,
             self.features,
@@ -169,12 +172,7 @@ class TrainingFile:
             utility=_utility(sweep),
             unfairness_of=sweep.unfairness_of,
             random_state=self.options.seed,
-            search=SearchOptions(
-                seeds=sweep.seeds,
-                budget=sweep.budget,
-                families=families[1:] if automatic and families[1:] else None,
-                ledger=sweep.ledger,
-            ),
+            search=search,
             template=self.estimator if automatic else None,
             threshold=self._threshold(sweep),
             limit=limit,

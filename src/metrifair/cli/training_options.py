@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from metrifair.support.provenance import SourceFile
 
 
+def _only(column: str | None) -> list[str]:
+    """The columns of a role that one column may have."""
+    return [] if column is None else [column]
+
+
 @dataclass(frozen=True)
 class TrainingOptions:
     """The training task; the fields are the options of ``train`` and ``frontier``."""
@@ -101,8 +106,8 @@ class TrainingOptions:
             "label": [self.label],
             "group": self._proxy.columns.get("group", self.group),
             "control": self.control,
-            "weight": [] if self.weight is None else [self.weight],
-            "cluster": [] if self.cluster is None else [self.cluster],
+            "weight": _only(self.weight),
+            "cluster": _only(self.cluster),
             "ignore": self.ignore,
             "keep": self.keep,
             "id": self.ids,

@@ -329,12 +329,14 @@ class StratifiedBatchSampler(EpochSampler):
         cells = self.problem.scheme.cells
         by_cell = rows_by_cell(torch.as_tensor(self.problem.cell), cells.count if cells else 1)
         self.rows = [rows[self._weight[rows] > 0] for rows in by_cell]
+        least = 1 if estimate == "batch" else 2
+        fewest = 2 if estimate == "population" else 1
         self.layout = layout(
             [len(rows) for rows in self.rows],
             self.problem.scheme.comparisons,
             size=batch_size,
-            least=1 if estimate == "batch" else 2,
-            fewest=2 if estimate == "population" else 1,
+            least=least,
+            fewest=fewest,
         )
 
     def _loss_weights(self) -> Tensor:

@@ -705,14 +705,15 @@ class ScorePostprocessor(Saved, Postprocessor):
                 received=True,
                 remedy=Remedy("needs_group", False),
             )
+        classes = None
+        if self.prefit and not numeric:
+            classes = np.unique(self.estimator.classes_).tolist()
         problem = problem_with_probabilities(
             arguments,
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None
-            if numeric or not self.prefit
-            else np.unique(self.estimator.classes_).tolist(),
+            classes=classes,
         )
         warn_of_labels(problem)
         warn_of_unknown_names(problem)

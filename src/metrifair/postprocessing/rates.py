@@ -231,12 +231,15 @@ def parity_program(
     plus the tolerance. Each row of ``sums`` adds up variables to 1.
     """
     starts = window.shape[1]
+    equalities = {}
+    if sums is not None:
+        equalities["A_eq"] = hstack([sums, csr_array((sums.shape[0], starts))])
+        equalities["b_eq"] = np.ones(sums.shape[0])
     solution = linprog(
         np.append(loss, np.zeros(starts)),
         A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
         b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
-        A_eq=None if sums is None else hstack([sums, csr_array((sums.shape[0], starts))]),
-        b_eq=None if sums is None else np.ones(sums.shape[0]),
+        **equalities,
         bounds=(0, 1),
         options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
     )

@@ -162,20 +162,25 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     reference = next((candidate for candidate in view.rows if candidate.usable), row)
     brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
     brief += f"; {row.mark}" if row.mark else ""
+    if not row.usable:
+        brief = "training failed"
+    stop = row.text.removeprefix(f"{row.family}, ")
+    if len(view.parameters) > 1:
+        stop = row.family
+    against = ""
+    if row is not reference:
+        against = f"{noun(view.label('strength'))} {reference.text}"
     x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
         "parameter": view.parameter_of(row),
-        "stop": row.family
-        if len(view.parameters) > 1
-        else row.text.removeprefix(f"{row.family}, "),
+        "stop": stop,
         "needsGroup": row.needs_group,
         "usable": row.usable,
         "state": row.state,
-        "brief": brief if row.usable else "training failed",
-        "spoken": f"{view.label('strength')} {row.text}: "
-        f"{brief if row.usable else 'training failed'}",
-        "against": "" if row is reference else f"{noun(view.label('strength'))} {reference.text}",
+        "brief": brief,
+        "spoken": f"{view.label('strength')} {row.text}: {brief}",
+        "against": against,
         "x": short(x.value),
         "y": short(y.value),
         "spread": [
@@ -198,7 +203,7 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     less = key in ("unfairness", "decision_unfairness") or (
         utility is not None and not utility.larger_is_better
     )
-    direction = -1 if less else 1 if utility is not None else 0
+    direction = -1 if less else int(utility is not None)
     change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
     seeds = (
@@ -206,12 +211,15 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
         if figure.bounds_text and figure.over_seeds
         else ""
     )
+    trend = ""
+    if abs(gain) > 0.0005:
+        trend = "better" if gain > 0 else "worse"
     return {
         "name": view.label(key),
         "text": figure.text,
         "bounds": f"{figure.bounds_text}{seeds}",
         "change": "" if change is None or row is reference else figure_text(change, signed=True),
-        "trend": "better" if gain > 0.0005 else "worse" if gain < -0.0005 else "",
+        "trend": trend,
     }
 
 

@@ -60,7 +60,8 @@ def _options(choices: Choices, names: Iterable[str]) -> Iterator[str]:
     ['--group=sex', '--group=--x', '--day-first']
     """
     for name in names:
-        value, option = choices.get(name), f"--{name.replace('_', '-')}"
+        value = choices.get(name)
+        option = f"--{name.replace('_', '-')}"
         if value is True:
             yield option
         elif isinstance(value, list):

@@ -152,7 +152,8 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     """Lines that read the file and train the families that were tried."""
     kinds = {column["name"]: column["kind"] for column in columns}
     texts = [name for name in choices["group"] if kinds[name] != "number"]
-    label, weight = choices["label"], choices.get("weight")
+    label = choices["label"]
+    weight = choices.get("weight")
     dropped = ", ".join(map(repr, not_features(choices)))
     families = choices["families"].split(",")[1:]
     weights = [f"sample_weight=table[{weight!r}]"] if weight else []

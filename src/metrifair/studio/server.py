@@ -68,7 +68,8 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, port: int, access: Access) -> None:
-        self.app, self.access = app, access
+        self.app = app
+        self.access = access
         self.hosts = {f"{name}:{port}" for name in (_HOST, "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +78,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         request = Request(scope)
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        host = request.headers.get("host", "")
+        origin = request.headers.get("origin")
         if host not in self.hosts or (origin or f"http://{host}") != f"http://{host}":
             await _refusal("metrifair studio accepts requests from its own page only.")(
                 scope, receive, send
@@ -132,7 +134,8 @@ class Answers:
     """The responses to requests of the page."""
 
     def __init__(self, session: Session, access: Access) -> None:
-        self.session, self.access = session, access
+        self.session = session
+        self.access = access
 
     async def key(self, request: Request) -> Response:
         """The key of the studio, for a token that was not used yet."""
@@ -159,7 +162,9 @@ class Answers:
 
     async def run(self, request: Request) -> Response:
         """Start a step, or stop it."""
-        session, step, choices = self.session, request.path_params["step"], await _choices(request)
+        session = self.session
+        step = request.path_params["step"]
+        choices = await _choices(request)
         actions: dict[str, Callable[[], None]] = {
             "inspect": lambda: session.inspect(session.table, choices),
             "roles": lambda: session.confirm(choices),
@@ -174,7 +179,8 @@ class Answers:
 
     async def ticket(self, request: Request) -> Response:
         """An address that opens a result once: frames, links and downloads send no key."""
-        step, name = request.path_params["step"], request.path_params["name"]
+        step = request.path_params["step"]
+        name = request.path_params["name"]
         if step not in FILES or self.session.file(step, name) is None:
             return Response(status_code=404)
         ticket = self.access.new_ticket(Ticket(step, self.session.done[step].number, name))
@@ -190,7 +196,8 @@ class Answers:
 
     async def download(self, request: Request) -> Response:
         """A result, for a request with the key."""
-        step, name = request.path_params["step"], request.path_params["name"]
+        step = request.path_params["step"]
+        name = request.path_params["name"]
         return self._file(step, name, as_page="download" not in request.query_params)
 
     def _file(self, step: str, name: str, *, as_page: bool) -> Response:
@@ -331,7 +338,8 @@ def serve(file: str | None, say: Callable[[str], None], *, browser: bool) -> Non
     remove_dead_folders(Path(tempfile.gettempdir()))
     with private_folder() as folder, socket.socket() as listening:
         listening.bind((_HOST, 0))
-        port, access = listening.getsockname()[1], Access()
+        port = listening.getsockname()[1]
+        access = Access()
         addresses = Addresses(f"http://{_HOST}:{port}/", access, say)
         app = studio_app(Session(folder, _ledger(), table), port, access)
 
@@ -358,7 +366,9 @@ class Addresses:
     """
 
     def __init__(self, page: str, access: Access, say: Callable[[str], None]) -> None:
-        self.page, self.access, self.say = page, access, say
+        self.page = page
+        self.access = access
+        self.say = say
 
     def show(self, title: str) -> None:
         """Print an address; after its use, print another one."""

@@ -118,6 +118,10 @@ class TriedFamilies(NamedTuple):
         return [name for name, seconds in self.families if seconds is not None]
 
 
+def _file_name(table: Table | None) -> str | None:
+    return None if table is None else Path(table.name).name
+
+
 @dataclass
 class Session:
     """The state that the page shows, and the steps that change it. One step runs at a time."""
@@ -144,8 +148,8 @@ class Session:
         """The state as JSON values for the page."""
         return {
             "version": self.version,
-            "file": None if self.table is None else Path(self.table.name).name,
-            "second": None if self.second is None else Path(self.second.name).name,
+            "file": _file_name(self.table),
+            "second": _file_name(self.second),
             "columns": self.columns,
             "choices": self.choices,
             "running": self.running,
@@ -187,7 +191,10 @@ class Session:
     def close_file(self) -> None:
         """Delete the uploaded files, and all results."""
         self._check_idle()
-        self.table, self.columns, self.second, self.progress = None, None, None, TriedFamilies()
+        self.table = None
+        self.columns = None
+        self.second = None
+        self.progress = TriedFamilies()
         self.choices = {}
         self._forget(*self.done, *self.failed)
         self._change()
@@ -197,7 +204,10 @@ class Session:
         self._check_idle()
         if table is None:
             raise Refused("Choose a file first.")
-        self.table, self.columns, self.second, self.progress = table, None, None, TriedFamilies()
+        self.table = table
+        self.columns = None
+        self.second = None
+        self.progress = TriedFamilies()
         self.choices = {"reading": reading}
         self._forget(*self.done, *self.failed)
         self._start("inspect", self._inspect(table, reading))
@@ -289,10 +299,10 @@ class Session:
         self.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.progress = TriedFamilies()
         self._forget("train", "choose")
-        command, notes = (
-            commands.training_command(table, {**choices, "budget": f"{seconds:g}"}, self.ledger),
-            [],
+        command = commands.training_command(
+            table, {**choices, "budget": f"{seconds:g}"}, self.ledger
         )
+        notes = []
         try:
             folder, _ = await self._work("train", [command], seconds=seconds, follow=True)
         except (_TimeIsUp, asyncio.CancelledError) as stop:
@@ -504,7 +514,8 @@ class Session:
         """Run one command in a process of its own, within its limits; a refusal for every exit
         code but 0.
         """
-        log, limit = folder / "log.txt", memory_limit()
+        log = folder / "log.txt"
+        limit = memory_limit()
         # -P: nothing in the folder can be imported.
         words = [
             sys.executable,

@@ -142,11 +142,14 @@ class Chooser:
         needed = task.needed() + optimism
         chosen = task.choice(optimism)
         least = float(needed.min(initial=inf))
+        expected = None
+        if chosen != NOTHING:
+            expected = self._expected(chosen, task, optimism)
         return Choice(
             configuration=chosen,
             feasible=int((needed <= task.limit).sum()),
             needed=root(least) if rule.least is None else -least,
-            expected=None if chosen == NOTHING else self._expected(chosen, task, optimism),
+            expected=expected,
         )
 
     def choose_or_least_unfair(self, rule: Rule, allowed: Booleans) -> tuple[Choice, Rule]:

@@ -168,11 +168,9 @@ def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
         task = BINARY if values.ndim == 1 else MULTICLASS
         values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
-        loss = (
-            ("squared_error" if part.regression else "log_loss")
-            if criterion.score == "loss"
-            else None
-        )
+        loss = None
+        if criterion.score == "loss":
+            loss = "squared_error" if part.regression else "log_loss"
         values = torch.as_tensor(
             criterion_scores(criterion, predictions.score, part.problem, loss=loss)
         )

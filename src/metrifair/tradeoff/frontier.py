@@ -525,6 +525,9 @@ class _FoldSearch:
             for job, item in usable.items():
                 thresholds[job] = threshold.choose(item.score, problem)
                 usable[job] = threshold.out_of_fold(item, problem, self.fold)
+        test_rows: tuple[Any, Any] = (None, None)
+        if len(test):
+            test_rows = (self.parts[1], self.data.rows[test])
         return SweepContext(
             self.parts[0],
             self.data.rows[positions],
@@ -537,8 +540,7 @@ class _FoldSearch:
             self._resamples,
             families,
             self.table if families else None,
-            self.parts[1] if len(test) else None,
-            self.data.rows[test] if len(test) else None,
+            *test_rows,
             parameter,
             request.search.n_jobs,
             request.search.devices,
@@ -732,19 +734,25 @@ def _trade_off(
         for name, member in groups.items()
     }
     constant, constant_value = context.constant(search.utility)
+    parameter = context.parameter
+    if len(parameters) == 1:
+        (parameter,) = parameters.values()
+    test_rows = 0
+    if context.test_rows is not None:
+        test_rows = len(context.test_rows)
     record = FrontierRecord(
         unfairness_of=request.unfairness_of,
         accuracy_name="accuracy" if scheme.classes else "R2",
         groups=tuple(sizes),
         sizes=sizes,
         notes=tuple(all_notes),
-        parameter=next(iter(parameters.values())) if len(parameters) == 1 else context.parameter,
+        parameter=parameter,
         parameters={name: parameter for name, parameter in parameters.items() if name},
         noise=noise,
         constant=constant,
         constant_value=_plain(constant_value),
         folds=len(search.folds),
-        test_rows=0 if context.test_rows is None else len(context.test_rows),
+        test_rows=test_rows,
         provenance=data.provenance(request.random_state),
     )
     library = table_library(request.X, request.y, request.sensitive_features)

@@ -254,11 +254,15 @@ class DataSet:
 
     def provenance(self, seed: int) -> Provenance:
         """The provenance of figures of these rows."""
-        kept = self.problem.kept
+        rows = len(self.rows)
+        left_out = {}
+        if self.problem.kept is not None:
+            rows = len(self.problem.kept)
+            left_out["zero_weight"] = rows - len(self.rows)
         return Provenance(
             source="rows in memory",
-            rows_read=len(self.rows) if kept is None else len(kept),
-            left_out={} if kept is None else {"zero_weight": len(kept) - len(self.rows)},
+            rows_read=rows,
+            left_out=left_out,
             columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
             seed=seed,
             **made_now(),

@@ -47,12 +47,16 @@ def row_table(view: FrontierView) -> ColumnTable:
     )
     return ColumnTable(
         text_column("strength", _strength, title=view.label("strength")),
-        text_column("needs_group", show=lambda needed: needs_group_text(needed) if needed else ""),
+        text_column("needs_group", show=_needs_group),
         *figures,
         count_column("models", lambda row: len(row.points) - row.failed),
         text_column("pareto", "on_front", lambda on_front: "yes" if on_front else ""),
         text_column("training", "state"),
     )
+
+
+def _needs_group(needed: bool) -> str:
+    return needs_group_text(needed) if needed else ""
 
 
 def row_columns(view: FrontierView) -> list[Column]:

@@ -267,8 +267,10 @@ class FrontierView(FrontierRecord):
         chosen = tuple(point for point in usable if point is self.choice)
         figures = {key: self._row_figure(key, chosen or usable) for key in self.keys}
         marks = [kind for point in usable if (kind := point.marks.get(self.key))]
-        few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
-        mark = f"{few}{MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]}" if marks else ""
+        mark = ""
+        if marks:
+            few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
+            mark = few + MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]
         return FrontierRow(
             strength,
             text,

@@ -9,10 +9,18 @@ from metrifair.auditing.ranking import (
     headline_finding,
     is_inconclusive,
     main_metric,
+    shown_findings,
     sort_findings,
     worst_ratio,
 )
-from metrifair.auditing.records import FIGURES, AuditRecord, Decisions, Finding, WitnessCurve
+from metrifair.auditing.records import (
+    FIGURES,
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    Finding,
+    WitnessCurve,
+)
 from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
@@ -28,7 +36,6 @@ from metrifair.wording.numbers import (
 )
 from metrifair.wording.proxies import gap_interval_text
 from metrifair.wording.rates import table_selected_text
-from metrifair.wording.summary import larger_gap_text
 from metrifair.wording.tables import rate_columns, rate_term
 from metrifair.wording.terms import glossary_entries, term_name
 
@@ -105,11 +112,10 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
         else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     )
     left, right = group_texts(largest)
-    sentence = finding_sentence(largest) or f"Between {left} and {right}."
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
         ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
-        " ".join([sentence, *larger_gap_text(largest, compared, record)]),
+        finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
         largest,
     )
@@ -179,27 +185,36 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """The terms of the report and their definitions: only those that occur.
 
     >>> [word for word, _ in audit_glossary(AuditRecord(9, 0, (0, 1), 0.95, []))]
-    ['Score', 'Group', 'Share below', 'Density']
+    ['Score', 'Group']
     """
     confidence = confidence_text(record.confidence)
-    metrics = dict.fromkeys(finding.metric for finding in record.findings)
-    criteria = dict.fromkeys(finding.criterion for finding in record.findings)
+    findings = shown_findings(record.findings)
+    metrics = dict.fromkeys(finding.metric for finding in findings)
+    criteria = dict.fromkeys(finding.criterion for finding in findings)
+    has_shares = bool(record.distributions)
+    has_densities = any(distribution.curves.density for distribution in record.distributions)
+    by_group = [key for key in FIGURES if any(has_figure(table, key) for table in record.by_group)]
     return (
         ("Score", "The number that the model assigns to a row."),
         *glossary_entries("group"),
-        *CURVES,
+        *CURVES[: has_shares + has_densities],
         *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
             (name, about.replace("CONFIDENCE", confidence))
             for key in _EVIDENCE
-            if any(getattr(finding, key) is not None for finding in record.findings)
+            if any(getattr(finding, key) is not None for finding in findings)
             for name, about in glossary_entries(key)
         ),
         *decision_words(record),
-        *(glossary_entries(*FIGURES) if record.by_group else ()),
+        *glossary_entries(*by_group),
         *search_words(record),
     )
+
+
+def has_figure(table: ByGroup, key: str) -> bool:
+    """Whether some group of the table has this figure."""
+    return any(getattr(group, key) is not None for group in table.groups)
 
 
 def search_words(record: AuditRecord) -> list[tuple[str, str]]:

@@ -65,13 +65,9 @@ def score_origin_text(origin: ScoreOrigin) -> str:
     files = ", ".join(
         f"{source.name} (sha256 {source.sha256[:16]})" for source in origin.sources[:_MOST_FILES]
     )
-    place = (
-        f" of {files}"
-        if origin.rows in ("held_out", "file") and files
-        else f": {files}"
-        if files
-        else ""
-    )
+    place = ""
+    if files:
+        place = f" of {files}" if origin.rows in ("held_out", "file") else f": {files}"
     scorer = "by models that were trained without them"
     if origin.model is not None:
         scorer = f"by the model with fingerprint {origin.model[:16]}"
@@ -127,18 +123,24 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
         for role, names in provenance.columns.items()
         if names
     ]
+    scores = ""
+    if provenance.score_origin is not None:
+        scores = score_origin_text(provenance.score_origin)
+    seed = ""
+    if provenance.seed is not None:
+        seed = str(provenance.seed)
+    source = provenance.source
+    if files:
+        source = ""
     lines = [
         *about_lines(provenance.about),
         ("Files" if len(files) > 1 else "File", "; ".join([*files[:_MOST_FILES], *more])),
-        ("Read from", "" if files else provenance.source),
+        ("Read from", source),
         (term_name("rows"), "; ".join([*rows_read, *excluded])),
         ("Columns", "; ".join(columns)),
-        (
-            "Scores",
-            "" if provenance.score_origin is None else score_origin_text(provenance.score_origin),
-        ),
+        ("Scores", scores),
         ("Call", provenance.call),
-        (term_name("seed"), "" if provenance.seed is None else str(provenance.seed)),
+        (term_name("seed"), seed),
         ("Versions", ", ".join(f"{name} {number}" for name, number in provenance.versions.items())),
         ("Time", provenance.time),
     ]

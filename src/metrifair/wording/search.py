@@ -473,12 +473,12 @@ def page_cells(
             bounded_text(figures.unfairness),
             figure_text(item.unfairness_error, digits=4),
         ]
-        marks = [
-            "chosen" if item.number == facts.chosen else "",
-            "on the front" if figures.on_front else "",
-            "the rule may choose it" if figures.possible else "",
-            *marks,
-        ]
+        marked = {
+            "chosen": item.number == facts.chosen,
+            "on the front": figures.on_front,
+            "the rule may choose it": figures.possible,
+        }
+        marks = [*(mark for mark, is_so in marked.items() if is_so), *marks]
     group = "yes" if item.needs_group else "no"
     return [
         f"{item.number}: {configuration_name(item)}",

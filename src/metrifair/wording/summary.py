@@ -146,7 +146,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
             else f"; the certified upper bound is {_points(first, bound)}"
         )
         headline = f"{rank} {_weighted_sentence(first, record)}".rstrip()
-        larger = larger_gap_text(first, compared, record)
+        larger = _larger_gap(first, compared, record)
         bounds = _joint_interval(first, record)
         if bounds is None:
             return [headline, *larger]
@@ -168,9 +168,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     return [answer, f"{gap} {detectable_text(shown)}".rstrip()]
 
 
-def larger_gap_text(
-    headline: Finding, compared: Sequence[Finding], record: AuditRecord
-) -> list[str]:
+def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     """That a gap is larger than the headline, and why it is not the headline; none if none is."""
     larger = larger_gap(headline, compared)
     if larger is None:

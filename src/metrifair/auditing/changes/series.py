@@ -76,7 +76,7 @@ def series_record(
         len(names),
         lambda key: key[:-1] if key[:-1] in change_test.compared else key,
     )
-    levels = _Levels(
+    series_tests = _SeriesTests(
         confidence,
         distances,
         tests,
@@ -98,7 +98,7 @@ def series_record(
             at = {baseline.last: baseline.figure}
         at |= {number: figures[number] for number in tested}
         for number, figure in at.items():
-            look = levels.look(key, baseline, number, figure)
+            look = series_tests.look(key, baseline, number, figure)
             looks.append(replace(look, look=names[number], baseline=len(baselines)))
         record = _baseline_record(baseline, names, tested)
         baselines.append(replace(record, unknown_name=key not in known))
@@ -240,8 +240,8 @@ def _tested(
     ]
 
 
-class _Levels(NamedTuple):
-    """The levels of a series, of which every look at every distance has a share."""
+class _SeriesTests(NamedTuple):
+    """The tests of a series: every look at every distance has a share of the level."""
 
     confidence: float
     distances: Sequence[int]  # at each look

@@ -66,8 +66,9 @@ def distribution_json(
     gaps = {
         f"{number(distribution.attribute, finding.groups[0])},{number(distribution.attribute, finding.groups[1])}": gap
         for finding in findings
-        if is_largest_gap(finding.metric) and set(finding.groups) <= set(members)
-        if (gap := pair_gap(distribution.curves, finding)) is not None
+        if is_largest_gap(finding.metric)
+        and set(finding.groups) <= set(members)
+        and (gap := pair_gap(distribution.curves, finding)) is not None
     }
     return {
         **curves_json(thin_curves(_only(distribution.curves, members), _MOST_SCORES), members),

@@ -189,7 +189,7 @@ def _static_parts(
     record: AuditRecord, frontier: FrontierView | None, group_metrics: Sequence[MeasuresByGroup]
 ) -> tuple[Markup, dict[str, Markup]]:
     """The head of the page, and its sections without a script; by a standard, the tables of
-    rates come first.
+    rates come first. Notes follow the charts.
     """
     sections = {
         "first": proxy_section(record),
@@ -202,13 +202,15 @@ def _static_parts(
         ),
     }
     topics = [_remark(*topic) for topic in notes_by_topic(record.notes)]
-    remarks = [element("div", *topics, class_="remarks")] if topics else []
+    remarks = element("div", *topics, class_="remarks") if topics else Markup("")
+    sections["remarks"] = remarks
     if not record.settings.standard:
-        return summary_head(audit_summary(record), fact_list(overview(record)), *remarks), sections
+        return summary_head(audit_summary(record), fact_list(overview(record))), sections
     sentences = item_list(audit_summary(record), class_="sentences")
     behind = card("distances", "Distances between score distributions", sentences)
-    first = joined(sections["ratios"], sections["first"], behind, *remarks)
-    return rates_head(record), sections | {"first": first, "ratios": Markup("")}
+    first = joined(sections["ratios"], sections["first"], behind, remarks)
+    moved = {"first": first, "ratios": Markup(""), "remarks": Markup("")}
+    return rates_head(record), sections | moved
 
 
 def _frontier_part(frontier: FrontierView) -> Section:

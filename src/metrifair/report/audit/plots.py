@@ -145,13 +145,17 @@ def _draw_distributions(record: AuditRecord, ax: Axes | None) -> ChartDisplay:
 def _mark_gap(axes: Axes, gap: Gap) -> None:
     """A line between both shares at the gap's score, and its size on the side with more room."""
     axes.vlines(gap.score, gap.low, gap.high, color=INK, linewidth=2)
-    is_left = gap.score < sum(axes.get_xlim()) / 2
+    offset = -6
+    alignment = "right"
+    if gap.score < sum(axes.get_xlim()) / 2:
+        offset = 6
+        alignment = "left"
     axes.annotate(
         f"gap {number_text(gap.size)}",
         (gap.score, (gap.low + gap.high) / 2),
-        (6 if is_left else -6, 0),
+        (offset, 0),
         textcoords="offset points",
-        horizontalalignment="left" if is_left else "right",
+        horizontalalignment=alignment,
         verticalalignment="center",
         bbox={"facecolor": axes.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
