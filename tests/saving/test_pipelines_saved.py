@@ -238,12 +238,16 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
         assert message in refusal(tmp_path / "m", Content(content.kind, meta, content.arrays)), (
             place
         )
-    inside = copy.deepcopy(nested.meta)
-    inside["model"]["meta"]["inner"]["base"] = {"kind": "pipeline", "meta": nested.meta}  # type: ignore[index, call-overload]
-    arrays = nested.arrays | {f"base/{name}": array for name, array in nested.arrays.items()}
-    assert "a post-processor wraps no other" in refusal(
-        tmp_path / "m", Content(nested.kind, inside, arrays)
-    )
+    for kind, meta in (
+        ("pipeline", nested.meta),
+        ("estimator", nested.meta["model"]["meta"]),  # the name of a post-processor is enough
+    ):
+        inside = copy.deepcopy(nested.meta)
+        inside["model"]["meta"]["inner"]["base"] = {"kind": kind, "meta": meta}  # type: ignore[index, call-overload]
+        arrays = nested.arrays | {f"base/{name}": array for name, array in nested.arrays.items()}
+        assert "a post-processor wraps no other" in refusal(
+            tmp_path / "m", Content(nested.kind, inside, arrays)
+        )
 
 
 def refusal(path: Path, content: Content) -> str:

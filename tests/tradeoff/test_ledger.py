@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import pytest
 from killed_sweep import FOLDS, JOBS, key
+from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import Content, to_bytes
-from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
+from metrifair.tradeoff.ledger import Entry, Ledger, content_text, fingerprint
 from metrifair.tradeoff.out_of_fold import FoldLedger, FoldResult, TrainingFit
 from metrifair.tradeoff.points import Job
 
@@ -133,6 +134,12 @@ def test_several_processes_share_a_ledger(path: Path) -> None:
     assert set(Ledger(path, "run").finished()) == {
         f"{name} {k} {part}" for name in range(4) for k in range(15) for part in "ab"
     }
+
+
+@pytest.mark.parametrize("kind", [lambda c: LogisticRegression(C=c), lambda c: deque([1, c])])
+def test_objects_share_a_text_if_their_content_is_equal(kind: Callable[[float], Any]) -> None:
+    assert content_text(kind(2.0)) == content_text(kind(2.0))
+    assert content_text(kind(2.0)) != content_text(kind(3.0))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from metrifair import (
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.utility import UTILITIES
 from metrifair.tradeoff.evaluate import predict
-from metrifair.tradeoff.out_of_fold import TrainingFit, resembles
+from metrifair.tradeoff.out_of_fold import TrainingFit, resembles, training_fit
 from tests.frontier_parts import source_of
 
 LINEAR = FairClassifier(model="linear")
@@ -100,6 +100,16 @@ def test_the_delivered_model_is_that_of_all_rows(front: Frontier) -> None:
     models = front.models
     assert len(models) == len(STRENGTHS)
     assert models[STRENGTHS.index(model.strength)] is model
+
+
+def test_without_a_choice_and_within_a_limit_nothing_is_a_best_effort() -> None:
+    found = made(strengths=[0.0, 4.0])
+    assert found.record.chosen is None
+    assert not found.record.is_best_effort
+    found.select(max_unfairness=1.0)
+    assert not found.record.is_best_effort
+    found.select(max_unfairness=1e-6, best_effort=True)
+    assert found.record.is_best_effort
 
 
 def test_every_row_is_scored_by_a_model_without_it() -> None:
@@ -441,6 +451,19 @@ def test_the_next_feasible_configuration_is_delivered_with_a_note() -> None:
     only = made(Unlike(), strengths=[0.0])
     assert only._trade_off.choose_only().job.value == 0.0
     assert [note.kind for note in only.record.choice_notes] == ["only_unlike_folds"]
+
+
+def test_errors_of_a_fit_are_those_of_resampled_rows(front: Frontier) -> None:
+    source = source_of(front)
+    predictions = source.predictions[source.jobs[0]]
+    fit = training_fit(predictions, source.part, source.sides, "scores")
+    losses = (predictions.score - Y) ** 2
+    draw = np.random.default_rng(0)
+    rows = draw.integers(0, len(Y), (2_000, len(Y)))
+    assert fit.risk == pytest.approx(losses.mean(), rel=1e-12)
+    assert fit.spread == pytest.approx(predictions.score.std(), rel=1e-12)
+    assert fit.risk_error == pytest.approx(losses[rows].mean(axis=1).std(), rel=0.08)
+    assert fit.spread_error == pytest.approx(predictions.score[rows].std(axis=1).std(), rel=0.08)
 
 
 def test_a_model_within_the_spread_of_its_folds_resembles_them() -> None:
