@@ -85,22 +85,7 @@ def audit_record(
         if attribute.cuts
     ]
     plan = _plan(request, compared, dependent, sampled=sample.has_squares)
-    pair_distances = measure_pairs(
-        sample, compared, request.named_metrics(), _SHARED * plan.resolution
-    )
-    many_comparisons = sum(comparison.right is None for comparison in compared) > MOST_PAIRED
-    normals = None
-    if many_comparisons:
-        normals = shared_normals(plan.resamples, plan.resolution, generator)
-    results: list[Finding] = []
-    kept = {id(part): Attenuation.within(sample, part.units) for part in parts}
-    for comparison, distances in zip(compared, pair_distances, strict=True):
-        measured = pair_findings(comparison, distances, sample, plan, generator, normals=normals)
-        attenuation = kept[id(comparison.part)]
-        if attenuation is not None:
-            intervals_of = partial(mixture_intervals, comparison, plan, generator)
-            measured = attenuation.divided_findings(measured, comparison, intervals_of)
-        results += measured
+    results = _findings_of_pairs(sample, request, compared, plan, generator)
     worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = with_significance(
         [*results, *(finding for cut in worst for finding in cut.findings)],
@@ -138,6 +123,34 @@ def audit_record(
         settings=_settings(sample, request, selection),
         clusters=sample.facts.clusters,
     )
+
+
+def _findings_of_pairs(
+    sample: AuditSample,
+    request: Request,
+    compared: Sequence[GroupPair],
+    plan: Plan,
+    generator: np.random.Generator,
+) -> list[Finding]:
+    """The findings of all comparisons; of probable groups, with the figures divided by R2."""
+    pair_distances = measure_pairs(
+        sample, compared, request.named_metrics(), _SHARED * plan.resolution
+    )
+    many_comparisons = sum(comparison.right is None for comparison in compared) > MOST_PAIRED
+    normals = None
+    if many_comparisons:
+        normals = shared_normals(plan.resamples, plan.resolution, generator)
+    findings: list[Finding] = []
+    parts = {id(comparison.part): comparison.part for comparison in compared}
+    attenuations = {key: Attenuation.within(sample, part.units) for key, part in parts.items()}
+    for comparison, distances in zip(compared, pair_distances, strict=True):
+        measured = pair_findings(comparison, distances, sample, plan, generator, normals=normals)
+        attenuation = attenuations[id(comparison.part)]
+        if attenuation is not None:
+            intervals_of = partial(mixture_intervals, comparison, plan, generator)
+            measured = attenuation.divided_findings(measured, comparison, intervals_of)
+        findings += measured
+    return findings
 
 
 def record_with_rates(record: AuditRecord, sample: AuditSample, request: Request) -> AuditRecord:
