@@ -17,7 +17,7 @@ X, y, race = data.X, data.y, data.sensitive_features
 
 figure, panels = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(8.4, 3.6))
 for panel, strength in zip(panels, (0, 1), strict=True):
-    model = FairClassifier(strength, random_state=0).fit(X, y, sensitive_features=race)
+    model = FairClassifier(strength, weight_decay=1e-5).fit(X, y, sensitive_features=race)
     score = model.predict_proba(X)[:, 1]
     gap = unfairness(y, score, sensitive_features=race)
     for name in ("white", "not white"):

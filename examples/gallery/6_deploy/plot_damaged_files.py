@@ -18,7 +18,7 @@ from metrifair.errors import ModelFileError
 generator = np.random.default_rng(0)
 group = generator.integers(2, size=500)
 X = generator.normal(size=(500, 3)) + group[:, None]
-y = (X.sum(1) > 1.5).astype(int)
+y = (X.sum(1) + generator.normal(size=500) > 1.5).astype(int)
 model = metrifair.FairClassifier().fit(X, y, sensitive_features=group)
 
 with tempfile.TemporaryDirectory() as folder:
