@@ -96,8 +96,8 @@ def test_scikit_learn_check(
     [
         FairClassifier(0.0, **with_penalty(**QUICK)),
         FairRegressor(0.0, **with_penalty(**QUICK)),
-        GroupedClassifier(0.1, model="linear", **QUICK),
-        GroupedRegressor(0.5, model="linear", **QUICK),
+        GroupedClassifier(0.1, **QUICK | {"model": "linear"}),
+        GroupedRegressor(0.5, **QUICK | {"model": "linear"}),
     ],
 )
 def test_scikit_learn_check_of_models_trained_by_steps(
