@@ -92,6 +92,8 @@ def test_a_limit_that_no_rows_verify_is_refused_before_training(
     given = rows(200)
     early = FairClassifierCV(max_unfairness=0.01, **LINEAR)
     front = frontier("auto", **given, random_state=0, search=SearchOptions(families=["linear"]))
+    call = "frontier('auto', ..., ..., sensitive_features=..., search=SearchOptions(families=['linear']))"
+    assert front.record.provenance.call == call
     with pytest.raises(DataError) as late:
         front.select(max_unfairness=0.01)
     monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))

@@ -193,16 +193,18 @@ def frontier(
         random_state=random_state,
         search=SearchOptions() if search is None else search,
     )
-    return requested_frontier(request, stacklevel=3)
+    return requested_frontier(request, search, stacklevel=3)
 
 
-def requested_frontier(request: FrontierRequest, *, stacklevel: int) -> Frontier:
-    """The frontier of a request, with the call of :func:`frontier` that has these arguments."""
+def requested_frontier(
+    request: FrontierRequest, search: SearchOptions | None, *, stacklevel: int
+) -> Frontier:
+    """The frontier of a request, with the call of :func:`frontier` that has these arguments;
+    ``search`` are the options as they were passed.
+    """
     front = Frontier(trade_off(request))
     arguments = {name: getattr(request, name) for name in signature(frontier).parameters}
-    if request.search == SearchOptions():
-        arguments["search"] = None
-    call = call_text(frontier, **arguments)
+    call = call_text(frontier, **arguments | {"search": search})
     provenance = replace(front.record.provenance, call=call)
     front._trade_off.record = replace(front.record, provenance=provenance)
     for note in front.record.notes:
