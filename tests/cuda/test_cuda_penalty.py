@@ -118,6 +118,18 @@ def test_repeated_batches_of_a_shape_are_those_of_the_cpu(case: str, no_waiting:
     assert copied(leaves[0], *columns[0]) == values[0]
 
 
+def test_batches_that_were_recorded_in_inference_mode_can_train() -> None:
+    columns = [column.cuda() for column in batch(2)]
+    expected = value_and_slopes(UnfairnessPenalty(n_groups=2), *columns[:2])
+    module = UnfairnessPenalty(n_groups=2)
+    with torch.inference_mode():
+        for _ in range(2 * on_device._CALLS_PLAIN):
+            module(*columns[:2])
+    assert module._device is not None
+    assert len(module._device._recorded) == 1
+    torch.testing.assert_close(value_and_slopes(module, *columns[:2]), expected)
+
+
 def test_batches_of_random_sizes_hold_no_memory() -> None:
     module = UnfairnessPenalty(n_groups=2)
     scores, codes, _ = (column.cuda() for column in batch(2))

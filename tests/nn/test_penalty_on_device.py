@@ -136,6 +136,15 @@ def test_no_operation_of_a_call_waits_for_the_device(sampled: bool) -> None:
             value_and_slopes(module, scores, groups)
 
 
+@pytest.mark.usefixtures("accelerated")
+def test_training_follows_a_validation_in_inference_mode() -> None:
+    expected = value_and_slopes(UnfairnessPenalty(n_groups=3), SCORES, GROUPS)
+    module = UnfairnessPenalty(n_groups=3)
+    with torch.inference_mode():
+        module(SCORES, GROUPS)  # makes the constants
+    torch.testing.assert_close(value_and_slopes(module, SCORES, GROUPS), expected)
+
+
 def test_planted_fault_the_general_penalty_waits_for_a_device() -> None:
     module = UnfairnessPenalty(n_groups=3, metric="mmd")
     module(SCORES, GROUPS)

@@ -75,8 +75,10 @@ class Recorded:
     """
 
     def __init__(self, penalty: DevicePenalty, scores: Tensor, columns: Sequence[Tensor]) -> None:
-        self.scores = scores.clone(memory_format=torch.contiguous_format)
-        self.columns = [column.clone() for column in columns]
+        # The buffers change outside inference mode too, where they may be made.
+        with torch.inference_mode(False):
+            self.scores = scores.clone(memory_format=torch.contiguous_format)
+            self.columns = [column.clone() for column in columns]
         tables = penalty.tables_on(scores.device)
         self.graph = torch.cuda.CUDAGraph()
         # Other threads, such as those that load data, go on allocating memory meanwhile.
@@ -175,7 +177,9 @@ class DevicePenalty:
     def tables_on(self, device: torch.device) -> Tables:
         """The constants on a device; they are sent once."""
         if self.tables is None or not self.is_on(device):
-            self.tables = Tables(*(part.to(device, copy=True) for part in self._host))
+            # The alarm changes outside inference mode too, where it may be made.
+            with torch.inference_mode(False):
+                self.tables = Tables(*(part.to(device, copy=True) for part in self._host))
             self._recorded.clear()  # they read the constants of another device
         return self.tables
 
