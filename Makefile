@@ -68,8 +68,9 @@ SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
 extended: .venv/installed
 	$(BIN)/python $(PYTEST) -m "extended and not slow or rotated" --slow-seed=$(SEED)
 
-# Programs of docs/other-tools.md: half a minute of installation that no other command needs.
-OTHER_TOOLS := accelerate huggingface_hub lightning optuna skorch
+# Programs of docs/other-tools.md, and clusters that joblib and narwhals know: a minute of installation that no other
+# command needs.
+OTHER_TOOLS := accelerate huggingface_hub lightning optuna pyspark ray skorch
 test-slow: .venv/installed
 	$(BIN)/python $(PIP) --no-compile -c constraints.txt $(OTHER_TOOLS)
 	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow

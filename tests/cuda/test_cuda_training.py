@@ -63,7 +63,7 @@ def test_defaults_train_on_the_device() -> None:
     for kind, method in ((FairClassifier, "decision_function"), (FairRegressor, "predict")):
         far, near = (
             getattr(
-                kind(hidden=(16,), random_state=0, device=device).fit(x, y, sensitive_features=a),
+                kind(model="mlp", random_state=0, device=device).fit(x, y, sensitive_features=a),
                 method,
             )(x)
             for device in ("cuda", "cpu")

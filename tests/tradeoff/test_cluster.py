@@ -87,7 +87,7 @@ def test_a_frontier_on_a_cluster_is_the_one_from_here_also_when_a_worker_is_kill
 ) -> None:
     cluster = pytest.importorskip("cluster")
     log, ledger = tmp_path / "log", tmp_path / "runs.db"
-    estimator = Logged(str(log), pause=0.15, epochs=10, hidden=(4,))
+    estimator = Logged(str(log), pause=0.15, model="mlp", epochs=10, hidden=(4,))
     with cluster.two_workers(__name__) as client:
         workers = set(client.run(os.getpid).values())
 
@@ -190,10 +190,11 @@ def test_a_frontier_on_ray_is_the_one_from_here(
     try:
         with joblib.parallel_config("ray", n_jobs=2):
             found = front(
-                Logged(str(tmp_path / "log"), epochs=10, hidden=(4,)), ledger=tmp_path / "runs.db"
+                Logged(str(tmp_path / "log"), model="mlp", epochs=10, hidden=(4,)),
+                ledger=tmp_path / "runs.db",
             )
         assert table_of(outcomes_of(found)) == table_of(
-            outcomes_of(front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,))))
+            outcomes_of(front(Logged(str(tmp_path / "here"), model="mlp", epochs=10, hidden=(4,))))
         )
         assert str(os.getpid()) not in {line.split()[0] for line in lines(tmp_path / "log")}
         assert len(noted(tmp_path / "runs.db")) == FOLDS * 10

@@ -588,7 +588,7 @@ def test_samples_of_unknown_group_count_for_the_risk_only() -> None:
 def test_learning_goes_on_where_fit_ended(kind: type[FairClassifier | FairRegressor]) -> None:
     X, y, a = stream(300)
     more = stream(64, seed=1)
-    model = kind(1.0, epochs=100, learning_rate=0.02, random_state=0, hidden=(4,)).fit(
+    model = kind(1.0, epochs=100, learning_rate=0.02, random_state=0, model="mlp", hidden=(4,)).fit(
         X, y, sensitive_features=a
     )
     fitted, scaling = model.predict(X), model.predictor_.scaling
