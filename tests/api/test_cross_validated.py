@@ -69,6 +69,23 @@ def test_a_wrong_argument_is_an_error_that_names_the_class(estimator: Any) -> No
         estimator()
 
 
+def test_a_subclass_can_have_arguments_of_its_own() -> None:
+    class Named(FairClassifierCV):
+        def __init__(self, *, max_unfairness: float, name: str = "") -> None:
+            super().__init__(max_unfairness=max_unfairness)
+            self.name = name
+
+    class Further(Named):
+        pass
+
+    assert Further(max_unfairness=0.3, name="a").get_params() == {
+        "max_unfairness": 0.3,
+        "name": "a",
+    }
+    with pytest.raises(TypeError, match=r"Further\.__init__"):
+        Further()
+
+
 def test_a_limit_needs_groups() -> None:
     given = rows()
     with pytest.raises(DataError, match="to keep a limit of unfairness"):

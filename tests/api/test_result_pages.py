@@ -64,6 +64,12 @@ def test_the_file_of_the_other_method_is_refused(name: str, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_no_path_is_refused() -> None:
+    for write in (RESULTS["Audit"].to_html, RESULTS["Audit"].to_pdf):
+        with pytest.raises(DataError, match="path must be the path of a file, got None"):
+            write(None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_page_has_its_title_metadata_and_origin(name: str, tmp_path: Path) -> None:
     result = RESULTS[name]

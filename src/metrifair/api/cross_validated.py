@@ -43,7 +43,11 @@ def _has(method: str) -> Any:
 def _renamed(function: Any, name: str) -> Any:
     """A copy of a function under another name."""
     renamed: Any = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
     )
     update_wrapper(renamed, function)
     renamed.__kwdefaults__ = function.__kwdefaults__
@@ -60,6 +64,8 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            return
         # an error of a wrong argument names the class that users call
         cls.__init__ = _renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
 

@@ -121,11 +121,11 @@ class ResultPage(Summarized):
         raise NotImplementedError
 
 
-def _refuse_ending(
-    path: str | os.PathLike[str], endings: Sequence[str], *, what: str, method: str
-) -> None:
+def _refuse_ending(path: object, endings: Sequence[str], *, what: str, method: str) -> None:
     """Raise a DataError for a path that ends like a file of another method."""
-    name = Path(os.fsdecode(path)).name
+    if not isinstance(path, str | os.PathLike):  # an error where it is written
+        return
+    name = Path(path).name
     if name.lower().endswith(tuple(endings)):
         raise DataError(
             f"is the name of {what}", argument="path", received=name, remedy=f"use {method}"

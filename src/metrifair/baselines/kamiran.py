@@ -55,7 +55,8 @@ class ReweighingClassifier(Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An
+        Estimator to use: a classifier. None is a network,
+        ``FairClassifier(strength=0, model="mlp")``. An
         estimator without ``sample_weight`` is trained on rows drawn in proportion to the weights.
     random_state : int, NumPy generator or None, default=None
         Seed of the estimator, if it has none of its own.
@@ -139,7 +140,8 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``.
+        Estimator to use: a classifier. None is a network,
+        ``FairClassifier(strength=0, model="mlp")``.
     ranker : classifier or "estimator", default=None
         A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is
         Gaussian naive Bayes.

@@ -88,7 +88,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     Parameters
     ----------
     estimator : classifier, default=None
-        Estimator to use: a classifier. None is a network, ``FairClassifier(strength=0)``. An
+        Estimator to use: a classifier. None is a network,
+        ``FairClassifier(strength=0, model="mlp")``. An
         estimator without ``sample_weight`` is trained on rows drawn in proportion to the weights.
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Fairness criterion: which rates are made equal.

@@ -194,7 +194,7 @@ class DevicePenalty:
         else:
             with torch.no_grad():
                 coefficients, center = self.replayed(scores.detach(), columns, tables)
-        value = (coefficients * (scores - center)).sum()
+        value: Tensor = (coefficients * (scores - center)).sum()
         return value if self.unbiased else value.clamp_min(0.0)
 
     def replayed(
