@@ -109,7 +109,8 @@ def test_every_switch_is_in_the_table(kind: type[FairClassifier | FairRegressor]
     ],
 )
 def test_numbers_of_every_kind_are_taken(settings: dict[str, Any]) -> None:
-    assert FairClassifier(**with_penalty(**settings)).fit(X, Y, sensitive_features=A).n_iter_ == 1
+    model = FairClassifier(**with_penalty(**settings, model="mlp"))
+    assert model.fit(X, Y, sensitive_features=A).n_iter_ == 1
 
 
 NAMES = {
@@ -267,6 +268,7 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
         "estimate": estimate,
         "batch_size": size,
         "epochs": 8,
+        "model": "mlp",
         "random_state": 0,
     }
     model = FairClassifier(criterion="equalized_odds", **with_penalty(**settings))
@@ -525,7 +527,13 @@ def test_rows_of_weight_zero_are_rows_that_are_not_there(
     weight = np.where(np.arange(N) % 4 == 3, 0.0, rng.uniform(0.5, 2, N))
     kept = weight > 0
     strange = np.where(kept[:, None], X, 1e6 * X)  # would change units and loss if they counted
-    settings = {"strength": 1.0, "batch_size": size, "epochs": 20, "random_state": 0}
+    settings: dict[str, Any] = {
+        "strength": 1.0,
+        "batch_size": size,
+        "epochs": 20,
+        "model": "mlp",
+        "random_state": 0,
+    }
     with_zeros = kind(**with_penalty(**settings)).fit(
         strange, Y, sensitive_features=A, sample_weight=weight
     )

@@ -44,7 +44,7 @@ LABELS: dict[str, Any] = {
 def fitted(kind: str = "two classes", **options: Any) -> TableModel:
     encoder = TableEncoder().fit(TABLE)
     estimator = (FairRegressor if kind == "a number" else FairClassifier)(
-        epochs=3, random_state=0, **options
+        epochs=3, model="mlp", random_state=0, **options
     )
     estimator.fit(encoder.transform(TABLE), LABELS[kind], sensitive_features=TABLE["sex"])
     return TableModel(encoder, estimator, "outcome", ("sex",), ("number",))
@@ -95,7 +95,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"
     ):
-        TableModel(model.encoder, FairClassifier(model="mlp"))
+        TableModel(model.encoder, FairClassifier())
 
 
 @pytest.mark.parametrize("pos_label", ["no", "yes"])
