@@ -58,6 +58,14 @@ def test_rows_without_a_group_do_not_count() -> None:
     assert facts["rows"] == N - 20
 
 
+def test_rows_without_the_feature_do_not_count() -> None:
+    woman = np.where(SEX == "f", "yes", "no").astype(object)
+    woman[::50] = None
+    (facts,) = notes(woman=woman)
+    assert facts["rows"] == N - 6
+    assert notes(woman=np.full(N, None)) == []
+
+
 def test_one_other_row_and_chance_are_no_such_feature() -> None:
     almost = SEX == "f"
     almost[-1] = not almost[-1]

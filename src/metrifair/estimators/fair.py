@@ -71,8 +71,9 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         features to the log-odds of the last class, or, if there are more than two classes, to one
         output per class, the inputs of ``softmax``. It must not end in Sigmoid or Softmax. Layers
         that keep running statistics, such as BatchNorm, raise an error.
-    hidden : sequence of int, default=(16,)
-        Units of the hidden layers of ``"mlp"``. An empty sequence is a linear model.
+    hidden : sequence of int, default=None
+        Units of the hidden layers of ``"mlp"``; by default one layer of 16 units. An empty sequence
+        is a linear model.
     batch_size : int or "auto", default="auto"
         Rows per batch. By default, every step uses all rows of data sets of up to 1,000 rows
         (docs/defaults.md).

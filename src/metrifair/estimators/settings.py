@@ -38,6 +38,7 @@ _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 _FEWEST_ROWS = 2  # rows that have a distribution; one alone would draw everybody to itself
 # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 _PROJECTIONS_SEED = 0
+_USUAL_UNITS = (16,)  # of the hidden layers of a network
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +60,7 @@ class Settings(Aim):
 
     _: KW_ONLY
     model: str | torch.nn.Module = "linear"
-    hidden: Sequence[int] = (16,)
+    hidden: Sequence[int] | None = None
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
@@ -94,8 +95,11 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "hidden": (
         "a list of integers from 1 upwards",
         lambda value: (
-            isinstance(value, (list, tuple, np.ndarray))
-            and all(is_integer(units) for units in value)
+            value is None
+            or (
+                isinstance(value, (list, tuple, np.ndarray))
+                and all(is_integer(units) for units in value)
+            )
         ),
     ),
     # scikit-learn has numbers
@@ -349,7 +353,7 @@ def model_for(settings: Settings, features: int, outputs: int) -> Model:
         # the user's module keeps its mode and buffers
         return StackedModule(copy.deepcopy(settings.model), outputs)
     check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
-    return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
+    return Network(features, _units(settings), outputs)
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
@@ -375,20 +379,29 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
 
 
-def _check_no_units(hidden: Sequence[int]) -> None:
+def _check_no_units(hidden: Sequence[int] | None) -> None:
     """Raise a DataError if a linear model has been given units of hidden layers."""
-    if len(hidden) and tuple(hidden) != Settings.hidden:
+    if hidden is not None and len(hidden):
         raise DataError(
             "describes the layers of a network, and the model is linear",
             argument="hidden",
-            received=tuple(hidden),
+            received=[int(units) for units in hidden],
             remedy=Remedy("model", "mlp"),
         )
 
 
+def _units(settings: Settings) -> tuple[int, ...]:
+    """The units of the hidden layers; none of a linear model."""
+    if settings.model != "mlp":
+        return ()
+    if settings.hidden is None:
+        return _USUAL_UNITS
+    return tuple(settings.hidden)
+
+
 def _is_linear(settings: Settings) -> bool:
     """Whether the model is linear: a network without hidden layers is."""
-    return settings.model == "linear" or (settings.model == "mlp" and not len(settings.hidden))
+    return isinstance(settings.model, str) and not _units(settings)
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:

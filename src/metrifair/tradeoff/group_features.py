@@ -7,7 +7,7 @@ from math import lgamma, log
 
 import numpy as np
 
-from metrifair.problem.tables import Column, distinct
+from metrifair.problem.tables import Column, distinct, is_missing
 from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
@@ -17,7 +17,8 @@ _CHANCE = 1e-4  # largest probability by chance, of all features, that counts
 
 
 def group_feature_notes(data: DataSet) -> Iterator[FrontierNote]:
-    """Notes on features each value of which belongs to one group of an attribute.
+    """Notes on features each value of which belongs to one group of an attribute, in rows where
+    both are known.
 
     In few rows that may be chance: it counts only if groups that are shuffled over the rows would
     do so with a probability below 1 in 10,000, all features considered.
@@ -31,14 +32,15 @@ def group_feature_notes(data: DataSet) -> Iterator[FrontierNote]:
         if attribute.is_number or len(attribute.groups) < 2:
             continue
         for name, column in features.items():
-            is_renaming = _is_renaming(column, group, limit)
+            known = (group >= 0) & ~is_missing(column)
+            is_renaming = _is_renaming(column[known], group[known], limit)
             if is_renaming is None:
                 continue
             facts = {
                 "column": name,
                 "attribute": attribute.name,
                 "equal": is_renaming,
-                "rows": int((group >= 0).sum()),
+                "rows": int(known.sum()),
             }
             yield FrontierNote("group_feature", facts)
 
@@ -47,9 +49,6 @@ def _is_renaming(column: Column, group: Integers, limit: float) -> bool | None:
     """Whether each group has one value, too, if each value of the column has one group; None if
     some value has several, or chance explains it. ``limit`` is the log of its least probability.
     """
-    known = group >= 0
-    group = group[known]
-    column = column[known]
     if not _determines(distinct(column[:_FIRST_ROWS])[1], group[:_FIRST_ROWS]):
         return None
     code = distinct(column)[1]

@@ -151,8 +151,9 @@ _OPTIMISTIC = "If they describe the same people, the figures are too optimistic.
 def _group_feature(column: str, attribute: str, equal: bool, rows: int) -> str:
     verb = "names" if equal else "determines"
     return (
-        f"The feature {column!r} {verb} the group of {attribute} in all {rows:,} rows, so models "
-        "can treat groups differently. Leave it out if decisions must not depend on the group."
+        f"The feature {column!r} {verb} the group of {attribute} in all {rows:,} rows that have "
+        "both, so models can treat groups differently. Leave it out if decisions must not depend "
+        "on the group."
     )
 
 
