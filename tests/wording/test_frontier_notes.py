@@ -230,7 +230,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "group_feature",
         {"column": "gender", "attribute": "sex", "equal": True, "rows": 6000},
         (
-            "The feature 'gender' names the group of sex in all 6,000 rows, so models can treat "
+            "The feature 'gender' names the group of sex in all 6,000 rows that have both, so models can treat "
             "groups differently. Leave it out if decisions must not depend on the group."
         ),
     ),
@@ -238,7 +238,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         "group_feature",
         {"column": "title", "attribute": "sex", "equal": False, "rows": 60},
         (
-            "The feature 'title' determines the group of sex in all 60 rows, so models can treat "
+            "The feature 'title' determines the group of sex in all 60 rows that have both, so models can treat "
             "groups differently. Leave it out if decisions must not depend on the group."
         ),
     ),
