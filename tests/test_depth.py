@@ -30,9 +30,10 @@ QUICK = {"resamples": 20, "permutations": 5, "random_state": 0}
 CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # Of these one reads names of unknown groups, and 5 let audits do without torch: where tensors
     # begin (samples, objective), and the namespaces, NumPy's among them, whose steps cost a
-    # fraction of torch's on batches. One more came with the entries of group probabilities.
+    # fraction of torch's on batches. One more came with the entries of group probabilities, and one
+    # with the warning of rows without a group.
     "fit": (
-        23,
+        24,
         lambda: FairClassifier(epochs=2, random_state=0, model="mlp").fit(
             X, Y, sensitive_features=A
         ),
@@ -45,9 +46,10 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # Of these 4 are utilities and quantiles, 3 families and where they run, one is how to search,
     # one where all comes from, one is about rows that repeat others, one about families that suit
     # the data, one shares fits, one reads names of unknown groups, and one ids that repeat. 5 came
-    # with the choice by cross-validation: folds, configurations, resamples, gaps and the rule.
+    # with the choice by cross-validation: folds, configurations, resamples, gaps and the rule; 2
+    # with the notes on features that show the group and on rows without one.
     "frontier": (
-        46,
+        48,
         lambda: frontier(
             FairClassifier(epochs=2, model="mlp"),
             X,

@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
     ),
     "a table model with its parts exchanged": (
-        lambda: TableModel(FairClassifier(model="mlp"), TableEncoder()),  # type: ignore[arg-type]
+        lambda: TableModel(FairClassifier(), TableEncoder()),  # type: ignore[arg-type]
         DataError,
         r"the encoder must be a TableEncoder, and comes first, got FairClassifier\(\)",
     ),

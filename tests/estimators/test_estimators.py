@@ -716,7 +716,7 @@ def test_a_stack_has_none_where_training_diverged() -> None:
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 def test_a_fit_that_diverges_says_so(kind: type[FairClassifier | FairRegressor]) -> None:
     with pytest.raises(DataError) as caught:
-        kind(0.25, learning_rate=1e300, epochs=3).fit(X, Y, sensitive_features=A)
+        kind(0.25, model="mlp", learning_rate=1e300, epochs=3).fit(X, Y, sensitive_features=A)
     assert str(caught.value) == (
         "training diverged at strength 0.25; lower learning_rate (now 1e+300), or check the scale "
         "of X and y"
@@ -778,7 +778,9 @@ def test_arrays_that_may_not_be_written_to_are_taken(
     for part in fixed:
         part.flags.writeable = False
     features, y, groups, weight = fixed
-    model = kind(1.0, epochs=2).fit(features, y, sensitive_features=groups, sample_weight=weight)
+    model = kind(1.0, model="mlp", epochs=2).fit(
+        features, y, sensitive_features=groups, sample_weight=weight
+    )
     model.partial_fit(features, y, sensitive_features=groups, sample_weight=weight)
     assert model.predict(features).shape == (N,)
 
@@ -812,7 +814,7 @@ def test_a_pickle_predicts_the_same_and_holds_no_rows(
     rng = np.random.default_rng(0)
     features, groups = rng.normal(size=(5000, 100)), rng.integers(2, size=5000)
     y = (features[:, 0] + groups > 0).astype(int)
-    model = kind(1.0, epochs=2, random_state=0)
+    model = kind(1.0, model="mlp", epochs=2, random_state=0)
     getattr(model, learning)(features, y, sensitive_features=groups)
     stored = pickle.dumps(model)
     assert len(stored) < 100_000  # the rows take 4,000,000 bytes

@@ -123,7 +123,11 @@ def test_probabilities_of_0_and_1_are_groups(further: dict[str, Any]) -> None:
 def test_batches_lower_the_unfairness_by_probabilities(further: dict[str, Any]) -> None:
     plain, fair = (
         FairClassifier(
-            strength, batch_size=64, epochs=60, random_state=0, **with_penalty(**further)
+            strength,
+            batch_size=64,
+            epochs=60,
+            random_state=0,
+            **with_penalty(**({"model": "mlp"} | further)),
         ).fit(X, LABEL, sensitive_features=race(), sample_weight=WEIGHT)
         for strength in (0.0, 5.0)
     )

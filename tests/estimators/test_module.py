@@ -40,11 +40,11 @@ class Flat(nn.Module):
 MODELS: dict[str, tuple[type, dict[str, Any], Any]] = {
     "linear": (FairClassifier, {"model": "linear"}, YES),
     "linear, three classes": (FairClassifier, {"model": "linear"}, THREE),
-    "network": (FairClassifier, QUICK, YES),
-    "network, three classes": (FairClassifier, QUICK | {"hidden": (4, 5)}, THREE),
-    "network as it is": (FairClassifier, QUICK | {"standardize": False}, YES),
+    "network": (FairClassifier, QUICK | {"model": "mlp"}, YES),
+    "network, three classes": (FairClassifier, QUICK | {"model": "mlp", "hidden": (4, 5)}, THREE),
+    "network as it is": (FairClassifier, QUICK | {"model": "mlp", "standardize": False}, YES),
     "regression, linear": (FairRegressor, {"model": "linear"}, 100 + 7 * VALUE),
-    "regression": (FairRegressor, QUICK, 100 + 7 * VALUE),
+    "regression": (FairRegressor, QUICK | {"model": "mlp"}, 100 + 7 * VALUE),
     "module": (
         FairClassifier,
         QUICK | {"model": nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))},

@@ -474,7 +474,7 @@ def test_a_class_of_the_users_own_cannot_be_saved(tmp_path):
 
 def test_parameters_changed_after_fitting_are_saved_as_they_are_now(tmp_path):
     model = classifier().set_params(
-        strength=7.0, hidden=(9, 9), model="linear", criterion="equalized_odds"
+        strength=7.0, hidden=None, model="linear", criterion="equalized_odds"
     )
     assert_same(model, saved_and_loaded(model, tmp_path))
 

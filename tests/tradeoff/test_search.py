@@ -102,7 +102,7 @@ def test_the_call_shows_the_search_without_folders(tmp_path: Path) -> None:
     fair = FairClassifier(model="linear")
     front = frontier(fair, X, Y, sensitive_features=A, strengths=[0], random_state=1, search=search)
     assert front.record.provenance.call == (
-        "frontier(FairClassifier(model='linear'), ..., ..., sensitive_features=..., strengths=[0], "
+        "frontier(FairClassifier(), ..., ..., sensitive_features=..., strengths=[0], "
         "test=0.25, search=SearchOptions(seeds=2, ledger='runs.db'))"
     )
     assert front.record.provenance.seed == 1

@@ -229,7 +229,7 @@ def test_gradients_of_the_plug_in_penalty_are_biased() -> None:
 
 LENGTH = 70
 ESTIMATORS = {
-    "classifier": (FairClassifier, {"hidden": (4,)}, 2),
+    "classifier": (FairClassifier, {"model": "mlp", "hidden": (4,)}, 2),
     "three classes": (FairClassifier, {"model": "linear", "criterion": "equalized_odds"}, 3),
     "regressor": (
         FairRegressor,

@@ -252,7 +252,7 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
         >>> import torch
         >>> from metrifair import FairClassifier
         >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]], [0, 0, 1, 1]
-        >>> model = FairClassifier(0.0, hidden=(4,), random_state=0).fit(X, y)
+        >>> model = FairClassifier(0.0, model="mlp", hidden=(4,), random_state=0).fit(X, y)
         >>> module = model.module()
         >>> [type(layer).__name__ for layer in module]
         ['Linear', 'ReLU', 'Linear']
