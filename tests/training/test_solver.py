@@ -564,7 +564,7 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
         FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
     (message,) = (str(one.message) for one in caught)
     assert message == (
-        "column flag separates the classes; set weight_decay=1e-5, or leave such columns out"
+        "flag separates the classes, so that weights have no optimum; set weight_decay=1e-5"
     )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import update_wrapper
-from types import FunctionType
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,63 +38,25 @@ def _has(method: str) -> Any:
     return check
 
 
-def _renamed(function: Any, name: str) -> Any:
-    """A copy of a function under another name."""
-    renamed: Any = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    update_wrapper(renamed, function)
-    renamed.__kwdefaults__ = function.__kwdefaults__
-    renamed.__qualname__ = name
-    del vars(renamed)["__wrapped__"]
-    return renamed
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
-    _plain: type[FairClassifier | FairRegressor]
-    _default_utility: str
+    _plain: ClassVar[type[FairClassifier | FairRegressor]]
+    _default_utility: ClassVar[str]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            return
-        # an error of a wrong argument names the class that users call
-        cls.__init__ = _renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
-
-    def __init__(
-        self,
-        *,
-        max_unfairness: float,
-        confidence: float | None = None,
-        utility: UtilityLike = "auto",
-        families: Literal["auto"] | Sequence[str] = "auto",
-        criterion: str | Criterion = "statistical_parity",
-        metric: MetricLike = "energy",
-        needs_group: bool | None = False,
-        unfairness_of: Literal["scores", "decisions"] = "scores",
-        folds: int | None = None,
-        best_effort: bool = False,
-        search: SearchOptions | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.max_unfairness = max_unfairness
-        self.confidence = confidence
-        self.utility = utility
-        self.families = families
-        self.criterion = criterion
-        self.metric = metric
-        self.needs_group = needs_group
-        self.unfairness_of = unfairness_of
-        self.folds = folds
-        self.best_effort = best_effort
-        self.search = search
-        self.random_state = random_state
+    max_unfairness: float
+    confidence: float | None = None
+    utility: UtilityLike = "auto"
+    families: Literal["auto"] | Sequence[str] = "auto"
+    criterion: str | Criterion = "statistical_parity"
+    metric: MetricLike = "energy"
+    needs_group: bool | None = False
+    unfairness_of: Literal["scores", "decisions"] = "scores"
+    folds: int | None = None
+    best_effort: bool = False
+    search: SearchOptions | None = None
+    random_state: Any = None
 
     def fit(
         self,
@@ -174,6 +134,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 unfairness_of=self.unfairness_of,
                 utility=self._utility,
                 criterion=self.criterion,
+                pos_label=getattr(self, "pos_label", None),  # a regressor has none
                 random_state=self.random_state,
                 search=self._search,
                 limit=None if self.best_effort else self.max_unfairness,
@@ -298,6 +259,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         self.estimator_.to_onnx(path)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
     """The best classifier whose unfairness is expected to stay within a limit.
 
@@ -337,6 +299,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         Options of the search, such as a budget in seconds or a ledger.
     random_state : int, NumPy generator or None, default=None
         Seed of the folds.
+    pos_label : object, default=None
+        The positive label. By default the last class.
 
     Attributes
     ----------
@@ -375,6 +339,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
 
     _plain = FairClassifier
     _default_utility = "auto"
+
+    pos_label: object = None
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
@@ -417,6 +383,7 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         return self._predicted(self.estimator_.decision_function, X, sensitive_features)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FairRegressorCV(RegressorMixin, _CrossValidated):  # type: ignore[misc]
     """The best regressor whose unfairness is expected to stay within a limit.
 

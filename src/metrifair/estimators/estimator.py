@@ -507,11 +507,10 @@ def _warn_of_solutions(
         )
     if separating:
         more = f" and {len(separating) - 5} others" if len(separating) > 5 else ""
-        subject = "columns" if len(separating) > 1 else "column"
         verb = "separate" if len(separating) > 1 else "separates"
         warnings.warn(
-            f"{subject} {', '.join(separating[:5])}{more} {verb} the classes; set "
-            "weight_decay=1e-5, or leave such columns out",
+            f"{', '.join(separating[:5])}{more} {verb} the classes, so that weights have no "
+            "optimum; set weight_decay=1e-5",
             ConvergenceWarning,
             stacklevel=4,
         )
