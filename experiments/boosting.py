@@ -179,7 +179,9 @@ def methods(name: str, *, quick: bool) -> list[Baseline]:
 def _network(
     case: Case, splits: Splits, effort: Effort, *, strengths: Sequence[float]
 ) -> list[ModelResult]:
-    model, results = (FairClassifier if case.classify else FairRegressor)(), []
+    kind = FairClassifier if case.classify else FairRegressor
+    model = kind(model="mlp")
+    results = []
     for seed in effort.seeds:
         start, train = time.perf_counter(), splits.train[seed]
         X, y, group = splits.x[train], splits.y[train], splits.a[train]

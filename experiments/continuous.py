@@ -145,6 +145,7 @@ def _train(case: Case, splits: Splits, effort: Effort, *, method: str) -> list[M
         kind = FairClassifier if case.classify else FairRegressor
         epochs: int | Literal["auto"] = 5 if effort.quick else "auto"
         model = kind(
+            model="mlp",
             batch_size=_BATCH,
             epochs=epochs,
             continuous=method == NUMBER,

@@ -131,7 +131,7 @@ def networks(
     rows = splits.train[0] if data == "adult" else np.arange(len(splits.y))
     train, test = train_test_split(rows, test_size=0.25, random_state=split)
     model = (FairClassifier if classify else FairRegressor)(
-        criterion=criterion, penalty=PenaltyOptions(standardize=input == "standard")
+        model="mlp", criterion=criterion, penalty=PenaltyOptions(standardize=input == "standard")
     )
     if epochs != 1:
         model = clone(model).set_params(epochs=epochs * schedule_for(model, len(train)).epochs)

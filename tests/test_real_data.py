@@ -53,7 +53,12 @@ def values(
     task, X, y, a = rows_of(title, most)
     kind = FairClassifier if task == "classification" else FairRegressor
     models = fit_stack(
-        kind(**with_penalty(**settings)), X, y, strengths=strengths, seeds=[0], sensitive_features=a
+        kind(**with_penalty(**({"model": "mlp"} | settings))),
+        X,
+        y,
+        strengths=strengths,
+        seeds=[0],
+        sensitive_features=a,
     )
     scores = [
         model.predict_proba(X)[:, 1] if task == "classification" else model.predict(X)

@@ -669,7 +669,7 @@ def test_the_seed_decides_every_bit(
     kind: type[FairClassifier | FairRegressor], batch_size: Any
 ) -> None:
     def fitted(seed: Any) -> FairClassifier | FairRegressor:
-        model = kind(1.0, batch_size=batch_size, epochs=10, random_state=seed)
+        model = kind(1.0, model="mlp", batch_size=batch_size, epochs=10, random_state=seed)
         return model.fit(X, LEVEL, sensitive_features=A)
 
     def bits(model: FairClassifier | FairRegressor) -> bytes:

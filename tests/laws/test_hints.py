@@ -87,7 +87,7 @@ HINTS = {
     # another release of the same rows, with the same figures
     Hint("auditing/release/releases.py", "again", "True"),
     Hint("auditing/measure/selection.py", "threshold", "placeholder"),
-    Hint("auditing/measure/reference_groups.py", "reference", "placeholder"),
+    Hint("auditing/measure/reference_groups.py", "reference", "value"),
     *(
         Hint("auditing/group_measures.py", *rest)
         for rest in (("threshold", "placeholder"), ("y_pred", "'scores'"))
@@ -167,6 +167,8 @@ HINTS = {
     # Probabilities of groups: how training compares groups, and what it estimates.
     Hint("problem/problem.py", "confusion", "leave out"),
     Hint("estimators/settings.py", "estimate", "'rows'"),
+    # units of hidden layers were given: a network is meant
+    Hint("estimators/settings.py", "model", "'mlp'"),
     Hint("report/audit/plots.py", "y_true", "placeholder"),
     *(
         Hint(f"auditing/groups/{file}.py", name, "placeholder")
@@ -192,6 +194,8 @@ HINTS = {
 # favorable_decision says it
 STATED_OTHERWISE = {Hint("auditing/request.py", "favorable", "leave out")}
 STATED_OTHERWISE |= {Hint("auditing/request.py", "reference", "leave out")}  # the standard says it
+# the groups that were named, and a placeholder for each attribute without one
+STATED_OTHERWISE |= {Hint("auditing/measure/reference_groups.py", "reference", "value")}
 # Sentences: what is done to the data or with other functions, without a value that decides what
 # they mean.
 SENTENCES = {
@@ -200,6 +204,7 @@ SENTENCES = {
     "auditing/groups/counting.py": ["pass fewer columns"],
     "metrics/penalty_options.py": ["pass penalty=PenaltyOptions(...)"],
     "api/audit.py": ["pass the predictions of a single model as an array or a table"],
+    "api/pages.py": ["use {method}"],
     "api/audit_columns.py": [
         (
             "count the rows in parts with AuditState or metrifair count, or raise "
@@ -304,7 +309,7 @@ SENTENCES = {
     "baselines/network.py": [
         "set warm_start=False, or use a network or a learner that has warm_start"
     ],
-    "baselines/stacked.py": ["leave the group out or use another criterion"],
+    "baselines/baseline.py": ["leave the group out or use another criterion"],
     "boosting/booster.py": ["use FairXGBClassifier or FairXGBRegressor, or pass X.compute()"],
     "boosting/dask.py": [
         "check their memory and logs, then call fit again",

@@ -64,7 +64,9 @@ class NetworkClassifier(LogOddsMixin, PublishedEstimator):
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
         chosen = {name: getattr(self, name) for name in _NETWORK if hasattr(self, name)}
-        network = FairClassifier(0.0, **({"model": "mlp"} | chosen))
+        if chosen.setdefault("model", "mlp") == "linear":
+            chosen.pop("hidden", None)
+        network = FairClassifier(0.0, **chosen)
         options = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
         network.penalty = PenaltyOptions(**options)
         check_settings(network)
