@@ -182,3 +182,17 @@ def test_tags_say_who_takes_sparse_features_and_who_throws_a_coin() -> None:
     assert not tags(needs_group=False).input_tags.sparse  # our own model of the group
     assert tags(randomized=True).non_deterministic
     assert not tags().non_deterministic
+
+
+@pytest.mark.parametrize("far", [1e80, -1e80, 1e200])
+def test_a_score_far_away_is_moved_to_the_nearer_end(far: float) -> None:
+    generator = np.random.default_rng(5)
+    group = generator.integers(0, 2, 400)
+    features = generator.normal(size=(400, 2)) + group[:, None]
+    target = features.sum(1) + generator.normal(size=400)
+    model = BarycenterPostprocessor(LinearRegression(), needs_group=False, random_state=0)
+    model.fit(features, target, sensitive_features=group)
+    usual = model.predict(features)
+    (moved,) = model.predict(np.full((1, 2), far))
+    assert np.isfinite(moved)
+    assert (moved >= usual.max()) if far > 0 else (moved <= usual.min())

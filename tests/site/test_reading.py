@@ -101,7 +101,7 @@ def test_a_button_copies_code_without_prompts_and_outputs(opened) -> None:
     page.wait_for_selector(".mf-copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("from sklearn.linear_model import LogisticRegression\n")
-    assert "\n    distance = unfairness(" in copied
+    assert "\n    gap = unfairness(" in copied
     assert "AUC 0." not in copied
     assert ">>>" not in copied
     compile(copied, "copied", "exec")

@@ -26,6 +26,7 @@ from metrifair.support.reuse import reused
 _LEAST = 1e-12  # probability
 # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
 _LEVELS = 17
+_LARGEST = 1e150  # score whose products with levels are finite
 _MOST_ROWS = 10_000  # to compute prices of levels on
 _MARGIN = 1e-7  # difference of gains within which rows are equal
 _RAMP = 0.01  # width of the ramp of decisions, in spans of the price
@@ -137,10 +138,13 @@ class BlindMap(NamedTuple):
     def __call__(self, score: Floats, chances: Floats) -> Floats:
         """The fair scores: means of the levels over which each score is spread."""
         priced = (chances / self.shares - 1) @ self.prices.T
-        return (
-            softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
-            @ self.levels
-        )
+        # Minus the squared distance, but for the squared score, which all levels share: that of a
+        # score far away would be infinite.
+        center = self.levels.mean()
+        place = np.clip(score - center, -_LARGEST, _LARGEST)[:, None]
+        level = self.levels - center
+        closeness = (2 * place - level) * level
+        return softmax((closeness - priced) / self.width**2, axis=1) @ self.levels
 
 
 def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
