@@ -448,8 +448,8 @@ def _option(name: str, entry: Mapping[str, str]) -> Option:
         settings["is_flag"] = True
     elif "count" in entry and default is not None:
         settings |= {"nargs": int(entry["count"]), "default": tuple(map(float, default.split()))}
-    elif "repeat" not in entry and default is not None:
-        settings["default"] = default  # click takes None for a value, which is enough if required
+    elif "repeat" not in entry and "required" not in entry:  # click takes None for a value
+        settings["default"] = default
     parameter = entry.get("parameter", name.replace("-", "_"))
     return click.option(entry.get("spelling", f"--{name}"), parameter, **settings)
 
