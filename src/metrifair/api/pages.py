@@ -6,13 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from metrifair import report
 from metrifair.api.audit_tables import result_fields
 from metrifair.errors import DataError
-from metrifair.support.files import write_json
+from metrifair.support.files import file_path, write_json
 from metrifair.support.provenance import Provenance
 
 
@@ -123,9 +122,7 @@ class ResultPage(Summarized):
 
 def _refuse_ending(path: object, endings: Sequence[str], *, what: str, method: str) -> None:
     """Raise a DataError for a path that ends like a file of another method."""
-    if not isinstance(path, str | os.PathLike):  # an error where it is written
-        return
-    name = Path(path).name
+    name = file_path(path).name
     if name.lower().endswith(tuple(endings)):
         raise DataError(
             f"is the name of {what}", argument="path", received=name, remedy=f"use {method}"

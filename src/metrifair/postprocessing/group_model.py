@@ -144,7 +144,8 @@ class BlindMap(NamedTuple):
         place = np.clip(score - center, -_LARGEST, _LARGEST)[:, None]
         level = self.levels - center
         closeness = (2 * place - level) * level
-        return softmax((closeness - priced) / self.width**2, axis=1) @ self.levels
+        moved: Floats = softmax((closeness - priced) / self.width**2, axis=1) @ self.levels
+        return moved
 
 
 def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:

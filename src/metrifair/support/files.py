@@ -194,6 +194,26 @@ def _lock(file: BinaryIO) -> bool:
     return True
 
 
+def file_path(path: object) -> Path:
+    """The path of a file to write; a DataError for anything that is none.
+
+    >>> file_path("report.html").name
+    'report.html'
+    >>> file_path(None)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: path must be the path of a file, got None
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"path must be the path of a file, got {path!r}")
+    target = Path(path)
+    if not target.name:
+        raise DataError(
+            f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as "
+            "report.html"
+        )
+    return target
+
+
 def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write the content under the path that a user named, in one step, and return the path.
 
@@ -213,14 +233,7 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
     metrifair.errors.DataError: cannot write no/such/report.html: the folder no/such does not
     exist; ...
     """
-    if not isinstance(path, str | os.PathLike):
-        raise DataError(f"path must be the path of a file, got {path!r}")
-    target = Path(path)
-    if not target.name:
-        raise DataError(
-            f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as "
-            "report.html"
-        )
+    target = file_path(path)
     try:
         target = target.expanduser()
         replace_file(target.resolve(), content)  # the target of a link, not the link
