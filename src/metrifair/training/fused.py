@@ -29,9 +29,8 @@ missing, which comes with torch's CUDA builds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,21 +54,20 @@ _LARGEST = 2**31 - 1  # place in an array
 _TILE = 64
 _ROWS = 32
 _STEP = 16
+_PARAMETERS = 256  # updated by one program
 _PROGRAMS = 528  # enough to keep all multiprocessors busy
 _ANY = (  # arguments whose values no kernel is compiled for
-    *(
-        "chosen",
-        "weight",
-        "strength",
-        "rate",
-        "features",
-        "models",
-        "seeds",
-        "seed_units",
-        "size",
-        "left",
-        "length",
-    ),
+    "chosen",
+    "weight",
+    "strength",
+    "rate",
+    "features",
+    "models",
+    "seeds",
+    "seed_units",
+    "size",
+    "left",
+    "length",
     "parts",
 )
 
@@ -81,23 +79,36 @@ def _kernel(function: Any) -> Any:
     """
     if triton is None:
         return function
-    return triton.jit(
-        do_not_specialize=[name for name in signature(function).parameters if name in _ANY]
-    )(function)
+    unspecialized = [name for name in signature(function).parameters if name in _ANY]
+    return triton.jit(do_not_specialize=unspecialized)(function)
 
 
 @_kernel
 def _split(value):
     """A number as the sum of two TF32 numbers, the second one except for its last bits."""
-    high = ((value.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    bits = value.to(tl.int32, bitcast=True)
+    rounded = (bits + 0x1000) & -0x2000
+    high = rounded.to(tl.float32, bitcast=True)
     return high, value - high
 
 
 @_kernel
 def _gather(
-    x, y, chosen, mean, scale, values, label, n, features, width, seeds, seed_units, ROWS: tl.constexpr,
+    x,
+    y,
+    chosen,
+    mean,
+    scale,
+    values,
+    label,
+    n,
+    features,
+    width,
+    seeds,
+    seed_units,
+    ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
-):  # fmt: skip
+):
     """Labels of the rows, (seeds, n), and their features in the seed's units, 0 beyond the last, as
     both products read them: (seeds, n, width) and (seeds, width, n), of each the leading bits and
     the rest.
@@ -105,26 +116,32 @@ def _gather(
     seed = tl.program_id(2)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    row = tl.load(chosen + seed * n + at, mask=at < n, other=0)
-    tl.store(label + seed * n + at, tl.load(y + row), mask=(at < n) & (tl.program_id(1) == 0))
-    valid = column < features
+    in_batch = at < n
+    row = tl.load(chosen + seed * n + at, mask=in_batch, other=0)
+    first_columns = tl.program_id(1) == 0
+    tl.store(label + seed * n + at, tl.load(y + row), mask=in_batch & first_columns)
+
+    is_feature = column < features
     value = tl.load(
         x + row[:, None] * features + column[None, :],
-        mask=(at < n)[:, None] & valid[None, :],
+        mask=in_batch[:, None] & is_feature[None, :],
         other=0.0,
     )
-    center = tl.load(mean + seed * seed_units + column, mask=valid, other=0.0)
-    spread = tl.load(scale + seed * seed_units + column, mask=valid, other=1.0)
-    value = tl.where(valid[None, :], (value - center[None, :]) / spread[None, :], 0.0)
+    center = tl.load(mean + seed * seed_units + column, mask=is_feature, other=0.0)
+    spread = tl.load(scale + seed * seed_units + column, mask=is_feature, other=1.0)
+    standardized = (value - center[None, :]) / spread[None, :]
+    value = tl.where(is_feature[None, :], standardized, 0.0)
     high, low = _split(value)
-    inside = (at < n)[:, None] & (column < width)[None, :]
-    where = values + (seed * n + at)[:, None] * width + column[None, :]
+
     size = seeds * n * width
-    tl.store(where, high, mask=inside)
-    tl.store(where + size, low, mask=inside)
-    where = values + 2 * size + (seed * width + column)[:, None] * n + at[None, :]
-    tl.store(where, tl.trans(high), mask=tl.trans(inside))
-    tl.store(where + size, tl.trans(low), mask=tl.trans(inside))
+    inside = in_batch[:, None] & (column < width)[None, :]
+    by_row = values + (seed * n + at)[:, None] * width + column[None, :]
+    tl.store(by_row, high, mask=inside)
+    tl.store(by_row + size, low, mask=inside)
+    inside = tl.trans(inside)
+    by_column = values + 2 * size + (seed * width + column)[:, None] * n + at[None, :]
+    tl.store(by_column, tl.trans(high), mask=inside)
+    tl.store(by_column + size, tl.trans(low), mask=inside)
 
 
 @_kernel
@@ -139,59 +156,132 @@ def _product(left, right_high, right_low, total):
 
 
 @_kernel
+def _tile_units(
+    tile, seed, models, UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr
+):
+    """Of each row of a tile: the model, the unit, the unit's place in the stack, and whether
+    there is one.
+    """
+    place = tl.arange(0, TOGETHER * PADDED)
+    model = tile * TOGETHER + place // PADDED
+    unit = place % PADDED
+    hidden_unit = (seed * models + model) * UNITS + unit
+    valid = (model < models) & (unit < UNITS)
+    return model, unit, hidden_unit, valid
+
+
+@_kernel
+def _first_layer(
+    values,
+    w0,
+    b0,
+    seed,
+    at,
+    hidden_unit,
+    valid,
+    n,
+    features,
+    width,
+    seeds,
+    SIZE: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """The first layer of these units for these rows: (units, rows)."""
+    in_batch = (at < n)[None, :]
+    total = tl.zeros((SIZE, ROWS), tl.float32)
+    for start in range(0, width, COLUMNS):
+        column = start + tl.arange(0, COLUMNS)
+        where = values + (seed * n + at)[None, :] * width + column[:, None]
+        high = tl.load(where, mask=in_batch, other=0.0)
+        low = tl.load(where + seeds * n * width, mask=in_batch, other=0.0)
+        where = w0 + hidden_unit[:, None] * features + column[None, :]
+        inside = valid[:, None] & (column < features)[None, :]
+        weights = tl.load(where, mask=inside, other=0.0)
+        total = _product(weights, high, low, total)
+    total += tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None]
+    return total
+
+
+@_kernel
+def _loss_slope(output, label, loss_weight, IS_BINARY: tl.constexpr):
+    """The slope of the weighted loss by the output."""
+    if IS_BINARY:
+        slope = loss_weight * (tl.sigmoid(output) - label)
+    else:
+        slope = 2 * loss_weight * (output - label)
+    return slope
+
+
+@_kernel
 def _forward(
-    values, y, weight, strength, w0, b0, w1, b1, hidden, output, slope, n, features, width, models, seeds,
-    UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    IS_BINARY: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
+    values,
+    y,
+    weight,
+    strength,
+    w0,
+    b0,
+    w1,
+    b1,
+    hidden,
+    output,
+    slope,
+    n,
+    features,
+    width,
+    models,
+    seeds,
+    UNITS: tl.constexpr,
+    PADDED: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    IS_BINARY: tl.constexpr,
+    SCALED: tl.constexpr,
+):
     """Hidden units (seeds, models, units, n), outputs (seeds, models, n) and the slope of the
     loss by these.
     """
     tile = tl.program_id(0)
     seed = tl.program_id(2)
     at = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    place = tl.arange(0, TOGETHER * PADDED)
-    model = tile * TOGETHER + place // PADDED
-    unit = place % PADDED
-    valid = (model < models) & (unit < UNITS)
-    hidden_unit = (seed * models + model) * UNITS + unit
-    total = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
-    for start in range(0, width, COLUMNS):
-        column = start + tl.arange(0, COLUMNS)
-        where = values + (seed * n + at)[None, :] * width + column[:, None]
-        high = tl.load(where, mask=(at < n)[None, :], other=0.0)
-        low = tl.load(where + seeds * n * width, mask=(at < n)[None, :], other=0.0)
-        inside = valid[:, None] & (column < features)[None, :]
-        weights = tl.load(
-            w0 + hidden_unit[:, None] * features + column[None, :], mask=inside, other=0.0
-        )
-        total = _product(weights, high, low, total)
-    total += tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None]
+    in_batch = at < n
+    _, _, hidden_unit, valid = _tile_units(tile, seed, models, UNITS, PADDED, TOGETHER)
+    total = _first_layer(
+        values,
+        w0,
+        b0,
+        seed,
+        at,
+        hidden_unit,
+        valid,
+        n,
+        features,
+        width,
+        seeds,
+        TOGETHER * PADDED,
+        ROWS,
+        COLUMNS,
+    )
     if hidden is not None:
         total = tl.maximum(total, 0.0)
-        tl.store(
-            hidden + hidden_unit[:, None] * n + at[None, :],
-            total,
-            mask=valid[:, None] & (at < n)[None, :],
-        )
+        where = hidden + hidden_unit[:, None] * n + at[None, :]
+        tl.store(where, total, mask=valid[:, None] & in_batch[None, :])
         total *= tl.load(w1 + hidden_unit, mask=valid, other=0.0)[:, None]
 
     model = tile * TOGETHER + tl.arange(0, TOGETHER)
     valid = model < models
-    result = tl.sum(tl.reshape(total, (TOGETHER, PADDED, ROWS)), 1)
+    by_model = tl.reshape(total, (TOGETHER, PADDED, ROWS))
+    result = tl.sum(by_model, 1)
     if hidden is not None:
         result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
-    label = tl.load(y + seed * n + at, mask=at < n, other=0.0)[None, :]
-    loss_weight = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
-    loss_slope = (
-        loss_weight * (tl.sigmoid(result) - label)
-        if IS_BINARY
-        else 2 * loss_weight * (result - label)
-    )
+    label = tl.load(y + seed * n + at, mask=in_batch, other=0.0)[None, :]
+    loss_weight = tl.load(weight + seed * n + at, mask=in_batch, other=0.0)[None, :] / n
+    loss_slope = _loss_slope(result, label, loss_weight, IS_BINARY)
     if SCALED:
         loss_slope /= 1 + tl.load(strength + model, mask=valid, other=0.0)[:, None]
     where = (seed * models + model)[:, None] * n + at[None, :]
-    inside = valid[:, None] & (at < n)[None, :]
+    inside = valid[:, None] & in_batch[None, :]
     tl.store(output + where, result, mask=inside)
     tl.store(slope + where, loss_slope, mask=inside)
 
@@ -209,31 +299,69 @@ def _as_ordered(bits):
 
 
 @_kernel
+def _sort_scores(score, place):
+    """Scores in increasing order, as ordered integers, and the place that each comes from.
+
+    Both are sorted as one word of 64 bits.
+    """
+    bits = score.to(tl.int32, bitcast=True)
+    key = _as_ordered(bits).to(tl.int64) << 32
+    word = tl.sort(key | place.to(tl.int64))
+    ordered = (word >> 32).to(tl.int32)
+    origin = (word & 0xFFFFFFFF).to(tl.int32)
+    return ordered, origin
+
+
+@_kernel
+def _count_below(ordered, is_left, place, BLOCK: tl.constexpr):
+    """Twice the scores of the left side below each score, and twice those of both sides; equal
+    ones count half.
+    """
+    two = 2 * BLOCK  # a place and a count in one integer
+    through = tl.cumsum(is_left, 0)
+    before = place * two + through - is_left
+    after = place * two + through
+    first = tl.associative_scan((ordered, before), 0, _as_before)[1]
+    last = tl.associative_scan((ordered, after), 0, _as_before, reverse=True)[1]
+    twice_left = first % two + last % two
+    twice_all = first // two + last // two + 1
+    return twice_left, twice_all
+
+
+@_kernel
 def _compare(
-    output, slope, rows, strength, share, within, across, size, left, n, models,
-    BLOCK: tl.constexpr, OF_PREDICTIONS: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
+    output,
+    slope,
+    rows,
+    strength,
+    share,
+    within,
+    across,
+    size,
+    left,
+    n,
+    models,
+    BLOCK: tl.constexpr,
+    OF_PREDICTIONS: tl.constexpr,
+    SCALED: tl.constexpr,
+):
     """Add strength x the slope of the energy distance between the first ``left`` of some rows
     and the others.
     """
     program = tl.program_id(0)
     place = tl.arange(0, BLOCK)
-    row = tl.load(rows + place, mask=place < size, other=0)
-    score = tl.load(output + program * n + row, mask=place < size, other=0.0)
-    score = tl.sigmoid(score) if OF_PREDICTIONS else score + 0.0  # -0 becomes 0
-    score = tl.where(place < size, score, float("inf"))
-    word = _as_ordered(score.to(tl.int32, bitcast=True)).to(tl.int64) << 32 | place.to(tl.int64)
-    word = tl.sort(word)
-    ordered = (word >> 32).to(tl.int32)
-    origin = (word & 0xFFFFFFFF).to(tl.int32)
+    inside = place < size
+    row = tl.load(rows + place, mask=inside, other=0)
+    score = tl.load(output + program * n + row, mask=inside, other=0.0)
+    if OF_PREDICTIONS:
+        score = tl.sigmoid(score)
+    else:
+        score += 0.0  # -0 becomes 0
+    score = tl.where(inside, score, float("inf"))
+    ordered, origin = _sort_scores(score, place)
 
     is_left = (origin < left).to(tl.int32)
-    through = tl.cumsum(is_left, 0)
-    two = 2 * BLOCK  # a place and a count in one integer
-    first = tl.associative_scan((ordered, place * two + through - is_left), 0, _as_before)[1]
-    last = tl.associative_scan((ordered, place * two + through), 0, _as_before, reverse=True)[1]
-    twice_left = first % two + last % two
-    twice_all = first // two + last // two + 1
+    twice_left, twice_all = _count_below(ordered, is_left, place, BLOCK)
     a = twice_left - left
     b = twice_all - twice_left - (size - left)
     seed = program // models
@@ -244,27 +372,41 @@ def _compare(
         score = _as_ordered(ordered).to(tl.float32, bitcast=True)
         added *= score * (1 - score)
     factor = tl.load(strength + program % models)
-    added *= share * (factor / (1 + factor) if SCALED else factor)
-    where = slope + program * n + tl.load(rows + origin, mask=place < size, other=0)
-    tl.store(where, tl.load(where, mask=place < size, other=0.0) + added, mask=place < size)
+    if SCALED:
+        factor = factor / (1 + factor)
+    added *= share * factor
+    where = slope + program * n + tl.load(rows + origin, mask=inside, other=0)
+    total = tl.load(where, mask=inside, other=0.0) + added
+    tl.store(where, total, mask=inside)
 
 
 @_kernel
 def _backward(
-    values, hidden, slope, w1, gradient, length, n, features, width, models, seeds, rows_of_part,
-    UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+    values,
+    hidden,
+    slope,
+    w1,
+    gradient,
+    length,
+    n,
+    features,
+    width,
+    models,
+    seeds,
+    rows_of_part,
+    UNITS: tl.constexpr,
+    PADDED: tl.constexpr,
+    TOGETHER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
     """Gradients by all parameters, from a part of the rows: (parts, length)."""
     across = tl.cdiv(features, COLUMNS)
     tile = tl.program_id(0) // across
     block = tl.program_id(0) % across
     part = tl.program_id(1)
     seed = tl.program_id(2)
-    place = tl.arange(0, TOGETHER * PADDED)
-    model = tile * TOGETHER + place // PADDED
-    unit = place % PADDED
-    valid = (model < models) & (unit < UNITS)
-    hidden_unit = (seed * models + model) * UNITS + unit
+    model, unit, hidden_unit, valid = _tile_units(tile, seed, models, UNITS, PADDED, TOGETHER)
     column = block * COLUMNS + tl.arange(0, COLUMNS)
     of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
     # sums over rows come last: each would be a barrier
@@ -274,20 +416,19 @@ def _backward(
     end = tl.minimum(n, (part + 1) * rows_of_part)
     for start in range(part * rows_of_part, end, ROWS):
         at = start + tl.arange(0, ROWS)
-        inside = valid[:, None] & (at < end)[None, :]
-        output_slope = tl.load(
-            slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0
-        )
+        in_part = at < end
+        inside = valid[:, None] & in_part[None, :]
+        where = slope + (seed * models + model)[:, None] * n + at[None, :]
+        output_slope = tl.load(where, mask=inside, other=0.0)
         hidden_slope = output_slope
         if hidden is not None:
-            activation = tl.load(
-                hidden + hidden_unit[:, None] * n + at[None, :], mask=inside, other=0.0
-            )
+            where = hidden + hidden_unit[:, None] * n + at[None, :]
+            activation = tl.load(where, mask=inside, other=0.0)
             last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
             hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
             of_w1 += output_slope * activation
             of_b1 += output_slope
-        inside = (at < end)[:, None] & (column < width)[None, :]
+        inside = in_part[:, None] & (column < width)[None, :]
         where = values + 2 * seeds * n * width + (seed * width + column)[None, :] * n + at[:, None]
         high = tl.load(where, mask=inside, other=0.0)
         low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
@@ -295,22 +436,33 @@ def _backward(
         of_b0 += hidden_slope
     # parameters follow each other as in the stack's vector: w0, b0, w1, b1
     gradient += part * length
-    inside = valid[:, None] & (column < features)[None, :]
-    tl.store(gradient + hidden_unit[:, None] * features + column[None, :], of_w0, mask=inside)
+    where = gradient + hidden_unit[:, None] * features + column[None, :]
+    tl.store(where, of_w0, mask=valid[:, None] & (column < features)[None, :])
     count = seeds * models * UNITS
     gradient += count * features
-    tl.store(gradient + hidden_unit, tl.sum(of_b0, 1), mask=valid & (block == 0))
+    once = valid & (block == 0)
+    tl.store(gradient + hidden_unit, tl.sum(of_b0, 1), mask=once)
     if hidden is not None:
-        tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=valid & (block == 0))
+        tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=once)
         of_model = gradient + 2 * count + seed * models + model
-        tl.store(of_model, tl.sum(of_b1, 1), mask=valid & (block == 0) & (unit == 0))
+        tl.store(of_model, tl.sum(of_b1, 1), mask=once & (unit == 0))
 
 
 @_kernel
 def _adam(
-    vector, gradient, moments, powers, rate, decay, length, parts,
-    KEEP_FIRST: tl.constexpr, KEEP_SECOND: tl.constexpr, TINY: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    vector,
+    gradient,
+    moments,
+    powers,
+    rate,
+    decay,
+    length,
+    parts,
+    KEEP_FIRST: tl.constexpr,
+    KEEP_SECOND: tl.constexpr,
+    TINY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """One step down the sum of the gradients' parts."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < length
@@ -322,117 +474,219 @@ def _adam(
     first += (1 - KEEP_FIRST) * (total - first)
     second = tl.load(moments + length + place, mask=inside, other=0.0)
     second = KEEP_SECOND * second + (1 - KEEP_SECOND) * total * total
-    corrected_rate = (tl.load(rate) / (1 - tl.load(powers))).to(tl.float32)
-    spread = tl.sqrt_rn(second / (1 - tl.load(powers + 1)).to(tl.float32)) + TINY
+    corrected_rate = tl.load(rate) / (1 - tl.load(powers))
+    correction = 1 - tl.load(powers + 1)
+    spread = tl.sqrt_rn(second / correction.to(tl.float32)) + TINY
+    moved = value - corrected_rate.to(tl.float32) * first / spread
     tl.store(moments + place, first, mask=inside)
     tl.store(moments + length + place, second, mask=inside)
-    tl.store(vector + place, value - corrected_rate * first / spread, mask=inside)
+    tl.store(vector + place, moved, mask=inside)
 
 
 def fused_step(stack: Stack, size: int) -> Step | None:
     """The step on batches of ``size`` rows, or None if these kernels do not support the stack."""
     if triton is None or not _is_supported(stack, size):
         return None
-    adam = stack.adam
-    objective = stack.objective
-    mean, scale = stack.scaling
-    w0, b0, *last = (value.detach() for value in adam.parameters.values())
-    w1, b1 = last or (None, None)
-    seeds, models, units, features = w0.shape
-    width = _STEP * triton.cdiv(features, _STEP)
-    values = w0.new_empty(4, seeds, size, width)
-    hidden = w0.new_empty(seeds, models, units, size) if last else None
-    outputs, slopes = w0.new_empty(2, seeds, models, size)
-    labels = stack.y.to(w0.dtype)
-    y = w0.new_empty(seeds, size)
-    seed_units = features if len(mean) > 1 else 0
-    compare = _comparisons(stack, outputs, slopes)
-    padded = triton.next_power_of_2(units)
-    columns = min(2 * _TILE, triton.next_power_of_2(width))
-    tile_models = max(1, _TILE // padded)
-    tiles = triton.cdiv(models, tile_models)
-    across = triton.cdiv(features, columns)
-    part_rows = _STEP * triton.cdiv(size, _STEP * triton.cdiv(_PROGRAMS, tiles * across * seeds))
-    parts = triton.cdiv(size, part_rows)
-    gradient = adam.vector.new_empty(parts, len(adam.vector))
-    tile = {"UNITS": units, "PADDED": padded, "TOGETHER": tile_models}
-    is_binary = objective.task.name == BINARY.name
-
-    def step(chosen: Tensor, weight: Tensor) -> None:
-        _gather[triton.cdiv(size, _ROWS), triton.cdiv(width, _ROWS), seeds](
-            stack.x, labels, chosen, mean, scale, values, y, size, features, width, seeds, seed_units, ROWS=_ROWS,
-            COLUMNS=_ROWS,
-        )  # fmt: skip
-        weight = objective.loss_weight(Samples(chosen, y, chosen, weight))
-        _forward[tiles, triton.cdiv(size, _TILE), seeds](
-            values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, features, width, models,
-            seeds, **tile, ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
-        )  # fmt: skip
-        compare()
-        _backward[tiles * across, parts, seeds](
-            values, hidden, slopes, w1, gradient, len(adam.vector), size, features, width, models, seeds, part_rows,
-            **tile, ROWS=_STEP, COLUMNS=columns,
-        )  # fmt: skip
-        adam.powers.mul_(adam.betas)
-        _adam[(triton.cdiv(len(adam.vector), 256),)](
-            adam.vector, gradient, adam.moments, adam.powers, adam.learning_rate, adam.weight_decay, len(adam.vector),
-            parts, KEEP_FIRST=BETAS[0], KEEP_SECOND=BETAS[1], TINY=EPSILON, BLOCK=256,
-        )  # fmt: skip
-
-    return step
+    return _FusedStep(stack, size)
 
 
 def _is_supported(stack: Stack, size: int) -> bool:
     model = stack.model
-    return (
-        type(stack.objective) is Objective  # subclasses have other terms
-        and isinstance(model, Network)
-        and len(model.hidden) <= 1
-        and max(model.widths[1:]) <= _MOST_UNITS
-        and model.outputs == 1
-        and stack.x.dtype == torch.float32
-        and stack.objective.is_counted(stack.sides)
-        and all(side.dependence is None and sum(side.counts) <= _MOST_ROWS for side in stack.sides)
-        and not stack.weight_decay
-        and stack.failed.numel() * max(model.widths[1:]) * max(size, model.features) <= _LARGEST
-        and 4 * len(stack.failed) * size * (model.features + _STEP) <= _LARGEST
-    )
-
-
-def _comparisons(stack: Stack, outputs: Tensor, slopes: Tensor) -> Callable[[], None]:
-    """A function that adds strength x the slopes of all comparisons to those of the outputs."""
     objective = stack.objective
-    seeds, models, size = outputs.shape
-    of_predictions = objective.task.name == BINARY.name and objective.penalize == "prediction"
-    comparisons = [
-        (
-            side,
-            share,
-            torch.arange(size, device=outputs.device)[side.rows],
-            _pair_weights(stack, side),
+    if not isinstance(model, Network) or len(model.hidden) > 1 or model.outputs > 1:
+        return False
+    if type(objective) is not Objective or not objective.is_counted(stack.sides):
+        return False  # subclasses have other terms
+    if stack.x.dtype != torch.float32 or stack.weight_decay:
+        return False
+    for side in stack.sides:
+        if side.dependence is not None or sum(side.counts) > _MOST_ROWS:
+            return False
+    units = max(model.widths[1:])
+    hidden_places = stack.failed.numel() * units * max(size, model.features)
+    value_places = 4 * len(stack.failed) * size * (model.features + _STEP)
+    return units <= _MOST_UNITS and max(hidden_places, value_places) <= _LARGEST
+
+
+class _FusedStep:
+    """A step: the arrays that its kernels share, and their launches."""
+
+    def __init__(self, stack: Stack, size: int) -> None:
+        self.stack = stack
+        self.size = size
+        w0, b0, *last = (value.detach() for value in stack.adam.parameters.values())
+        self.w0 = w0
+        self.b0 = b0
+        self.w1, self.b1 = last or (None, None)
+        self.seeds, self.models, units, self.features = w0.shape
+        self.width = _STEP * triton.cdiv(self.features, _STEP)
+        self.values = w0.new_empty(4, self.seeds, size, self.width)
+        self.hidden = w0.new_empty(self.seeds, self.models, units, size) if last else None
+        self.outputs, self.slopes = w0.new_empty(2, self.seeds, self.models, size)
+        self.all_labels = stack.y.to(w0.dtype)
+        self.labels = w0.new_empty(self.seeds, size)
+        self.comparisons = _comparisons(stack, size)
+        padded = triton.next_power_of_2(units)
+        together = max(1, _TILE // padded)
+        self.tile = {"UNITS": units, "PADDED": padded, "TOGETHER": together}
+        self.tiles = triton.cdiv(self.models, together)
+        self.columns = min(2 * _TILE, triton.next_power_of_2(self.width))
+        self.column_tiles = triton.cdiv(self.features, self.columns)
+        programs = self.tiles * self.column_tiles * self.seeds
+        self.part_rows = _STEP * triton.cdiv(size, _STEP * triton.cdiv(_PROGRAMS, programs))
+        self.parts = triton.cdiv(size, self.part_rows)
+        self.gradient = w0.new_empty(self.parts, len(stack.adam.vector))
+
+    def __call__(self, chosen: Tensor, weight: Tensor) -> None:
+        """One step of all models on the rows (seeds, size) with these loss weights."""
+        self._gather(chosen)
+        samples = Samples(chosen, self.labels, chosen, weight)
+        self._forward(self.stack.objective.loss_weight(samples))
+        for compared in self.comparisons:
+            self._compare(compared)
+        self._backward()
+        self._update()
+
+    def _gather(self, chosen: Tensor) -> None:
+        mean, scale = self.stack.scaling
+        seed_units = self.features if len(mean) > 1 else 0
+        grid = triton.cdiv(self.size, _ROWS), triton.cdiv(self.width, _ROWS), self.seeds
+        _gather[grid](
+            self.stack.x,
+            self.all_labels,
+            chosen,
+            mean,
+            scale,
+            self.values,
+            self.labels,
+            self.size,
+            self.features,
+            self.width,
+            self.seeds,
+            seed_units,
+            ROWS=_ROWS,
+            COLUMNS=_ROWS,
         )
-        for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
-    ]
 
-    def compare() -> None:
-        for side, share, rows, within in comparisons:
-            block = max(16, triton.next_power_of_2(len(rows)))
-            _compare[(seeds * models,)](
-                outputs, slopes, rows, stack.strength, share, within, 2 / (side.counts[0] * side.counts[1]),
-                len(rows), side.counts[0], size, models, BLOCK=block, OF_PREDICTIONS=of_predictions,
-                SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
-            )  # fmt: skip
+    def _forward(self, loss_weight: Tensor) -> None:
+        stack = self.stack
+        _forward[self.tiles, triton.cdiv(self.size, _TILE), self.seeds](
+            self.values,
+            self.labels,
+            loss_weight,
+            stack.strength,
+            self.w0,
+            self.b0,
+            self.w1,
+            self.b1,
+            self.hidden,
+            self.outputs,
+            self.slopes,
+            self.size,
+            self.features,
+            self.width,
+            self.models,
+            self.seeds,
+            **self.tile,
+            ROWS=_TILE,
+            COLUMNS=_STEP,
+            IS_BINARY=stack.objective.task.name == BINARY.name,
+            SCALED=stack.scaled,
+        )
 
-    return compare
+    def _compare(self, compared: _Compared) -> None:
+        stack = self.stack
+        objective = stack.objective
+        is_binary = objective.task.name == BINARY.name
+        block = max(16, triton.next_power_of_2(len(compared.rows)))
+        _compare[(self.seeds * self.models,)](
+            self.outputs,
+            self.slopes,
+            compared.rows,
+            stack.strength,
+            compared.share,
+            compared.within,
+            compared.across,
+            len(compared.rows),
+            compared.left,
+            self.size,
+            self.models,
+            BLOCK=block,
+            OF_PREDICTIONS=is_binary and objective.penalize == "prediction",
+            SCALED=stack.scaled,
+            num_warps=min(32, max(2, block // 64)),
+        )
+
+    def _backward(self) -> None:
+        _backward[self.tiles * self.column_tiles, self.parts, self.seeds](
+            self.values,
+            self.hidden,
+            self.slopes,
+            self.w1,
+            self.gradient,
+            self.gradient.shape[1],
+            self.size,
+            self.features,
+            self.width,
+            self.models,
+            self.seeds,
+            self.part_rows,
+            **self.tile,
+            ROWS=_STEP,
+            COLUMNS=self.columns,
+        )
+
+    def _update(self) -> None:
+        adam = self.stack.adam
+        length = len(adam.vector)
+        adam.powers.mul_(adam.betas)
+        _adam[(triton.cdiv(length, _PARAMETERS),)](
+            adam.vector,
+            self.gradient,
+            adam.moments,
+            adam.powers,
+            adam.learning_rate,
+            adam.weight_decay,
+            length,
+            self.parts,
+            KEEP_FIRST=BETAS[0],
+            KEEP_SECOND=BETAS[1],
+            TINY=EPSILON,
+            BLOCK=_PARAMETERS,
+        )
+
+
+class _Compared(NamedTuple):
+    """A comparison: its rows, the left ones first, and the weights of their pairs in the slope."""
+
+    rows: Tensor
+    left: int
+    share: float  # of the comparison in the unfairness
+    within: Tensor  # (seeds, 2): of pairs within the left and the right side
+    across: float
+
+
+def _comparisons(stack: Stack, size: int) -> list[_Compared]:
+    """The comparisons of a batch of ``size`` rows."""
+    places = torch.arange(size, device=stack.x.device)
+    compared = []
+    for side, share in zip(stack.sides, stack.objective.weights, strict=bool(stack.sides)):
+        left, right = side.counts
+        within = _pair_weights(stack, side)
+        compared.append(_Compared(places[side.rows], left, share, within, 2 / (left * right)))
+    return compared
 
 
 def _pair_weights(stack: Stack, side: Sides) -> Tensor:
     """The weight of pairs within one side in the slope by a score of it: (seeds, 2)."""
+    estimate = stack.objective.estimate
     counts = torch.tensor(side.counts, dtype=torch.float64, device=stack.x.device)
     fraction = torch.zeros_like(counts)
-    if stack.objective.estimate == "batch":
+    if estimate == "batch":
         fraction = torch.ones_like(counts)
-    elif stack.objective.estimate == "rows" and side.fraction is not None:
+    elif estimate == "rows" and side.fraction is not None:
         fraction = side.fraction.to(counts)
-    weights = 2 * (counts - fraction) / (counts**2 * (counts - 1).clamp_min(1))
-    return weights.reshape(-1, 2).expand(len(stack.failed), -1).to(stack.x.dtype).contiguous()
+    ordered_pairs = counts**2 * (counts - 1).clamp_min(1)
+    weights = 2 * (counts - fraction) / ordered_pairs
+    by_seed = weights.reshape(-1, 2).expand(len(stack.failed), -1)
+    return by_seed.to(stack.x.dtype).contiguous()

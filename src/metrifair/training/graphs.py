@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.training.fused import fused_step
-from metrifair.training.stack import Epoch, Stack
+from metrifair.training.stack import Epoch, Stack, Step
 
 Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
 """The steps on the batches of an epoch, or of a part of it, each at its strengths and learning
@@ -23,17 +23,20 @@ _RECORDED = 32
 def record_steps(stack: Stack, like: Epoch) -> Steps:
     """A function that runs the steps of epochs with the shape of this one."""
     total = like.rows.shape[1]
+    size = like.rows.shape[2]
     at_once = min(total, _RECORDED)
     lengths = {at_once, total % at_once} - {0}
-    replays = {length: _record(stack, like.rows.shape[-1], length) for length in lengths}
+    replays = {length: _record(stack, size, length) for length in lengths}
     under_way: list[torch.cuda.Event] = []
 
     def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
         if len(under_way) > 1:  # at most this epoch and the next one wait on the device
             under_way.pop(0).synchronize()
         for start in range(0, total, at_once):
-            steps = slice(start, min(total, start + at_once))
-            replays[steps.stop - start](batches.part(steps), strengths[steps], rates[steps])
+            end = min(total, start + at_once)
+            steps = slice(start, end)
+            replay = replays[end - start]
+            replay(batches.part(steps), strengths[steps], rates[steps])
         under_way.append(torch.cuda.current_stream().record_event())
 
     return run
@@ -47,13 +50,7 @@ def _record(stack: Stack, size: int, steps: int) -> Steps:
     strengths = stack.strength.repeat(steps, 1)
     rates = stack.adam.learning_rate.repeat(steps)
     saved = stack.adam.snapshot()
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        # libraries set themselves up during the first calls, which may not be recorded
-        for _ in range(3):
-            step(rows[0], weights[0])
-    torch.cuda.current_stream().wait_stream(stream)
+    _warm_up(step, rows[0], weights[0])
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
     # other threads may train on other devices
@@ -71,10 +68,23 @@ def _record(stack: Stack, size: int, steps: int) -> Steps:
         nonlocal last
         rows.copy_(batches.rows.transpose(0, 1))
         if batches.weight is not last:  # most often all epochs share one
-            weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+            of_each_step = batches.weight.expand(batches.rows.shape)
+            weights.copy_(of_each_step.transpose(0, 1))
             last = batches.weight
         strengths.copy_(strength)
         rates.copy_(rate)
         recording[0].replay()
 
     return replay
+
+
+def _warm_up(step: Step, rows: Tensor, weight: Tensor) -> None:
+    """A few steps on a stream of their own: libraries set themselves up during the first calls,
+    which may not be recorded.
+    """
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step(rows, weight)
+    torch.cuda.current_stream().wait_stream(stream)
