@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -41,13 +42,37 @@ class Scaling(NamedTuple):
     def none(cls, features: int) -> Scaling:
         """Features as they are."""
         return cls(
-            torch.zeros(1, features, dtype=torch.float64),
-            torch.ones(1, features, dtype=torch.float64),
+            mean=torch.zeros(1, features, dtype=torch.float64),
+            scale=torch.ones(1, features, dtype=torch.float64),
         )
+
+    @classmethod
+    def stack(cls, moments: Iterable[tuple[Tensor, Tensor]]) -> Scaling:
+        """The scaling of several seeds, from center and spread (features,) of each."""
+        means = []
+        scales = []
+        for mean, scale in moments:
+            means.append(mean)
+            scales.append(scale)
+        return cls(torch.stack(means), torch.stack(scales))
+
+    def at(self, seed: int) -> Scaling:
+        """That of one seed, which may be that of all: (1, features)."""
+        place = min(seed, len(self.mean) - 1)
+        row = slice(place, place + 1)
+        return Scaling(self.mean[row], self.scale[row])
+
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float64) -> Scaling:
+        """The same on a device."""
+        mean = self.mean.to(device, dtype)
+        scale = self.scale.to(device, dtype)
+        return Scaling(mean, scale)
 
     def apply(self, x: Tensor) -> Tensor:
         """Features (seeds, n, features) in standard units."""
-        return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
+        mean = self.mean.unsqueeze(1)
+        scale = self.scale.unsqueeze(1)
+        return (x - mean) / scale
 
     def in_shared_units(
         self, x: Tensor, device: torch.device, dtype: torch.dtype
@@ -60,35 +85,46 @@ class Scaling(NamedTuple):
         units, so that features can be rounded first and scaled for each seed later.
         """
         least = self.scale.argmin(0, keepdim=True)
-        units = Scaling(*(part.gather(0, least) for part in self))
+        units = Scaling(
+            mean=self.mean.gather(0, least),
+            scale=self.scale.gather(0, least),
+        )
         scaled = torch.empty(x.shape, device=device, dtype=dtype)
         for place, piece in in_pieces(scaled, x):
-            place.copy_(units.apply(piece.double().unsqueeze(0)).squeeze(0))
-        remaining = (self.mean - units.mean) / units.scale, self.scale / units.scale
-        return scaled, Scaling(*(part.to(device, dtype) for part in remaining))
+            precise = piece.double()
+            in_units = units.apply(precise.unsqueeze(0))
+            place.copy_(in_units.squeeze(0))
+        remaining = Scaling(
+            mean=(self.mean - units.mean) / units.scale,
+            scale=self.scale / units.scale,
+        )
+        return scaled, remaining.to(device, dtype)
 
 
 def in_pieces(x: Tensor, *columns: Tensor, least_rows: int = 1) -> Iterator[tuple[Tensor, ...]]:
     """The features and other columns in pieces of rows, so that no second copy of the features
     is made.
     """
-    rows = max(least_rows, _NUMBERS_AT_ONCE // max(1, x.shape[1]))
-    return zip(*(part.split(rows) for part in (x, *columns)), strict=True)
+    width = max(1, x.shape[1])
+    rows = max(least_rows, _NUMBERS_AT_ONCE // width)
+    pieces = [part.split(rows) for part in (x, *columns)]
+    return zip(*pieces, strict=True)
 
 
 def compute_scaling(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
     """Moments of the features of each seed's rows; of all rows, (1, features), if ``rows`` is
     None.
     """
-    # one copy at a time
-    parts: Iterable[Samples] = [data] if rows is None else (data.take(part) for part in rows)
-    by_seed = [weighted_moments(part.x, part.weight) for part in parts]
-    scaling = Scaling(*(torch.stack(moments) for moments in zip(*by_seed, strict=True)))
-    infinite = (~scaling.scale.isfinite()).nonzero()
-    if len(infinite):
+    parts: Iterable[Samples] = [data]
+    if rows is not None:
+        parts = map(data.take, rows)  # one copy at a time
+    moments = (weighted_moments(part.x, part.weight) for part in parts)
+    scaling = Scaling.stack(moments)
+    is_infinite = ~scaling.scale.isfinite()
+    if is_infinite.any():
+        _, column = is_infinite.nonzero()[0].tolist()
         raise DataError(
-            f"column {int(infinite[0, 1])} of X spreads so far that its square is infinite; "
-            "rescale it"
+            f"column {column} of X spreads so far that its square is infinite; rescale it"
         )
     return scaling
 
@@ -106,21 +142,25 @@ def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each column, computed in pieces of rows."""
-    share = weight.double() / weight.double().sum()
+    precise = weight.double()
+    share = precise / precise.sum()
 
     def mean_after(transform: Callable[[Tensor], Tensor]) -> Tensor:
-        total = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+        total = share.new_zeros(x.shape[1])
         for piece, part in in_pieces(x, share):
-            total += part @ transform(piece.double())
+            transformed = transform(piece.double())
+            total += part @ transformed
         return total
 
     mean = mean_after(lambda piece: piece)
-    return mean, mean_after(lambda piece: (piece - mean).square()).sqrt()
+    variance = mean_after(lambda piece: (piece - mean).square())
+    return mean, variance.sqrt()
 
 
 def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:
     """The deviations, with 1 for those that are rounding errors."""
-    return torch.where(deviation <= _LEAST_SPREAD * mean.abs(), 1.0, deviation)
+    is_rounding = deviation <= _LEAST_SPREAD * mean.abs()
+    return torch.where(is_rounding, 1.0, deviation)
 
 
 class Moments(NamedTuple):
@@ -135,12 +175,14 @@ class Moments(NamedTuple):
         """The moments of samples; a constant feature has no spread at any scale."""
         total = float(samples.weight.double().sum())
         mean, deviation = mean_and_deviation(samples.x, samples.weight)
-        return cls(total, mean.numpy(), deviation.square().numpy() * total)
+        variance = deviation.square().numpy()
+        return cls(total, mean.numpy(), variance * total)
 
     @classmethod
     def none(cls, features: int) -> Moments:
         """The moments of no samples."""
-        return cls(0.0, np.zeros(features), np.zeros(features))
+        zeros = np.zeros(features)
+        return cls(0.0, zeros, zeros)
 
     def with_samples(self, x: Floats, weight: Floats) -> Moments:
         """The moments after more samples; batches are added in order."""
@@ -149,14 +191,27 @@ class Moments(NamedTuple):
         squared = x - mean
         squared *= squared
         shift = mean - self.mean
-        part = more / (self.weight + more)
-        squares = self.squares + weight @ squared + shift * shift * (self.weight * part)
-        return Moments(self.weight + more, self.mean + shift * part, squares)
+        total = self.weight + more
+        part = more / total
+        between = shift * shift * (self.weight * part)
+        return Moments(
+            weight=total,
+            mean=self.mean + shift * part,
+            squares=self.squares + weight @ squared + between,
+        )
+
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviation of each feature."""
+        variance = self.squares / max(self.weight, 1e-300)
+        deviation: Floats = np.sqrt(variance)
+        return deviation
 
     def standardized(self, x: Floats) -> Floats:
         """Features (n, features) in units of these samples, as ``scaling`` has them."""
-        spread = np.sqrt(self.squares / max(self.weight, 1e-300))
-        spread[spread <= _LEAST_SPREAD * np.abs(self.mean)] = 1.0
+        spread = self.deviation
+        is_rounding = spread <= _LEAST_SPREAD * np.abs(self.mean)
+        spread[is_rounding] = 1.0
         units: Floats = x - self.mean
         units /= spread
         return units
@@ -165,8 +220,9 @@ class Moments(NamedTuple):
     def scaling(self) -> Scaling:
         """Center and spread for a stack of one."""
         mean = torch.from_numpy(self.mean)
-        spread = torch.from_numpy(np.sqrt(self.squares / max(self.weight, 1e-300)))
-        return Scaling(mean.unsqueeze(0), spread_or_one(mean, spread).unsqueeze(0))
+        spread = torch.from_numpy(self.deviation)
+        moments = mean, spread_or_one(mean, spread)
+        return Scaling.stack([moments])
 
 
 class Model(Protocol):
@@ -202,17 +258,24 @@ class Network:
         """Units of every layer, from the features to the outputs."""
         return (self.features, *self.hidden, self.outputs)
 
+    @property
+    def last(self) -> int:
+        """The number of the last layer; the first is 0."""
+        return len(self.hidden)
+
     def initial(self, seed: int) -> dict[str, Tensor]:
         """Uniform weights on the scale of one over the root of a unit's inputs."""
         generator = torch.Generator().manual_seed(seed)
         parameters = {}
-        for layer, (before, after) in enumerate(
-            zip(self.widths[:-1], self.widths[1:], strict=True)
-        ):
-            bound = 1 / sqrt(before) if before else 0.0
-            for name, shape in (("weight", (after, before)), ("bias", (after, 1))):
+        for layer, (before, after) in enumerate(pairwise(self.widths)):
+            bound = 0.0
+            if before:
+                bound = 1 / sqrt(before)
+            for name, inputs in (("weight", before), ("bias", 1)):
+                shape = after, inputs
                 uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
-                parameters[f"{name}{layer}"] = (2 * uniform - 1) * bound
+                symmetric = 2 * uniform - 1
+                parameters[f"{name}{layer}"] = symmetric * bound
         return parameters
 
     def traced(
@@ -224,23 +287,27 @@ class Network:
         ``arrays`` contain the value and the gradient of every parameter; backpropagation adds to
         the gradient. By hand, because autograd takes longer than the products of a small batch.
         """
-        layers = range(len(self.widths) - 1)
+        layers = range(self.last + 1)
         inputs = [x]
         output = x
         for layer in layers:
             if layer:
                 inputs.append(np.maximum(output, 0.0))
-            output = inputs[-1] @ arrays[f"weight{layer}"][0][0, 0].T
-            output += arrays[f"bias{layer}"][0][0, 0, :, 0]
+            weight, _ = arrays[f"weight{layer}"]
+            bias, _ = arrays[f"bias{layer}"]
+            output = inputs[-1] @ weight[0, 0].T
+            output += bias[0, 0, :, 0]
 
         def back(slope: Floats) -> None:
             for layer in reversed(layers):
-                weight, slope_of_weight = arrays[f"weight{layer}"]
-                _, slope_of_bias = arrays[f"bias{layer}"]
-                slope_of_weight[0, 0] += slope.T @ inputs[layer]
-                slope_of_bias[0, 0, :, 0] += slope.sum(0)
+                weight, weight_slope = arrays[f"weight{layer}"]
+                _, bias_slope = arrays[f"bias{layer}"]
+                units = inputs[layer]
+                weight_slope[0, 0] += slope.T @ units
+                bias_slope[0, 0, :, 0] += slope.sum(0)
                 if layer:
-                    slope = (slope @ weight[0, 0]) * (inputs[layer] > 0)
+                    slope = slope @ weight[0, 0]
+                    slope *= units > 0
 
         return output, back
 
@@ -248,27 +315,30 @@ class Network:
         self, parameters: Parameters, output: Tensor, *, spread: float = _CLOSE
     ) -> dict[str, Tensor]:
         """Parameters of networks whose outputs are close or equal to a constant (..., outputs)."""
-        last = len(self.widths) - 2
-        weight = parameters[f"weight{last}"]
-        bias = parameters[f"bias{last}"]
-        close = {
-            f"weight{last}": spread * weight,
-            f"bias{last}": output.to(bias).unsqueeze(-1).expand_as(bias),
-        }
-        return {**parameters, **close}
+        weight = f"weight{self.last}"
+        bias = f"bias{self.last}"
+        constant = output.to(parameters[bias]).unsqueeze(-1)
+        close = dict(parameters)
+        close[weight] = spread * parameters[weight]
+        close[bias] = constant.expand_as(parameters[bias])
+        return close
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:  # noqa: ARG002
         """Outputs; the first layer of all strengths of a seed is one matrix product."""
         weight = parameters["weight0"]
         bias = parameters["bias0"]
         seeds, strengths, units, _ = weight.shape
-        flat = torch.baddbmm(bias.reshape(seeds, -1, 1), weight.flatten(1, 2), x.transpose(1, 2))
+        all_weights = weight.flatten(1, 2)
+        all_biases = bias.reshape(seeds, -1, 1)
+        flat = torch.baddbmm(all_biases, all_weights, x.transpose(1, 2))
         units_first = flat.view(seeds, strengths, units, -1)  # (seeds, strengths, units, n)
-        for layer in range(1, len(self.widths) - 1):
+        for layer in range(1, self.last + 1):
+            active = units_first.relu()
             weight = parameters[f"weight{layer}"]
-            bias = parameters[f"bias{layer}"]
-            units_first = weight @ units_first.relu() + bias
-        return units_first.squeeze(2) if self.outputs == 1 else units_first.transpose(2, 3)
+            units_first = weight @ active + parameters[f"bias{layer}"]
+        if self.outputs == 1:
+            return units_first.squeeze(2)
+        return units_first.transpose(2, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,10 +355,11 @@ class StackedModule:
     def __post_init__(self) -> None:
         for name, part in self.module.named_modules():
             if getattr(part, "track_running_stats", False):
+                layer = name or "itself"
+                kind = type(part).__name__
                 raise DataError(
-                    f"layer {name or 'itself'} ({type(part).__name__}) keeps running statistics, "
-                    "which a stack of "
-                    "models cannot share; use LayerNorm or GroupNorm"
+                    f"layer {layer} ({kind}) keeps running statistics, which a stack of models "
+                    "cannot share; use LayerNorm or GroupNorm"
                 )
 
     def initial(self, seed: int) -> dict[str, Tensor]:
@@ -297,7 +368,8 @@ class StackedModule:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for part in fresh.modules():
-                if callable(reset := getattr(part, "reset_parameters", None)):
+                reset = getattr(part, "reset_parameters", None)
+                if callable(reset):
                     reset()
         return {name: value.detach().double() for name, value in fresh.named_parameters()}
 
@@ -312,44 +384,52 @@ class StackedModule:
             return output
 
         over_strengths = torch.func.vmap(call, in_dims=(0, None), randomness="different")
+        over_seeds = torch.func.vmap(over_strengths, randomness="different")
         try:
-            output: Tensor = torch.func.vmap(over_strengths, randomness="different")(
-                dict(parameters), x
-            )
+            output: Tensor = over_seeds(dict(parameters), x)
         except (RuntimeError, ValueError, TypeError) as error:
+            name = type(self.module).__name__
             raise DataError(
-                f"{type(self.module).__name__} cannot be run as a stack of models ({error}); it "
-                "must map a float "
-                "tensor (n, features) to (n, outputs) by operations without side effects"
+                f"{name} cannot be run as a stack of models ({error}); it must map a float tensor "
+                "(n, features) to (n, outputs) by operations without side effects"
             ) from error
-        expected = (*x.shape[:1], output.shape[1], x.shape[1])
-        shapes = [(*expected, 1), expected] if self.outputs == 1 else [(*expected, self.outputs)]
-        if output.shape not in shapes:
-            shape = "(n,) or (n, 1)" if self.outputs == 1 else f"(n, {self.outputs})"
-            raise DataError(
-                f"the module must return {shape} for n samples, got shape {tuple(output.shape[2:])}"
-            )
-        return output.squeeze(-1) if self.outputs == 1 and output.ndim == 4 else output
+        seeds, rows, _ = x.shape
+        strengths = output.shape[1]
+        return self._checked(output, seeds, strengths, rows)
+
+    def _checked(self, output: Tensor, *models_and_rows: int) -> Tensor:
+        """The outputs if their shape is right, without the axis of a single one."""
+        with_axis = (*models_and_rows, self.outputs)
+        if output.shape == with_axis:
+            return output.squeeze(-1) if self.outputs == 1 else output
+        if output.shape == models_and_rows and self.outputs == 1:
+            return output
+        expected = f"(n, {self.outputs})"
+        if self.outputs == 1:
+            expected = "(n,) or (n, 1)"
+        shape = tuple(output.shape[2:])
+        raise DataError(f"the module must return {expected} for n samples, got shape {shape}")
 
 
 def stack_parameters(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
     """Parameters with leading axes (seeds, strengths): one start per seed, the same for all
     strengths.
     """
-    return {
-        name: torch.stack([start[name] for start in starts])
-        .unsqueeze(1)
-        .repeat_interleave(copies, 1)
-        for name in starts[0]
-    }
+    parameters = {}
+    for name in starts[0]:
+        by_seed = torch.stack([start[name] for start in starts])
+        with_strengths = by_seed.unsqueeze(1)
+        parameters[name] = with_strengths.repeat_interleave(copies, 1)
+    return parameters
 
 
 def member(parameters: Parameters, seed: int, strength: int) -> dict[str, Tensor]:
-    """One network of a stack, as its own stack."""
-    return {
-        name: value[seed : seed + 1, strength : strength + 1].clone()
-        for name, value in parameters.items()
-    }
+    """One network of a stack, as its own stack, on the CPU."""
+    alone = {}
+    for name, value in parameters.items():
+        network = value[seed, strength].cpu()
+        alone[name] = network.clone()[None, None]
+    return alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,13 +443,14 @@ class Predictor:
     @torch.no_grad()
     def output(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
-        pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
-        outputs = [
-            self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0]
-            for piece in pieces
-        ]
+        outputs = []
+        for piece in torch.as_tensor(x).split(_ROWS_TO_PREDICT):
+            scaled = self.scaling.apply(piece.unsqueeze(0))
+            stacked = self.model(self.parameters, scaled)
+            outputs.append(stacked[0, 0])
         output = torch.cat(outputs).numpy()
-        if all(bool(part.isfinite().all()) for part in self.parameters.values()):
+        finite = [bool(part.isfinite().all()) for part in self.parameters.values()]
+        if all(finite):
             check_outputs(output)
         return output
 
@@ -378,8 +459,10 @@ class Predictor:
         """Whether the model is a network whose last weights are 0, so that its output is
         constant.
         """
-        last = f"weight{len(self.model.widths) - 2}" if isinstance(self.model, Network) else ""
-        return bool(last) and not self.parameters[last].any()
+        if not isinstance(self.model, Network):
+            return False
+        last_weight = self.parameters[f"weight{self.model.last}"]
+        return not last_weight.any()
 
     def linear_parts(self) -> tuple[Floats, Floats] | None:
         """Weights (outputs, features) and intercepts (outputs,) in the units of X; None for
@@ -387,8 +470,8 @@ class Predictor:
         """
         if not isinstance(self.model, Network) or self.model.hidden:
             return None
-        first = self._first_layer(self.model)
-        return first.weight.detach().numpy(), first.bias.detach().numpy()
+        weight, bias = _numbers(self._first_layer(self.model))
+        return weight.numpy(), bias.numpy()
 
     def as_module(self, center: float = 0.0, spread: float = 1.0) -> torch.nn.Sequential:
         """The model as layers of torch: from unscaled features to outputs x spread + center, (n,
@@ -402,46 +485,73 @@ class Predictor:
           (2): Linear(in_features=3, out_features=1, bias=True)
         )
         """
-        layers: list[torch.nn.Module] = []
         if isinstance(self.model, Network):
-            layers.append(self._first_layer(self.model))
-            for layer in range(1, len(self.model.widths) - 1):
-                layers += [
-                    torch.nn.ReLU(),
-                    _linear(*(self.parameters[f"{name}{layer}"] for name in ("weight", "bias"))),
-                ]
+            layers = self._network_layers(self.model)
         elif isinstance(self.model, StackedModule):
-            module = copy.deepcopy(self.model.module).double()
-            mean, scale = self.scaling
-            module.load_state_dict(
-                {name: value[0, 0] for name, value in self.parameters.items()}, strict=False
-            )
-            if bool((mean != 0).any() or (scale != 1).any()):
-                layers.append(_linear(torch.diag(1 / scale[0]), -(mean / scale)[0]))
-            layers.append(module.train(False))
-            # one row would lose this axis
-            if module(torch.zeros(2, mean.shape[1], dtype=torch.float64)).ndim == 1:
-                layers.append(torch.nn.Unflatten(0, (-1, 1)))
+            layers = self._module_layers(self.model)
         else:
             raise DataError(f"a model of type {type(self.model).__name__} has no layers of torch")
         if (center, spread) != (0.0, 1.0):
             weight = torch.ones(1, 1, dtype=torch.float64)
             bias = torch.zeros(1, dtype=torch.float64)
-            if isinstance(self.model, Network):
-                weight, bias = (part.detach() for part in layers.pop().parameters())
+            if isinstance(self.model, Network):  # whose last layer does this too
+                weight, bias = _numbers(layers.pop())
             layers.append(_linear(weight * spread, bias * spread + center))
-        return torch.nn.Sequential(*layers).train(False)
+        module = torch.nn.Sequential(*layers)
+        return module.train(False)
+
+    def _network_layers(self, network: Network) -> list[torch.nn.Module]:
+        layers: list[torch.nn.Module] = [self._first_layer(network)]
+        for layer in range(1, network.last + 1):
+            weight = self.parameters[f"weight{layer}"]
+            bias = self.parameters[f"bias{layer}"]
+            layers.append(torch.nn.ReLU())
+            layers.append(_linear(weight, bias))
+        return layers
+
+    def _module_layers(self, model: StackedModule) -> list[torch.nn.Module]:
+        """The scaling as a layer if there is any, then the module."""
+        layers: list[torch.nn.Module] = []
+        mean, scale = self.scaling
+        is_centered = bool((mean != 0).any())
+        is_scaled = bool((scale != 1).any())
+        if is_centered or is_scaled:
+            weight = torch.diag(1 / scale[0])
+            bias = -(mean / scale)
+            layers.append(_linear(weight, bias[0]))
+        module = copy.deepcopy(model.module).double()
+        state = {}
+        for name, value in self.parameters.items():
+            state[name] = value[0, 0]
+        module.load_state_dict(state, strict=False)
+        layers.append(module.train(False))
+        two_rows = mean.new_zeros(2, mean.shape[1])
+        if module(two_rows).ndim == 1:  # of one row, this axis would be lost
+            with_axis = torch.nn.Unflatten(0, (-1, 1))
+            layers.append(with_axis)
+        return layers
 
     def _first_layer(self, network: Network) -> torch.nn.Linear:
         """The first layer, with the scaling of the features in it."""
-        weight = self.parameters["weight0"].reshape(network.widths[1], -1) / self.scaling.scale
-        return _linear(weight, self.parameters["bias0"].reshape(-1) - weight @ self.scaling.mean[0])
+        mean, scale = self.scaling
+        units = network.widths[1]
+        of_scaled = self.parameters["weight0"].reshape(units, -1)
+        weight = of_scaled / scale
+        bias = self.parameters["bias0"].reshape(-1)
+        return _linear(weight, bias - weight @ mean[0])
 
 
 def _linear(weight: Tensor, bias: Tensor) -> torch.nn.Linear:
     """A layer with these numbers, with any leading axes."""
-    layer = torch.nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
+    *_, outputs, inputs = weight.shape
+    layer = torch.nn.Linear(inputs, outputs, dtype=torch.float64)
     with torch.no_grad():
-        layer.weight.copy_(weight.reshape(layer.weight.shape))
+        layer.weight.copy_(weight.reshape(outputs, inputs))
         layer.bias.copy_(bias.reshape(-1))
     return layer
+
+
+def _numbers(layer: torch.nn.Module) -> tuple[Tensor, Tensor]:
+    """The weights and the intercepts of a linear layer."""
+    weight, bias = layer.parameters()
+    return weight.detach(), bias.detach()

@@ -44,20 +44,23 @@ class Epoch(NamedTuple):
 
     def on(self, device: torch.device, dtype: torch.dtype) -> Epoch:
         """A copy on a device, without waiting for it."""
-        return Epoch(send(self.rows, device), send(self.weight, device).to(dtype))
+        weight = send(self.weight, device)
+        return Epoch(send(self.rows, device), weight.to(dtype))
 
     def part(self, steps: slice) -> Epoch:
         """The batches of these steps."""
-        return Epoch(
-            self.rows[:, steps], self.weight[:, steps] if self.weight.shape[1] > 1 else self.weight
-        )
+        weight = self.weight
+        if weight.shape[1] > 1:
+            weight = weight[:, steps]
+        return Epoch(self.rows[:, steps], weight)
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A copy on a device, without waiting for it."""
     if tensor.device.type == device.type:
         return tensor
-    return tensor.contiguous().pin_memory().to(device, non_blocking=True)
+    pinned = tensor.contiguous().pin_memory()
+    return pinned.to(device, non_blocking=True)
 
 
 Outputs: TypeAlias = Callable[[], Tensor]
@@ -84,63 +87,94 @@ def stratified_epochs(
 ) -> EpochSource:
     """Stratified batches of each seed's rows; full batches if all rows fit into one."""
     comparisons = objective.comparisons
-    least = objective.least
-    cells = 1 + max(
-        int(data.cell.max()), *(cell for pair in comparisons for cell in pair.left + pair.right), 0
-    )
-    seed_cells = rows_by_seed(data.cell, rows, cells)
-    sizes = torch.tensor([[len(cell) for cell in seed] for seed in seed_cells])
-    if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
-        raise DataError(
-            "some seeds' training rows lack a cell that others have; choose splits that hold every "
-            "group"
-        )
-    if max(map(len, rows)) <= batch_size:
-        return _full_epochs(
-            data.weight.double(), seed_cells, Layout(tuple(sizes.amax(0).tolist())), comparisons
-        )
-    plan = layout(
-        sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest
-    )
-    if plan.size > batch_size:
-        warnings.warn(
-            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} "
-            "of every group "
-            "that is compared",
-            stacklevel=3,
-        )
     weight = data.weight.double()
-    total = torch.stack([torch.stack([weight[cell].sum() for cell in seed]) for seed in seed_cells])
-    shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
-    unweighted = bool((weight == weight[0]).all())
-    odds = (
-        None
-        if unweighted
-        else [[sampling_odds(weight[cell]) for cell in seed] for seed in seed_cells]
-    )
+    seed_cells = rows_by_seed(data.cell, rows, _count_cells(data, comparisons))
+    sizes = torch.tensor([list(map(len, cells)) for cells in seed_cells])
+    _check_same_cells(sizes)
+    row_counts = list(map(len, rows))
+    if max(row_counts) <= batch_size:
+        largest = sizes.amax(0)
+        return _full_epochs(weight, seed_cells, Layout(tuple(largest.tolist())), comparisons)
+    plan = _batch_layout(sizes, objective, batch_size)
     if steps is None:
-        steps = max(1, min(len(part) for part in rows) // plan.size)
+        steps = max(1, min(row_counts) // plan.size)
+    odds = None
+    counts = sizes.double()
+    if not _is_even(weight):
+        odds = [[sampling_odds(weight[cell]) for cell in cells] for cells in seed_cells]
+        # with replacement, as from infinitely many rows; but a single row remains one
+        counts = counts.masked_fill(sizes > 1, inf)
+    shares = _cell_shares(weight, seed_cells)
     loss_weight = plan.weights(shares).to(device, torch.float32)
     passes = make_passes(seed_cells, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         return Epoch(passes(generators), loss_weight)
 
-    # With weights, rows are drawn with replacement, as from infinitely many; but a single row
-    # remains one.
-    counts = sizes.double() if unweighted else sizes.double().masked_fill(sizes > 1, inf)
-    # of shape: seeds, 1, cells
-    drawn_from = counts[0] if bool((counts == counts[0]).all()) else counts.unsqueeze(1)
-    return EpochSource(
-        plan.size, tuple(plan.sides(pair, shares, drawn_from) for pair in comparisons), draw
+    drawn_from = counts.unsqueeze(1)  # (seeds, 1, cells)
+    if _is_even(counts):
+        drawn_from = counts[0]
+    sides = [plan.sides(comparison, shares, drawn_from) for comparison in comparisons]
+    return EpochSource(plan.size, tuple(sides), draw)
+
+
+def _is_even(values: Tensor) -> bool:
+    """Whether all entries are equal, along the first axis."""
+    return bool((values == values[0]).all())
+
+
+def _count_cells(data: Samples, comparisons: Sequence[Comparison]) -> int:
+    """One more than the largest cell of the data and the comparisons."""
+    last = int(data.cell.max())
+    for comparison in comparisons:
+        last = max(last, *comparison.left, *comparison.right)
+    return last + 1
+
+
+def _check_same_cells(sizes: Tensor) -> None:
+    """Raise a DataError unless all seeds have rows of the same cells; sizes are (seeds, cells)."""
+    lacking = (sizes == 0).any(0)
+    present = (sizes > 0).any(0)
+    if bool((lacking & present).any()):
+        raise DataError(
+            "some seeds' training rows lack a cell that others have; choose splits that hold every "
+            "group"
+        )
+
+
+def _batch_layout(sizes: Tensor, objective: Objective, batch_size: int) -> Layout:
+    """The layout of batches for all seeds; warns if they hold more rows than requested."""
+    plan = layout(
+        sizes.amin(0).tolist(),
+        objective.comparisons,
+        size=batch_size,
+        least=objective.least,
+        fewest=objective.fewest,
     )
+    if plan.size > batch_size:
+        warnings.warn(
+            f"batches hold {plan.size} samples instead of {batch_size}, so that each has "
+            f"{objective.least} of every group that is compared",
+            stacklevel=4,
+        )
+    return plan
+
+
+def _cell_shares(weight: Tensor, seed_cells: ByCell) -> Tensor:
+    """The share of each cell in the weight of a seed's rows: (seeds, 1, cells)."""
+    by_seed = []
+    for cells in seed_cells:
+        totals = torch.stack([weight[cell].sum() for cell in cells])
+        by_seed.append(totals / totals.sum())
+    return torch.stack(by_seed).unsqueeze(1)
 
 
 def rows_by_seed(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
     """Each seed's rows by cell; seeds that share their rows share these lists."""
-    by_rows = {
-        id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows
-    }
+    by_rows = {}
+    for part in rows:
+        places = rows_by_cell(cell[part], cells)
+        by_rows[id(part)] = [part[inside] for inside in places]
     return [by_rows[id(part)] for part in rows]
 
 
@@ -152,21 +186,29 @@ def _full_epochs(
     Each cell has the places of the seed with most rows in it. Other seeds repeat a row there, with
     weight 0.
     """
-    seeds = [list(zip(seed, plan.counts, strict=True)) for seed in seed_cells]
-    padded = [
-        [torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds
-    ]
-    rows = torch.stack([torch.cat(seed) for seed in padded])
-    padding = torch.stack(
-        [torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds]
-    )
-    weights = weight[rows].masked_fill(padding, 0.0)
-    cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
+    padded = [_pad_cells(cells, plan.counts) for cells in seed_cells]
+    rows = torch.stack([seed_rows for seed_rows, _ in padded])
+    is_padding = torch.stack([seed_padding for _, seed_padding in padded])
+    weights = weight[rows].masked_fill(is_padding, 0.0)
+    counts = torch.tensor(plan.counts)
+    cell = torch.arange(len(counts)).repeat_interleave(counts)
     sides = tensor_sides(comparisons, cell, drawn_from=cell)
     if not bool((weights == weights[0, 0]).all()):
         sides = tuple(replace(side, weights=weights[:, None, side.rows]) for side in sides)
-    all_rows = Epoch(rows.unsqueeze(1), (weights / weights.mean(1, keepdim=True)).unsqueeze(1))
+    loss_weight = weights / weights.mean(1, keepdim=True)
+    all_rows = Epoch(rows.unsqueeze(1), loss_weight.unsqueeze(1))
     return EpochSource(plan.size, sides, lambda *_: all_rows, full_batch=True)
+
+
+def _pad_cells(cells: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The rows of a seed's cells, filled up to these counts, and which of them are padding."""
+    rows = []
+    is_padding = []
+    for cell, count in zip(cells, counts, strict=True):
+        repeated = cell[:1].expand(count - len(cell))
+        rows += [cell, repeated]
+        is_padding.append(torch.arange(count) >= len(cell))
+    return torch.cat(rows), torch.cat(is_padding)
 
 
 SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
@@ -205,14 +247,17 @@ class Schedule:
         """
         if not self.growth:
             return strength.expand(len(times), -1)
-        passed = (
-            torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
-        )
-        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
+        passed = torch.tensor(times, dtype=torch.float64) / self.growth
+        passed = passed.to(strength).unsqueeze(-1)
+        growing = (1 + strength) ** passed - 1
+        return torch.where(passed < 1, growing, strength)
 
     def rate_at(self, time: float) -> float:
         """The share of the learning rate at a time from 0 to 1."""
-        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
+        if not self.cooldown:
+            return 1.0
+        remaining = 1 - time
+        return min(1.0, remaining / self.cooldown)
 
 
 @dataclass(eq=False)
@@ -236,14 +281,24 @@ class Stack:
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size) with these loss weights."""
         features = self.scaling.apply(self.x[chosen])
-        value = None if self.value is None else self.value[chosen].unsqueeze(1)
-        samples = Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value)
-        batch = Batch(samples, self.sides)
-        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        value = None
+        if self.value is not None:
+            value = self.value[chosen].unsqueeze(1)
+        samples = Samples(
+            x=features,
+            y=self.y[chosen].unsqueeze(1),
+            cell=chosen,
+            weight=weight.unsqueeze(1),
+            value=value,
+        )
+        parameters = self.adam.parameters
+        output = self.model(parameters, features, training=True)
+        terms = self.objective(output, Batch(samples, self.sides))
         total = terms.risk + self.strength * terms.unfairness
         if self.weight_decay:
-            squares = [value.square().flatten(2).sum(-1) for value in self.adam.parameters.values()]
-            total = total + self.weight_decay / 2 * torch.stack(squares).sum(0)
+            squares = [value.square().flatten(2).sum(-1) for value in parameters.values()]
+            norm = torch.stack(squares).sum(0)
+            total = total + self.weight_decay / 2 * norm
         if self.scaled:
             total = total / (1 + self.strength)
         total.sum().backward()
@@ -255,11 +310,12 @@ class Stack:
 
         Models that diverged are set to zero at the end.
         """
-        weights = batches.weight.expand(batches.rows.shape)
-        for place in range(batches.rows.shape[1]):
+        rows = batches.rows
+        weights = batches.weight.expand(rows.shape)
+        for place in range(rows.shape[1]):
             self.strength = strengths[place]
             self.adam.learning_rate = rates[place]
-            self.step(batches.rows[:, place], weights[:, place])
+            self.step(rows[:, place], weights[:, place])
         self.give_up()
 
     @torch.no_grad()
@@ -269,9 +325,12 @@ class Stack:
         Not linear models: with centered features the intercept would be optimal from the start, and
         Adam would make steps of rounding errors of its gradient.
         """
-        if isinstance(self.model, Network) and self.model.hidden:
-            for name, value in self.model.near(self.adam.parameters, constants).items():
-                self.adam.parameters[name].copy_(value)
+        if not isinstance(self.model, Network) or not self.model.hidden:
+            return
+        parameters = self.adam.parameters
+        close = self.model.near(parameters, constants)
+        for name, value in parameters.items():
+            value.copy_(close[name])
 
     def seed_outputs(self, parameters: Parameters) -> SeedOutputs:
         """A function that computes the outputs of models with these parameters for the rows of
@@ -279,57 +338,59 @@ class Stack:
         """
 
         def outputs(seed: int, strengths: slice, rows: Tensor) -> Tensor:
-            seed_parameters = {
-                name: value[seed : seed + 1, strengths].to(self.x)
-                for name, value in parameters.items()
-            }
-            scaling = Scaling(
-                *(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling)
-            )
-            return self.model(seed_parameters, scaling.apply(self.x[rows].unsqueeze(0)))[0]
+            seed_parameters = {}
+            for name, value in parameters.items():
+                some = value[seed : seed + 1, strengths]
+                seed_parameters[name] = some.to(self.x)
+            scaling = self.scaling.at(seed)
+            features = scaling.apply(self.x[rows].unsqueeze(0))
+            return self.model(seed_parameters, features)[0]
 
         return outputs
 
     @torch.no_grad()
     def outputs(self) -> Tensor:
         """The outputs of the current models for all rows of the data."""
-        return self.model(
-            self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape))
-        )
+        seeds = len(self.failed)
+        features = self.scaling.apply(self.x.expand(seeds, *self.x.shape))
+        return self.model(self.adam.parameters, features)
 
     @torch.no_grad()
     def give_up(self) -> None:
         """Set models with a parameter that is not finite to zero."""
-        values = self.adam.parameters.values()
+        adam = self.adam
+        values = adam.parameters.values()
         # infinite moments stop it unnoticed
-        finite = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)
-        parts = zip(finite.split([value.numel() for value in values]), values, strict=True)
-        diverged = ~torch.stack(
-            [part.view(*value.shape[:2], -1).all(-1) for part, value in parts]
-        ).all(0)
+        finite = adam.vector.isfinite() & adam.moments.isfinite().all(0)
+        diverged = torch.zeros_like(self.failed)
+        for part in finite.split([value.numel() for value in values]):
+            by_model = part.view(*diverged.shape, -1)
+            diverged |= ~by_model.all(-1)
         for value in values:  # without waiting for the device: this too is recorded
-            value.masked_fill_(diverged.view(*diverged.shape, *[1] * (value.ndim - 2)), 0.0)
-        self.adam.forget_non_finite()
+            axes = [1] * (value.ndim - 2)
+            value.masked_fill_(diverged.view(*diverged.shape, *axes), 0.0)
+        adam.forget_non_finite()
         self.failed |= diverged
 
     def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
         """Copies of the parameters in double precision, all 0 where training failed, and where
         that was.
         """
-        copies = {
-            name: value.detach().to(torch.float64, copy=True) for name, value in parameters.items()
-        }
-        for value in copies.values():
-            value[self.failed] = 0.0
+        copies = {}
+        for name, value in parameters.items():
+            trained = value.detach().to(torch.float64, copy=True)
+            trained[self.failed] = 0.0
+            copies[name] = trained
         return copies, self.failed.clone()
 
 
 def _side_on(side: Sides, device: torch.device) -> Sides:
     """The side with its tensors on the device."""
-    tensors = {name: getattr(side, name) for name in ("rows", "weights", "fraction")}
-    moved: dict[str, Any] = {
-        name: tensor.to(device) for name, tensor in tensors.items() if isinstance(tensor, Tensor)
-    }
+    moved: dict[str, Any] = {}
+    for name in ("rows", "weights", "fraction"):
+        part = getattr(side, name)
+        if isinstance(part, Tensor):
+            moved[name] = part.to(device)
     return replace(side, **moved)
 
 
@@ -351,29 +412,30 @@ def make_stack(
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
-    sides = [_side_on(side, device) for side in source.sides]
     start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
-    start = {name: value.to(device, dtype) for name, value in start.items()}
+    for name, value in start.items():
+        start[name] = value.to(device, dtype)
     labels = data.y.to(device, dtype if data.y.is_floating_point() else None)
     values = None
     if data.value is not None:
         values = data.value.to(device)
     scaled_decay = schedule.weight_decay if scaled else 0.0
+    adam = Adam(
+        start,
+        learning_rate=schedule.learning_rate,
+        weight_decay=schedule.weight_decay - scaled_decay,
+    )
     features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
-        features,
-        labels,
-        model,
-        objective,
-        seed_scaling,
-        tuple(sides),
-        Adam(
-            start,
-            learning_rate=schedule.learning_rate,
-            weight_decay=schedule.weight_decay - scaled_decay,
-        ),
-        torch.tensor(strengths, dtype=dtype, device=device),
-        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
+        x=features,
+        y=labels,
+        model=model,
+        objective=objective,
+        scaling=seed_scaling,
+        sides=tuple(_side_on(side, device) for side in source.sides),
+        adam=adam,
+        strength=torch.tensor(strengths, dtype=dtype, device=device),
+        failed=torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
         weight_decay=scaled_decay,
         scaled=scaled,
         value=values,
@@ -399,16 +461,13 @@ class Adam:
     def __init__(
         self, start: Mapping[str, Tensor], *, learning_rate: float, weight_decay: float = 0.0
     ) -> None:
-        self.vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
-        self.gradient = torch.zeros_like(self.vector)
-        self.moments = torch.zeros(
-            2, len(self.vector), dtype=self.vector.dtype, device=self.vector.device
-        )
-        self.betas = torch.tensor(BETAS, dtype=torch.float64, device=self.vector.device)
+        vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
+        self.vector = vector
+        self.gradient = torch.zeros_like(vector)
+        self.moments = vector.new_zeros(2, len(vector))
+        self.betas = vector.new_tensor(BETAS, dtype=torch.float64)
         self.powers = torch.ones_like(self.betas)  # beta^t
-        self.learning_rate = torch.tensor(
-            learning_rate, dtype=torch.float64, device=self.vector.device
-        )
+        self.learning_rate = vector.new_tensor(learning_rate, dtype=torch.float64)
         self.weight_decay = weight_decay
         self._shapes = {name: value.shape for name, value in start.items()}
         self._bind()
@@ -429,33 +488,45 @@ class Adam:
         """One step down the gradient gathered since the last one, which is then cleared."""
         if self.weight_decay:
             self.gradient.add_(self.vector, alpha=self.weight_decay)
+        gradient = self.gradient
+        dtype = gradient.dtype
         first, second = self.moments
-        first.lerp_(self.gradient, 1 - BETAS[0])
-        second.mul_(BETAS[1]).addcmul_(self.gradient, self.gradient, value=1 - BETAS[1])
+        keep_first, keep_second = BETAS
+        first.lerp_(gradient, 1 - keep_first)
+        second.mul_(keep_second)
+        second.addcmul_(gradient, gradient, value=1 - keep_second)
         self.powers.mul_(self.betas)
-        corrections = 1 - self.powers
-        rate = (self.learning_rate / corrections[0]).to(self.vector.dtype)
-        spread = (second / corrections[1].to(self.vector.dtype)).sqrt_().add_(EPSILON)
-        self.vector.sub_(first.mul(rate).div_(spread))
-        self.gradient.zero_()
+        of_first, of_second = 1 - self.powers
+        rate = self.learning_rate / of_first
+        spread = second / of_second.to(dtype)
+        spread.sqrt_().add_(EPSILON)
+        step = first.mul(rate.to(dtype))
+        self.vector.sub_(step.div_(spread))
+        gradient.zero_()
 
     def step_if_finite(self) -> bool:
         """The same step on the CPU; False, and no change, if a number would not be finite.
 
         With NumPy, whose operations take a fraction of torch's time for few parameters.
         """
-        vector, gradient, moments, powers, rate = self._as_arrays
-        slope = gradient + self.weight_decay * vector if self.weight_decay else gradient
-        first = moments[0] + (1 - BETAS[0]) * (slope - moments[0])
-        second = BETAS[1] * moments[1] + (1 - BETAS[1]) * slope * slope
+        vector, gradient, moments, powers, learning_rate = self._as_arrays
+        keep_first, keep_second = BETAS
+        slope = gradient
+        if self.weight_decay:
+            slope = gradient + self.weight_decay * vector
+        first, second = moments
+        first = first + (1 - keep_first) * (slope - first)
+        second = keep_second * second + (1 - keep_second) * slope * slope
         new_powers = powers * BETAS
-        corrections = (1 - new_powers).tolist()
-        spread = np.sqrt(second / corrections[1])
+        of_first, of_second = (1 - new_powers).tolist()
+        spread = np.sqrt(second / of_second)
         spread += EPSILON
-        new_vector = vector - first * (rate.item() / corrections[0]) / spread
+        rate = learning_rate.item() / of_first
+        new_vector = vector - first * rate / spread
         gradient.fill(0.0)
         # a sum with a number that is not finite is not finite
-        if not math.isfinite(new_vector.sum() + second.sum()):
+        total = new_vector.sum() + second.sum()
+        if not math.isfinite(total):
             return False
         vector[:] = new_vector
         moments[0] = first
@@ -470,10 +541,11 @@ class Adam:
     @cached_property
     def arrays(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
         """Parameters and their gradients as NumPy arrays that share memory, on the CPU."""
-        return {
-            name: (leaf.detach().numpy(), leaf.grad.numpy())  # type: ignore[union-attr]
-            for name, leaf in self.parameters.items()
-        }
+        arrays = {}
+        for name, leaf in self.parameters.items():
+            gradient = leaf.grad.numpy()  # type: ignore[union-attr]
+            arrays[name] = leaf.detach().numpy(), gradient
+        return arrays
 
     def snapshot(self) -> tuple[Tensor, ...]:
         """Copies of all that a step changes."""
@@ -494,11 +566,8 @@ class Adam:
         return self.vector, self.gradient, self.moments, self.powers, self.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("parameters", "arrays", "_as_arrays")
-        }
+        views = ("parameters", "arrays", "_as_arrays")
+        return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
