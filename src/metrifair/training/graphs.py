@@ -26,7 +26,9 @@ def record_steps(stack: Stack, like: Epoch) -> Steps:
     size = like.rows.shape[2]
     at_once = min(total, _RECORDED)
     lengths = {at_once, total % at_once} - {0}
-    replays = {length: _record(stack, size, length) for length in lengths}
+    replays = {}
+    for length in lengths:
+        replays[length] = _record(stack, size, length)
     under_way: list[torch.cuda.Event] = []
 
     def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
@@ -45,8 +47,9 @@ def record_steps(stack: Stack, like: Epoch) -> Steps:
 def _record(stack: Stack, size: int, steps: int) -> Steps:
     """Several steps as one CUDA graph: recorded once, then replayed on new rows."""
     step = fused_step(stack, size) or stack.step
-    rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
-    weights = torch.ones_like(rows, dtype=stack.x.dtype)
+    seeds = len(stack.failed)
+    weights = stack.x.new_ones(steps, seeds, size)
+    rows = torch.zeros_like(weights, dtype=torch.long)
     strengths = stack.strength.repeat(steps, 1)
     rates = stack.adam.learning_rate.repeat(steps)
     saved = stack.adam.snapshot()
@@ -66,11 +69,12 @@ def _record(stack: Stack, size: int, steps: int) -> Steps:
 
     def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
         nonlocal last
-        rows.copy_(batches.rows.transpose(0, 1))
+        steps_first = batches.rows.transpose(0, 1)
+        rows.copy_(steps_first)
         if batches.weight is not last:  # most often all epochs share one
-            of_each_step = batches.weight.expand(batches.rows.shape)
-            weights.copy_(of_each_step.transpose(0, 1))
             last = batches.weight
+            of_each_step = last.expand(batches.rows.shape)
+            weights.copy_(of_each_step.transpose(0, 1))
         strengths.copy_(strength)
         rates.copy_(rate)
         recording[0].replay()

@@ -5,12 +5,12 @@ The objective on fixed rows decides whether a constant is better, and when to st
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import compress
+from math import ceil, inf
 from typing import NamedTuple
 
 import torch
@@ -73,9 +73,7 @@ class RowsObjective:
             all(min(side.counts) >= comparison.needs(least) for side in sides)
             for comparison, *sides in zip(objective.comparisons, *by_seed, strict=True)
         ]
-        objective = replace(
-            objective, comparisons=tuple(compress(objective.comparisons, enough)), estimate=estimate
-        )
+        comparisons = tuple(compress(objective.comparisons, enough))
         most = _MOST_PAIRED if facts_for(objective.metric).by_pairs else _MOST_SCORES
         thinned = []
         batches = []
@@ -83,13 +81,17 @@ class RowsObjective:
             work = sum(sum(side.counts) for side in compress(all_sides, enough))
             chosen = part[thin_rows(data.cell[part], max(work, len(part)), most)]
             samples = data.take(chosen)
-            sides = plug_in_sides(objective.comparisons, samples.to(like))
+            sides = plug_in_sides(comparisons, samples.to(like))
+            even = samples.with_weight(samples.weight / samples.weight.mean())
             thinned.append(chosen.to(like.device))
-            batches.append(
-                Batch(samples.with_weight(samples.weight / samples.weight.mean()).to(like), sides)
-            )
-        generator = torch.Generator(like.device).manual_seed(0)
-        return cls(replace(objective, generator=generator), tuple(thinned), tuple(batches))
+            batches.append(Batch(even.to(like), sides))
+        exact = replace(
+            objective,
+            comparisons=comparisons,
+            estimate=estimate,
+            generator=torch.Generator(like.device).manual_seed(0),
+        )
+        return cls(exact, tuple(thinned), tuple(batches))
 
     @torch.no_grad()
     def __call__(self, outputs: SeedOutputs, strengths: Tensor) -> Tensor:
@@ -101,7 +103,8 @@ class RowsObjective:
             for begin in range(0, len(strengths), at_once):
                 part = slice(begin, begin + at_once)
                 self.objective.generator.manual_seed(0)  # the same projections for all models
-                terms = self.objective(outputs(seed, part, rows), batch)
+                output = outputs(seed, part, rows)
+                terms = self.objective(output, batch)
                 values.append(terms.risk + strengths[part] * terms.unfairness)
             by_seed.append(torch.cat(values))
         return torch.stack(by_seed)
@@ -114,10 +117,12 @@ def thin_rows(cell: Tensor, work: int, most: int) -> Tensor:
     >>> thin_rows(torch.tensor([0, 0, 0, 0, 0, 1]), work=12, most=4)
     tensor([0, 1, 3, 5])
     """
-    step = max(1, -(-work // most))
+    step = max(1, ceil(work / most))
     order = cell.argsort(stable=True)
-    place = torch.cat([torch.arange(int(count)) for count in torch.bincount(cell)])
-    return order[(place % step == 0) | (place < 2)].sort().values
+    counts = torch.bincount(cell).tolist()
+    place = torch.cat(list(map(torch.arange, counts)))  # in its cell
+    is_kept = (place % step == 0) | (place < 2)
+    return order[is_kept].sort().values
 
 
 class BestWeights:
@@ -127,12 +132,13 @@ class BestWeights:
 
     def __init__(self, parameters: Parameters, validator: RowsObjective, patience: int) -> None:
         first = next(iter(parameters.values()))
+        models = first.shape[:2]
         self.validator = validator
         self.patience = patience
         self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
-        self.value = torch.full(first.shape[:2], torch.inf, dtype=first.dtype, device=first.device)
-        self.epoch = torch.zeros(first.shape[:2], dtype=torch.long, device=first.device)
-        self.stopped = torch.zeros_like(self.epoch, dtype=torch.bool)
+        self.value = first.new_full(models, inf)
+        self.epoch = first.new_zeros(models, dtype=torch.long)
+        self.stopped = first.new_zeros(models, dtype=torch.bool)
 
     @torch.no_grad()
     def update(self, stack: Stack, strengths: Tensor, epoch: int, *, growth: float) -> bool:
@@ -148,7 +154,8 @@ class BestWeights:
         self.epoch[better] = epoch
         for name, best in self.parameters.items():
             best[better] = current[name][better]
-        since = torch.where(strengths > 0, self.epoch.clamp_min(math.ceil(growth)), self.epoch)
+        after_growth = self.epoch.clamp_min(ceil(growth))
+        since = torch.where(strengths > 0, after_growth, self.epoch)
         self.stopped |= epoch - since >= self.patience
         return bool(self.stopped.all())
 
@@ -173,10 +180,8 @@ class TrainedStack(NamedTuple):
     def predictor(self, seed: int, strength: int) -> Predictor:
         """The model at these places of the stack, on the CPU."""
         parameters = member(self.parameters, seed, strength)
-        scaling = Scaling(*(part[seed : seed + 1].cpu() for part in self.scaling))
-        return Predictor(
-            self.model, {name: value.cpu() for name, value in parameters.items()}, scaling
-        )
+        scaling = self.scaling.at(seed)
+        return Predictor(self.model, parameters, scaling.to("cpu"))
 
 
 def train(
@@ -204,7 +209,9 @@ def train(
     ``source`` replaces stratified batches. Models are trained in double precision if every batch is
     the whole data set, else in single precision.
     """
-    seed_rows = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
+    seed_rows = [torch.arange(len(data))] * len(seeds)
+    if rows is not None:
+        seed_rows = list(rows)
     source = source or stratified_epochs(
         data,
         seed_rows,
@@ -230,15 +237,13 @@ def train(
     )
     validator = None
     if validation is not None:
-        validator = RowsObjective.from_rows(
-            data, validation, replace(objective, estimate=validated), like=stack.x
-        )
+        exact = replace(objective, estimate=validated)
+        validator = RowsObjective.from_rows(data, validation, exact, like=stack.x)
     with computing_on(target, source.size * len(stack.adam.vector)):
         constants = None
         if schedule.from_constant and isinstance(model, Network):
-            constants = torch.stack(
-                [_constant(data, part, objective, model.outputs) for part in seed_rows]
-            )
+            fits = [_constant(data, part, objective, model.outputs) for part in seed_rows]
+            constants = torch.stack(fits)
             stack.begin_near(constants)
         parameters, failed, epochs = _run_epochs(
             stack, source, schedule, strengths, seeds=seeds, validator=validator, verbose=verbose
@@ -247,8 +252,14 @@ def train(
             flat = model.near(parameters, constants, spread=0.0)
             every_row = RowsObjective.from_rows(data, seed_rows, objective, like=stack.x)
             parameters = _or_constants(stack, parameters, flat, every_row, strengths)
-    seed_scaling = Scaling(*(part.to(target).expand(len(seeds), -1) for part in scaling))
-    return TrainedStack(model, parameters, seed_scaling, failed, epochs)
+    on_target = scaling.to(target)
+    return TrainedStack(
+        model=model,
+        parameters=parameters,
+        scaling=Scaling(*(part.expand(len(seeds), -1) for part in on_target)),
+        failed=failed,
+        epochs=epochs,
+    )
 
 
 def computing_on(device: torch.device, multiplications: int) -> AbstractContextManager[None]:
@@ -258,11 +269,9 @@ def computing_on(device: torch.device, multiplications: int) -> AbstractContextM
     if device.type == "cuda":
         return torch.cuda.device(device)  # for streams and graphs
     torch.get_num_threads()  # one_thread needs torch's settings read
-    return (
-        one_thread()
-        if device.type == "cpu" and multiplications <= _MOST_ON_ONE_THREAD
-        else nullcontext()
-    )
+    if device.type == "cpu" and multiplications <= _MOST_ON_ONE_THREAD:
+        return one_thread()
+    return nullcontext()
 
 
 def _run_epochs(
@@ -280,14 +289,13 @@ def _run_epochs(
     total = schedule.epochs
     growth = schedule.growth * total
     strength = stack.x.new_tensor(strengths)
-    best = (
-        None
-        if validator is None
-        else BestWeights(stack.adam.parameters, validator, schedule.patience)
-    )
+    best = None
+    if validator is not None:
+        best = BestWeights(stack.adam.parameters, validator, schedule.patience)
 
     def draw() -> Epoch:
-        return source.draw(generators, stack.outputs).on(stack.x.device, stack.x.dtype)
+        batches = source.draw(generators, stack.outputs)
+        return batches.on(stack.x.device, stack.x.dtype)
 
     with Progress("training", total) if verbose else nullcontext() as progress:
         batches = draw()
@@ -302,10 +310,12 @@ def _run_epochs(
                 progress.show(epoch)
             if stopped:
                 break
-    if best is None:
-        epochs = torch.full_like(stack.failed, total, dtype=torch.long)
-        return (*stack.end(stack.adam.parameters), epochs)
-    return (*stack.end(best.parameters), best.epoch)
+    parameters: Parameters = stack.adam.parameters
+    epochs = torch.full_like(stack.failed, total, dtype=torch.long)
+    if best is not None:
+        parameters = best.parameters
+        epochs = best.epoch
+    return (*stack.end(parameters), epochs)
 
 
 def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None]:
@@ -326,27 +336,22 @@ def _plan(
     at_once = steps * max(1, _STEPS_SENT // steps)
     for first in range(0, total, at_once):
         places = range(first, min(total, first + at_once))
-        decayed = [
-            schedule.learning_rate * schedule.learning_rate_decay ** (place // steps)
-            for place in places
-        ]
-        rates = [
-            rate * schedule.rate_at(place / total)
-            for rate, place in zip(decayed, places, strict=True)
-        ]
-        parts = (
-            schedule.strengths_at([(place + 1) / total for place in places], strength),
-            torch.tensor(rates, dtype=torch.float64),
-        )
-        yield from zip(*(send(part, stack.x.device).split(steps) for part in parts), strict=True)
+        ends = [(place + 1) / total for place in places]
+        rates = []
+        for place in places:
+            decayed = schedule.learning_rate * schedule.learning_rate_decay ** (place // steps)
+            rates.append(decayed * schedule.rate_at(place / total))
+        planned = schedule.strengths_at(ends, strength), torch.tensor(rates, dtype=torch.float64)
+        sent = [send(part, stack.x.device).split(steps) for part in planned]
+        yield from zip(*sent, strict=True)
 
 
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:
     """The constant output (1, outputs) that fits these rows best."""
-    samples = Samples(data.x[:0], data.y[rows], data.cell[rows], data.weight[rows].double())
-    constant = constant_output(
-        objective.task, samples.y, objective.loss_weight(samples), outputs, added=_UNSEEN
-    )
+    without_features = replace(data, x=data.x[:, :0], weight=data.weight.double())
+    samples = without_features.take(rows)
+    weight = objective.loss_weight(samples)
+    constant = constant_output(objective.task, samples.y, weight, outputs, added=_UNSEEN)
     return constant.unsqueeze(0)
 
 
@@ -359,14 +364,14 @@ def _or_constants(
 ) -> dict[str, Tensor]:
     """The networks, or constant ones where these have a lower objective on the training rows."""
     strength = torch.tensor(strengths).to(stack.x)
-    lower = rows(stack.seed_outputs(flat), strength) < rows(
-        stack.seed_outputs(parameters), strength
-    )
-    lower &= strength > 0
-    return {
-        name: torch.where(lower[..., None, None], flat[name], value)
-        for name, value in parameters.items()
-    }
+    constant = rows(stack.seed_outputs(flat), strength)
+    trained = rows(stack.seed_outputs(parameters), strength)
+    is_lower = (constant < trained) & (strength > 0)
+    is_replaced = is_lower[..., None, None]
+    replaced = {}
+    for name, value in parameters.items():
+        replaced[name] = torch.where(is_replaced, flat[name], value)
+    return replaced
 
 
 @contextmanager
@@ -393,4 +398,5 @@ def one_thread() -> Iterator[None]:
 
 @cache  # looking for libraries takes some 50 ms
 def _openmp() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="openmp")
+    libraries = ThreadpoolController()
+    return libraries.select(user_api="openmp")

@@ -94,8 +94,8 @@ class Learner:
                     self._step(batch)
                     steps += 1
         finally:
-            # a view would keep the whole chunk
-            self.waiting = waiting.take(torch.arange(start, len(waiting)))
+            rest = torch.arange(start, len(waiting))  # a view would keep the whole chunk
+            self.waiting = waiting.take(rest)
         return steps
 
     def _step(self, batch: Batch) -> None:
@@ -103,19 +103,22 @@ class Learner:
         if samples.value is not None:
             batch = replace(batch, sides=with_scales(batch.sides, samples.value, self.scales))
         moments = self.moments
-        before = self.adam.snapshot() if self.fresh else None
+        before = None
         if self.fresh:
+            before = self.adam.snapshot()
             for name, value in self._start(samples).items():
                 self.adam.parameters[name].detach().copy_(value)
         features = samples.x.numpy()
         if self.standardize:
-            self.moments = (moments or Moments.none(features.shape[1])).with_samples(
-                features, samples.weight.numpy()
-            )
+            so_far = moments or Moments.none(features.shape[1])
+            self.moments = so_far.with_samples(features, samples.weight.numpy())
         if not self._set_gradient(batch, features):
-            scaled = self._scaling(features.shape[1]).apply(samples.x.unsqueeze(0))
-            terms = self.objective(self.model(self.adam.parameters, scaled, training=True), batch)
-            (terms.risk + self.strength * terms.unfairness).sum().backward()
+            scaling = self._scaling(features.shape[1])
+            scaled = scaling.apply(samples.x.unsqueeze(0))
+            output = self.model(self.adam.parameters, scaled, training=True)
+            terms = self.objective(output, batch)
+            total = terms.risk + self.strength * terms.unfairness
+            total.sum().backward()
         # Infinite moments would make all features constants. Means and weights that are not finite
         # show in the squares.
         finite = self.moments is None or isfinite(self.moments.squares.sum())
@@ -151,12 +154,16 @@ class Learner:
         """The parameters; of a network of ours, close to the constant that fits these samples
         best.
         """
-        parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
+        parameters = self._parameters()
         if not isinstance(self.model, Network):
             return parameters
         counts = self.objective.loss_weight(samples)
         constant = constant_output(self.objective.task, samples.y, counts, self.model.outputs)
         return self.model.near(parameters, constant)
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """Copies of the parameters as they are now."""
+        return {name: value.detach().clone() for name, value in self.adam.parameters.items()}
 
     def _scaling(self, features: int) -> Scaling:
         if self.standardize and self.moments is not None:
@@ -166,11 +173,8 @@ class Learner:
     def predictor(self, features: int) -> Predictor:
         """The model as it is now."""
         if self.fresh and self.waiting is not None and len(self.waiting):
-            scaling = (
-                Moments.from_samples(self.waiting).scaling
-                if self.standardize
-                else self._scaling(features)
-            )
+            scaling = self._scaling(features)
+            if self.standardize:
+                scaling = Moments.from_samples(self.waiting).scaling
             return Predictor(self.model, self._start(self.waiting), scaling)
-        parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
-        return Predictor(self.model, parameters, self._scaling(features))
+        return Predictor(self.model, self._parameters(), self._scaling(features))
