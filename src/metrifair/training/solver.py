@@ -26,8 +26,7 @@ from torch import Tensor
 from metrifair.batches.samples import Batch, Samples, plug_in_sides
 from metrifair.errors import DataError
 from metrifair.problem.cells import Sides
-from metrifair.support.arrays import Floats
-from metrifair.support.checks import rows_or_none
+from metrifair.support.arrays import Floats, Integers
 from metrifair.training.loop import TrainedStack, computing_on
 from metrifair.training.models import Network, Scaling, compute_scaling, in_pieces
 from metrifair.training.objective import Objective, scores
@@ -76,7 +75,8 @@ def solve_linear(
     They minimize the mean loss + strength x the plug-in metric of all rows + weight_decay / 2 x the
     squared parameters in units of the scaled features.
     """
-    with computing_on(torch.device("cpu"), data.x.numel() * model.outputs):
+    multiplications = data.x.numel() * model.outputs
+    with computing_on(torch.device("cpu"), multiplications):
         problem = _problem(
             data, model, objective, weight_decay=weight_decay, standardize=standardize
         )
@@ -84,46 +84,59 @@ def solve_linear(
 
 
 def _solve(problem: _Problem, strengths: Sequence[float]) -> Solution:
-    model = problem.model
-    without_x = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
-    intercepts = minimize(
-        without_x.objective_at(0.0), np.zeros(model.outputs), lambda slope: slope, tolerance=_TIGHT
-    )
-    at = np.append(np.zeros(problem.sizes[0]), intercepts.at)
-    constant = _Constant(at, intercepts.value, problem.objective_at(1.0)(at)[0] - intercepts.value)
-    search = _Search(
-        problem, minimize(problem.objective_at(0.0), at, problem.along, tolerance=_TIGHT), constant
-    )
+    constant = _best_constant(problem)
+    risk = problem.objective_at(0.0)
+    unpenalized = minimize(risk, constant.at, problem.along, tolerance=_TIGHT)
+    search = _Search(problem, unpenalized, constant)
     stages = search.stages(max(strengths))
-    ends = []
-    for strength in strengths:
-        below = [(stage, end) for stage, end in stages if stage < strength or not stage]
-        stage, nearest = below[-1]
-        if not strength:
-            ends.append(search.start)
-        # then also at all larger strengths
-        elif constant.objective_at(stage) <= nearest.value and stage:
-            ends.append(
-                Minimum(
-                    constant.at,
-                    constant.objective_at(strength),
-                    nearest.iterations,
-                    nearest.converged,
-                )
-            )
-        else:
-            ends.append(search.minimum_at(strength, [end for _, end in below]))
-    weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
-    parameters = {
-        "weight0": weight.reshape(1, len(ends), model.outputs, model.features),
-        "bias0": bias.reshape(1, len(ends), model.outputs, 1),
-    }
-    failed = torch.tensor([[not isfinite(end.value) for end in ends]])
-    iterations = torch.tensor([[max(1, end.iterations) for end in ends]])
-    certain = search.certain(ends[int(np.argmin(strengths))].at)
-    return Solution(
-        TrainedStack(model, parameters, problem.scaling, failed, iterations), ends, certain
+    ends = [search.end_at(strength, stages) for strength in strengths]
+    weakest = int(np.argmin(strengths))
+    certain = search.certain(ends[weakest].at)
+    return Solution(_stack(problem, ends), ends, certain)
+
+
+def _best_constant(problem: _Problem) -> _Constant:
+    model = replace(problem.model, features=0)
+    without_x = replace(problem, x=problem.x[:, :0], model=model)
+    risk = without_x.objective_at(0.0)
+    zeros = np.zeros(model.outputs)
+    intercepts = minimize(risk, zeros, lambda slope: slope, tolerance=_TIGHT)
+    weights, _ = problem.sizes
+    at = np.append(np.zeros(weights), intercepts.at)
+    objective = problem.objective_at(1.0)
+    total, _ = objective(at)
+    return _Constant(
+        at=at,
+        risk=intercepts.value,
+        unfairness=total - intercepts.value,
     )
+
+
+def _stack(problem: _Problem, ends: Sequence[Minimum]) -> TrainedStack:
+    """The models at the ends of searches."""
+    model = problem.model
+    leading = 1, len(ends), model.outputs
+    vectors = np.stack([end.at for end in ends])
+    weight, bias = torch.from_numpy(vectors).split(problem.sizes, -1)
+    failed = [not isfinite(end.value) for end in ends]
+    iterations = [max(1, end.iterations) for end in ends]
+    return TrainedStack(
+        model=model,
+        parameters={
+            "weight0": weight.reshape(*leading, model.features),
+            "bias0": bias.reshape(*leading, 1),
+        },
+        scaling=problem.scaling,
+        failed=torch.tensor([failed]),
+        epochs=torch.tensor([iterations]),
+    )
+
+
+class Stage(NamedTuple):
+    """A strength on the way to others, and a rough minimum there."""
+
+    strength: float
+    end: Minimum
 
 
 class _Constant(NamedTuple):
@@ -149,7 +162,7 @@ class _Search:
     minima: dict[tuple[float, float, bytes], Minimum] = field(default_factory=dict)
     curvatures: dict[bytes, Floats] = field(default_factory=dict)  # of the penalty, at starts
 
-    def stages(self, largest: float) -> list[tuple[float, Minimum]]:
+    def stages(self, largest: float) -> list[Stage]:
         """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one
         after the other.
 
@@ -158,23 +171,35 @@ class _Search:
         fits. The last stage is where a constant is as good, because the objective of any other
         model grows with the strength.
         """
-        stages = [(0.0, self.start)]
-        stage = 1.0
-        while stage < largest and (
-            len(stages) == 1 or stages[-1][1].value < self.constant.objective_at(stages[-1][0])
-        ):
-            last = stages[-1][1]
-            end = self.lowest(stage, last.at, tolerance=_ROUGH)
-            stages.append(
-                (
-                    stage,
-                    end._replace(
-                        iterations=last.iterations + end.iterations, converged=last.converged
-                    ),
-                )
+        last = self.start
+        stages = [Stage(0.0, last)]
+        strength = 1.0
+        while strength < largest:
+            end = self.lowest(strength, last.at, tolerance=_ROUGH)
+            last = Minimum(
+                at=end.at,
+                value=end.value,
+                iterations=last.iterations + end.iterations,
+                converged=last.converged,
             )
-            stage *= 10
+            stages.append(Stage(strength, last))
+            flat = self.constant.objective_at(strength)
+            if not last.value < flat:
+                break
+            strength *= 10
         return stages
+
+    def end_at(self, strength: float, stages: Sequence[Stage]) -> Minimum:
+        """The minimum at a strength, by way of the stages below it."""
+        if not strength:
+            return self.start
+        below = [stage for stage in stages if stage.strength < strength]
+        last, nearest = below[-1]
+        flat = self.constant.objective_at(last)
+        if last and flat <= nearest.value:  # then also at all larger strengths
+            value = self.constant.objective_at(strength)
+            return nearest._replace(at=self.constant.at, value=value)
+        return self.minimum_at(strength, [stage.end for stage in below])
 
     def minimum_at(self, strength: float, below: Sequence[Minimum]) -> Minimum:
         """The minimum at a strength, no higher than the constant model, where no search can start:
@@ -183,80 +208,100 @@ class _Search:
         Few rows have many local minima, and take little time: the search then starts from the last
         two stages.
         """
-        starts = (
-            below[-1:] if self.risk is None or len(self.problem.place) > _MANY_ROWS else below[-2:]
-        )
+        last = below[-1]
+        starts = below[-2:]
+        has_many_rows = len(self.problem.place) > _MANY_ROWS
+        if self.risk is None or has_many_rows:
+            starts = [last]
         minima = [self.lowest(strength, start.at, tolerance=_ENOUGH) for start in starts]
+        iterations = [end.iterations for end in minima]
         best = min(minima, key=lambda end: end.value)
+        at = best.at
+        value = best.value
         flat = self.constant.objective_at(strength)
+        if flat <= value:
+            at = self.constant.at
+            value = flat
         return Minimum(
-            self.constant.at if flat <= best.value else best.at,
-            min(flat, best.value),
-            below[-1].iterations + sum(end.iterations for end in minima),
-            below[-1].converged and best.converged,
+            at=at,
+            value=value,
+            iterations=last.iterations + sum(iterations),
+            converged=last.converged and best.converged,
         )
 
     def lowest(self, strength: float, start: Floats, *, tolerance: float) -> Minimum:
         """The minimum near ``start``; the tolerance grows with the strength, so that noise of
         rows is not fitted.
         """
-        share = _OF_NOISE * min(1.0, sqrt(len(self.problem.place) / _MANY_ROWS))
-        tolerance = max(tolerance, share * strength * self.noise)
-        key = (strength, tolerance, start.tobytes())
+        rows = len(self.problem.place)
+        growing = sqrt(rows / _MANY_ROWS)
+        share = _OF_NOISE * min(1.0, growing)
+        of_noise = share * strength * self.noise
+        tolerance = max(tolerance, of_noise)
+        key = strength, tolerance, start.tobytes()
         if key not in self.minima:
             self.minima[key] = self._search(strength, start, tolerance)
         return self.minima[key]
 
     def _search(self, strength: float, start: Floats, tolerance: float) -> Minimum:
-        value = self.problem.objective_at(strength)
-        risk = self.risk
         problem = self.problem
+        value = problem.objective_at(strength)
+        risk = self.risk
         if risk is None:
             return minimize(value, start, problem.along, tolerance=tolerance)
 
-        def along(at: Floats) -> Preconditioner:
-            is_start = at is start  # shared by searches of several strengths
-            curvature = self.curvatures.get(at.tobytes()) if is_start else None
-            if curvature is None:
-                curvature = problem.penalty_curvature(at)
-            if is_start:
-                self.curvatures[at.tobytes()] = curvature
-            inverse = problem.axes @ np.linalg.solve(risk + strength * curvature, problem.axes.T)
+        def along(curvature: Floats) -> Preconditioner:
+            total = risk + strength * curvature
+            solved = np.linalg.solve(total, problem.axes.T)
+            inverse = problem.axes @ solved
             return lambda gradient: inverse @ gradient
 
-        return minimize(value, start, along(start), tolerance=tolerance, renew=along)
+        return minimize(
+            value,
+            start,
+            along(self._curvature_at(start)),
+            tolerance=tolerance,
+            renew=lambda at: along(problem.penalty_curvature(at)),
+        )
+
+    def _curvature_at(self, start: Floats) -> Floats:
+        """The curvature of the penalty at a start, which searches of several strengths share."""
+        key = start.tobytes()
+        if key not in self.curvatures:
+            self.curvatures[key] = self.problem.penalty_curvature(start)
+        return self.curvatures[key]
 
     @cached_property
     def noise(self) -> float:
         """The penalty to expect if all scores of the start had one distribution, about."""
+        problem = self.problem
         with torch.no_grad():
-            spread = (
-                self.problem.score(self.problem.output(self.start.at))
-                .std(0, correction=0)
-                .mean()
-                .item()
-            )
-        weights = self.problem.objective.weights
-        return spread * sum(
-            weight * sum(float(part @ part) for part in _shares(side))
-            for side, weight in zip(self.problem.rows.sides, weights, strict=True)
-        )
+            output = problem.output(self.start.at)
+            score = problem.score(output)
+            spread = score.std(0, correction=0)
+        total = 0.0
+        for side, weight in zip(problem.rows.sides, problem.objective.weights, strict=True):
+            squares = [float(shares @ shares) for shares in _shares(side)]
+            total += weight * sum(squares)
+        return spread.mean().item() * total
 
     @cached_property
     def risk(self) -> Floats | None:
         """The curvature of the risk at the start along the axes; None if curvature is not used."""
         problem = self.problem
-        objective = self.problem.objective
-        squares = (
-            isinstance(objective.metric, str)
-            and objective.metric in _SQUARES
-            and objective.rho is None
-        )
-        dependent = any(side.dependence is not None for side in problem.rows.sides)
-        if not squares or dependent or problem.model.outputs > 1 or problem.axes.ndim == 1:
+        metric = problem.objective.metric
+        if not isinstance(metric, str) or metric not in _SQUARES:
+            return None
+        if problem.objective.rho is not None or problem.model.outputs > 1:
+            return None
+        if any(side.dependence is not None for side in problem.rows.sides):
+            return None
+        if problem.axes.ndim == 1:
             return None
         curvature = problem.risk_curvature(self.start.at)
-        curvature += _RIDGE * np.trace(curvature) / len(curvature) * np.eye(len(curvature))
+        size = len(curvature)
+        mean = _RIDGE * np.trace(curvature) / size
+        curvature += mean * np.eye(size)
         return curvature
 
     def certain(self, at: Floats) -> list[int]:
@@ -266,22 +311,25 @@ class _Search:
         Empty unless labels are predicted without weight decay and some are almost certain.
         """
         problem = self.problem
-        if (
-            problem.objective.task.name != "binary"
-            or problem.weight_decay
-            or problem.axes.ndim == 1
-        ):
+        if problem.objective.task.name != "binary":
+            return []
+        if problem.weight_decay or problem.axes.ndim == 1:
             return []
         output = problem.output(at)
         # An intercept alone, of a rare or light label, separates no rows; nor does a model that is
         # certain of none.
-        if output.max() - output.min() < _CERTAIN or output.abs().max() < _CERTAIN:
+        spread = output.max() - output.min()
+        farthest = output.abs().max()
+        if min(spread, farthest) < _CERTAIN:
             return []
         curvature, axes = np.linalg.eigh(problem.risk_curvature(at))
-        if (curvature < _FLAT).all():
+        is_flat = curvature < _FLAT
+        if is_flat.all():
             return list(range(problem.model.features))
-        flat = problem.axes @ axes[:, curvature < _FLAT]
-        return sorted({int(np.abs(direction[:-1]).argmax()) for direction in flat.T})
+        directions = problem.axes @ axes[:, is_flat]
+        sizes = np.abs(directions[:-1])
+        largest = sizes.argmax(0).tolist()
+        return sorted(set(largest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,16 +350,24 @@ class _Problem:
     @property
     def sizes(self) -> list[int]:
         """How many weights there are, and how many intercepts."""
-        return [self.model.outputs * self.model.features, self.model.outputs]
+        outputs = self.model.outputs
+        return [outputs * self.model.features, outputs]
+
+    @property
+    def _has_repeated_features(self) -> bool:
+        return len(self.x) < len(self.place)
 
     def output(self, vector: Floats) -> Tensor:
         """The model's output for every row."""
         weight, bias = torch.from_numpy(vector).split(self.sizes)
-        if self.model.outputs == 1:
+        outputs = self.model.outputs
+        if outputs == 1:
             output = torch.mv(self.x, weight).add_(bias)
         else:
-            output = torch.addmm(bias, self.x, weight.view(self.model.outputs, -1).T)
-        return output if len(self.x) == len(self.place) else output[self.place]
+            output = torch.addmm(bias, self.x, weight.view(outputs, -1).T)
+        if self._has_repeated_features:
+            return output[self.place]
+        return output
 
     def score(self, output: Tensor) -> Tensor:
         """The scores that are compared."""
@@ -326,7 +382,9 @@ class _Problem:
 
     def objective_at(self, strength: float) -> Evaluate:
         """Value and gradient of the objective at a strength."""
-        rows = self.rows if strength else replace(self.rows, sides=())
+        rows = self.rows
+        if not strength:
+            rows = replace(rows, sides=())
 
         def value(vector: Floats) -> tuple[float, Floats]:
             output = self.output(vector).requires_grad_()
@@ -335,29 +393,43 @@ class _Problem:
                 terms = self.objective(output, rows)
                 total = terms.risk + strength * terms.unfairness
                 (slope,) = torch.autograd.grad(total, output)
-            slope = slope.view(-1, self.model.outputs)
-            if len(self.x) < len(self.place):
-                slope = slope.new_zeros(len(self.x), self.model.outputs).index_add_(
-                    0, self.place, slope
-                )
-            gradient = torch.cat([(slope.T @ self.x).reshape(-1), slope.sum(0)]).numpy()
+            by_output = slope.view(-1, self.model.outputs)
+            slope = self._by_features(by_output)
+            weight = slope.T @ self.x
+            gradient = torch.cat([weight.reshape(-1), slope.sum(0)])
             decay = self.weight_decay
-            return total.item() + decay / 2 * float(vector @ vector), gradient + decay * vector
+            penalty = decay / 2 * float(vector @ vector)
+            penalized = total.item() + penalty
+            return penalized, gradient.numpy() + decay * vector
 
         return value
+
+    def _by_features(self, values: Tensor) -> Tensor:
+        """The sums of the rows' values over rows with the same features."""
+        if not self._has_repeated_features:
+            return values
+        _, *columns = values.shape
+        sums = values.new_zeros(len(self.x), *columns)
+        return sums.index_add_(0, self.place, values)
 
     def moments(self, weight: Tensor) -> Floats:
         """Second moments of the features and the intercept; of many features, only the diagonal."""
         width = self.model.features + 1
-        many = self.model.features > _MOST_FEATURES
-        moments = np.zeros(width if many else (width, width))
-        # Products of pieces with fewer rows than columns would be slow.
-        for x, root in in_pieces(
-            self.x, weight.sqrt()[:, None], least_rows=1 if many else 2 * width
-        ):
-            part = torch.cat([x * root, root], 1).numpy()
+        is_wide = self.model.features > _MOST_FEATURES
+        moments = np.zeros((width, width))
+        least_rows = 2 * width  # products of pieces with fewer rows than columns would be slow
+        if is_wide:
+            moments = np.zeros(width)
+            least_rows = 1
+        roots = weight.sqrt().unsqueeze(1)
+        for x, root in in_pieces(self.x, roots, least_rows=least_rows):
+            scaled = torch.cat([x * root, root], 1)
+            part = scaled.numpy()
             with np.errstate(over="ignore", invalid="ignore"):
-                moments += (part * part).sum(0) if many else part.T @ part
+                if is_wide:
+                    moments += (part * part).sum(0)
+                else:
+                    moments += part.T @ part
         return moments
 
     @cached_property
@@ -368,46 +440,54 @@ class _Problem:
         Directions without variance are left out: of all optima the one with the smallest weights is
         found.
         """
-        moments = self.moments(self.count / self.count.sum())
+        shares = self.count / self.count.sum()
+        moments = self.moments(shares)
         if not np.isfinite(moments).all():
             raise DataError(
                 "X contains numbers so large that their squares are infinite; rescale it"
             )
         if moments.ndim == 1:
-            spread = moments > _NO_SPREAD * moments.max()
-            return np.where(spread, 1 / np.sqrt(np.where(spread, moments, 1.0)), 0.0)
+            has_spread = moments > _NO_SPREAD * moments.max()
+            variance = np.where(has_spread, moments, 1.0)
+            scales = 1 / np.sqrt(variance)
+            return np.where(has_spread, scales, 0.0)
         variance, axes = np.linalg.eigh(moments)
-        spread = variance > _NO_SPREAD * variance.max()
-        scaled_axes: Floats = axes[:, spread] / np.sqrt(variance[spread])
+        has_spread = variance > _NO_SPREAD * variance.max()
+        deviation = np.sqrt(variance[has_spread])
+        scaled_axes: Floats = axes[:, has_spread] / deviation
         return scaled_axes
 
     def along(self, gradient: Floats) -> Floats:
         """The inverse of the features' second moments times a vector, for every output."""
         outputs = self.model.outputs
-        features = self.model.features
-        weight = gradient[: outputs * features].reshape(outputs, features)
-        bias = gradient[outputs * features :]
-        joined = np.concatenate([weight, bias[:, None]], 1)
-        joined = joined * self.axes**2 if self.axes.ndim == 1 else joined @ self.axes @ self.axes.T
-        return np.concatenate([joined[:, :-1].ravel(), joined[:, -1]])
+        weights, _ = self.sizes
+        weight = gradient[:weights].reshape(outputs, -1)
+        bias = gradient[weights:].reshape(outputs, 1)
+        joined = np.concatenate([weight, bias], 1)
+        if self.axes.ndim == 1:
+            product = joined * self.axes**2
+        else:
+            product = joined @ self.axes @ self.axes.T
+        weight = product[:, :-1]
+        bias = product[:, -1]
+        return np.concatenate([weight.ravel(), bias])
 
     def risk_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the risk along the axes, of one output."""
         output = self.output(vector).requires_grad_()
         samples = self.rows.samples
+        weight = self.objective.loss_weight(samples)
         with torch.enable_grad():
-            loss = (
-                self.objective.loss_weight(samples) * self.objective.task.loss(output, samples.y)
-            ).mean()
-            (slope,) = torch.autograd.grad(loss, output, create_graph=True)
+            losses = self.objective.task.loss(output, samples.y)
+            risk = (weight * losses).mean()
+            (slope,) = torch.autograd.grad(risk, output, create_graph=True)
             (curvature,) = torch.autograd.grad(slope.sum(), output)
-        row_curvature = torch.zeros(len(self.x), dtype=torch.float64).index_add_(
-            0, self.place, curvature.clamp_min(0)
-        )
-        return (
-            self.axes.T @ self.moments(row_curvature) @ self.axes
-            + self.weight_decay * self.axes.T @ self.axes
-        )
+        by_features = torch.zeros_like(self.count)
+        by_features.index_add_(0, self.place, curvature.clamp_min(0))
+        axes = self.axes
+        moments = self.moments(by_features)
+        decay = self.weight_decay * axes.T @ axes
+        return axes.T @ moments @ axes + decay
 
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The Gauss-Newton curvature of the penalty along the axes, as of a small sum of squares.
@@ -417,26 +497,42 @@ class _Problem:
         """
         output = self.output(vector).requires_grad_()
         with torch.enable_grad():
-            score = self.score(output)
-            (slope,) = torch.autograd.grad(score.sum(), output)
-        curvature = np.zeros((self.axes.shape[1],) * 2)
+            scores = self.score(output)
+            (slopes,) = torch.autograd.grad(scores.sum(), output)
+        score = scores.detach().numpy()
+        slope = slopes.numpy()
+        size = self.axes.shape[1]
+        curvature = np.zeros((size, size))
+        factor = _SQUARES[str(self.objective.metric)]
         for side, weight in zip(self.rows.sides, self.objective.weights, strict=True):
-            side_score = score.detach()[side.rows].numpy()
-            side_slope = slope[side.rows].numpy()
-            bins = max(2, min(_MOST_BINS, len(side_score) // _BIN))
-            edges = np.unique(np.quantile(side_score, np.linspace(0, 1, bins + 1)))
-            if len(edges) == 1:
-                continue  # all scores tie
-            width = np.diff(edges)
-            place = np.clip(np.searchsorted(edges, side_score, side="right") - 1, 0, len(width) - 1)
-            left, right = _shares(side)
-            passing = np.concatenate([left, -right]) * side_slope / np.sqrt(width)[place]
-            past = csr_array(
-                (passing, (place, self.place[side.rows].numpy())), shape=(len(width), len(self.x))
-            )
-            gaps = np.column_stack([past @ self.x.numpy(), past.sum(1)]) @ self.axes
-            curvature += weight * _SQUARES[str(self.objective.metric)] * gaps.T @ gaps
+            gaps = self._gap_slopes(side, score, slope)
+            curvature += weight * factor * gaps.T @ gaps
         return curvature
+
+    def _gap_slopes(self, side: Sides, score: Floats, slope: Floats) -> Floats:
+        """The derivative of the gap of the sides' distribution functions in each bin of scores,
+        along the axes.
+        """
+        score = score[side.rows]
+        slope = slope[side.rows]
+        most = min(_MOST_BINS, len(score) // _BIN)
+        bins = max(2, most)
+        levels = np.linspace(0, 1, bins + 1)
+        edges = np.unique(np.quantile(score, levels))
+        if len(edges) == 1:  # all scores tie
+            return np.zeros((1, self.axes.shape[1]))
+        width = np.diff(edges)
+        after = np.searchsorted(edges, score, side="right")
+        place = np.clip(after - 1, 0, len(width) - 1)
+        left, right = _shares(side)
+        signed = np.concatenate([left, -right])
+        passing = signed * slope / np.sqrt(width)[place]
+        columns = self.place[side.rows].numpy()
+        shape = len(width), len(self.x)
+        past = csr_array((passing, (place, columns)), shape=shape)
+        by_feature = past @ self.x.numpy()
+        gaps = np.column_stack([by_feature, past.sum(1)])
+        return gaps @ self.axes
 
 
 def _shares(side: Sides) -> list[Floats]:
@@ -444,8 +540,12 @@ def _shares(side: Sides) -> list[Floats]:
     dependence, of all rows.
     """
     counts = side.counts
-    weight = np.ones(sum(counts)) if side.weights is None else side.weights.double().numpy()
-    return [part / part.sum() for part in np.split(weight, np.cumsum(counts)[:-1])]
+    weight = np.ones(sum(counts))
+    if side.weights is not None:
+        weight = side.weights.double().numpy()
+    *starts, _ = np.cumsum(counts)
+    parts = np.split(weight, starts)
+    return [part / part.sum() for part in parts]
 
 
 def _problem(
@@ -456,67 +556,82 @@ def _problem(
     So a row of weight two is exactly two rows, the order of rows has no effect, repeated rows cost
     nothing, and rows with the same features have the same score to the last digit.
     """
-    x = data.x.double().numpy()
-    y = data.y.double().numpy()
-    first, place = _distinct(x)
-    content = [place, y] + ([] if data.value is None else list(data.value.numpy().T))
-    content.append(data.cell.numpy())
-    chosen, number = _distinct(np.stack(content, 1).astype(np.float64))
+    first, place = _distinct(data.x.double().numpy())
+    chosen, number = _distinct(_content(data, place))
     weight = _sums(data.weight, number, len(chosen))
-    taken = torch.from_numpy(chosen)
     features = torch.from_numpy(place[chosen])
     if len(first) == len(chosen):
         first = chosen
         features = torch.arange(len(chosen))
     count = _sums(weight, features.numpy(), len(first))
-    kinds = torch.from_numpy(x[first])
-    zero = torch.zeros(len(first))
-    scaling = (
-        compute_scaling(Samples(kinds, zero, zero, count), None)
-        if standardize
-        else Scaling.none(model.features)
-    )
-    values = rows_or_none(data.value, taken)
-    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight, values)
+    x = data.x[torch.from_numpy(first)].double()
+    scaling = Scaling.none(model.features)
+    if standardize:
+        zero = torch.zeros(len(first))
+        kinds = Samples(x, zero, zero, count)
+        scaling = compute_scaling(kinds, None)
+    without_x = replace(data, x=data.x[:, :0])
+    samples = without_x.take(torch.from_numpy(chosen)).with_weight(weight)
+    even = samples.with_weight(weight / weight.mean())
+    x.sub_(scaling.mean)  # in place: a second copy would take as long as ten evaluations
+    x.div_(scaling.scale)
     return _Problem(
-        # in place: a second copy would take as long as ten evaluations
-        kinds.sub_(scaling.mean).div_(scaling.scale),
-        count,
-        features,
-        Batch(
-            samples.with_weight(weight / weight.mean()),
-            plug_in_sides(objective.comparisons, samples),
-        ),
-        scaling,
-        model,
-        replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),
-        weight_decay,
+        x=x,
+        count=count,
+        place=features,
+        rows=Batch(even, plug_in_sides(objective.comparisons, samples)),
+        scaling=scaling,
+        model=model,
+        objective=replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),
+        weight_decay=weight_decay,
     )
 
 
-def _sums(values: Tensor, number: NDArray[np.int64], count: int) -> Tensor:
+def _content(data: Samples, place: Integers) -> Floats:
+    """All that distinguishes rows, as columns; ``place`` is the number of their features."""
+    columns = [place, data.y.double().numpy()]
+    if data.value is not None:
+        columns += list(data.value.numpy().T)
+    columns.append(data.cell.numpy())
+    return np.stack(columns, 1).astype(np.float64)
+
+
+def _sums(values: Tensor, number: Integers, count: int) -> Tensor:
     """The sum of the values of each number from 0 to ``count`` - 1."""
-    sums = torch.zeros(count, *values.shape[1:], dtype=torch.float64)
-    return sums.index_add_(0, torch.from_numpy(number), values.double())
+    precise = values.double()
+    sums = precise.new_zeros(count)
+    return sums.index_add_(0, torch.from_numpy(number), precise)
 
 
-def _distinct(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(rows: Floats) -> tuple[Integers, Integers]:
     """The first of each distinct row, ordered by content, and the number of each row's kind."""
-    factors = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.int64) * 2 + 1
-    hashed = np.empty(len(rows), dtype=np.int64)
-    for begin in range(0, len(rows), _ROWS_HASHED):
-        # -0.0 is 0.0
-        bits: NDArray[Any] = (rows[begin : begin + _ROWS_HASHED] + 0.0).view(np.int64)
-        bits ^= bits >> 29
-        hashed[begin : begin + _ROWS_HASHED] = np.einsum("ij,j->i", bits, factors)  # modulo 2^64
+    hashed = _hash_rows(rows)
     order = np.argsort(hashed, kind="stable")
-    new = np.ones(len(rows), dtype=np.bool_)
-    new[1:] = hashed[order[1:]] != hashed[order[:-1]]
-    alike = np.flatnonzero(~new)
-    new[alike] = (rows[order[alike]] != rows[order[alike - 1]]).any(1)
-    number = np.empty(len(rows), dtype=np.int64)
-    number[order] = np.cumsum(new) - 1
-    return order[new], number
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = np.diff(hashed[order]) != 0
+    alike = np.flatnonzero(~is_new)
+    row = rows[order[alike]]
+    row_before = rows[order[alike - 1]]
+    is_new[alike] = (row != row_before).any(1)
+    number = np.empty_like(order)
+    number[order] = np.cumsum(is_new) - 1
+    return order[is_new], number
+
+
+def _hash_rows(rows: Floats) -> Integers:
+    """A number for each row, the same for equal rows."""
+    generator = np.random.default_rng(0)
+    count, width = rows.shape
+    halves = generator.integers(2**62, size=width, dtype=np.int64)
+    factors = 2 * halves + 1
+    hashed = np.empty(count, dtype=np.int64)
+    for begin in range(0, count, _ROWS_HASHED):
+        some = slice(begin, begin + _ROWS_HASHED)
+        without_sign = rows[some] + 0.0  # -0.0 is 0.0
+        bits: NDArray[Any] = without_sign.view(np.int64)
+        bits ^= bits >> 29
+        hashed[some] = np.einsum("ij,j->i", bits, factors)  # modulo 2^64
+    return hashed
 
 
 Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
@@ -573,7 +688,8 @@ def minimize(
     now, gradient = evaluate(at)
     values = [now]
     for iteration in range(MOST_ITERATIONS):
-        enough = tolerance / _WINDOW * max(1.0, abs(now))
+        scale = max(1.0, abs(now))
+        enough = tolerance / _WINDOW * scale
         if renew is not None and iteration and iteration % _WINDOW == 0:
             memory.preconditioner = renew(at)
         direction = memory.direction(gradient)
@@ -582,23 +698,23 @@ def minimize(
             return Minimum(at, now, iteration, converged=True)
         step = _line_search(evaluate, at, direction, now=now, slope=slope, enough=enough)
         if not step.length:
+            sides = [gradient, step.gradient]
             direction, step = _off_the_kink(
-                evaluate,
-                at,
-                [gradient, step.gradient],
-                memory.preconditioner,
-                now=now,
-                enough=enough,
+                evaluate, at, sides, memory.preconditioner, now=now, enough=enough
             )
         if not step.length:  # no descent, except for rounding
             return Minimum(at, now, iteration, converged=True)
-        memory.add(step.length * direction, step.gradient - gradient)
-        at = at + step.length * direction
+        move = step.length * direction
+        memory.add(move, step.gradient - gradient)
+        at = at + move
         now = step.value
         gradient = step.gradient
         values.append(now)
-        if len(values) > _WINDOW and values[-1 - _WINDOW] - now <= tolerance * max(1.0, abs(now)):
-            return Minimum(at, now, iteration + 1, converged=True)
+        if len(values) > _WINDOW:
+            gain = values[-1 - _WINDOW] - now
+            least = tolerance * max(1.0, abs(now))
+            if gain <= least:
+                return Minimum(at, now, iteration + 1, converged=True)
     return Minimum(at, now, MOST_ITERATIONS, converged=False)
 
 
@@ -622,16 +738,21 @@ def _line_search(
     best = nearest = _Step(0.0, now, direction)
     while high * -slope > enough and length < _LONGEST:
         there, gradient = evaluate(at + length * direction)
-        if not isfinite(there) or there > now + _DECREASE * length * slope:
+        most = now + _DECREASE * length * slope
+        if not isfinite(there):
             high = length
-            nearest = _Step(0.0, now, gradient) if isfinite(there) else nearest
+        elif there > most:
+            high = length
+            nearest = _Step(0.0, now, gradient)
         else:
             if there < best.value:
                 best = _Step(length, there, gradient)
             if float(gradient @ direction) >= _CURVATURE * slope:
                 break
             low = length
-        length = 2 * low if high == inf else (low + high) / 2
+        length = (low + high) / 2
+        if high == inf:
+            length = 2 * low
         if low and high - low < _NARROW * high:
             break
     return best if best.length else nearest
@@ -669,14 +790,17 @@ def _off_the_kink(
 
 def _shortest_mixture(sides: Floats, preconditioner: Preconditioner) -> Floats:
     """The weighted mean of these vectors that is closest to 0, in the preconditioner's metric."""
-    products = sides @ np.stack([preconditioner(side) for side in sides]).T
-    size = float(np.trace(products)) / len(products)
+    count = len(sides)
+    preconditioned = np.stack([preconditioner(side) for side in sides])
+    products = sides @ preconditioned.T
+    size = float(np.trace(products)) / count
     sizes, axes = np.linalg.eigh(products / size)
-    root = (axes * np.sqrt(np.clip(sizes, 0.0, None))).T
+    positive = np.clip(sizes, 0.0, None)
+    root = (axes * np.sqrt(positive)).T
     # Nonnegative shares; the last equation has a large weight, so that they sum to 1.
-    shares, _ = nnls(
-        np.vstack([root, np.full(len(sides), _HEAVY)]), np.append(np.zeros(len(sides)), _HEAVY)
-    )
+    equations = np.vstack([root, np.full(count, _HEAVY)])
+    results = np.append(np.zeros(count), _HEAVY)
+    shares, _ = nnls(equations, results)
     mixture: Floats = shares @ sides / shares.sum()
     return mixture
 
@@ -690,21 +814,28 @@ class _Memory:
 
     def add(self, step: Floats, change: Floats) -> None:
         """Store a step, unless the function is concave along it."""
-        if float(step @ change) > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self.steps = [*self.steps, (step, change)][-_MEMORY:]
+        curvature = float(step @ change)
+        lengths = np.linalg.norm(step) * np.linalg.norm(change)
+        if curvature > 1e-12 * float(lengths):
+            self.steps.append((step, change))
+            self.steps = self.steps[-_MEMORY:]
 
     def direction(self, gradient: Floats) -> Floats:
         """Down the gradient, in the metric that the steps suggest (the two-loop recursion)."""
         rest = gradient.copy()
         shares = []
         for step, change in reversed(self.steps):
-            share = float(step @ rest) / float(step @ change)
+            curvature = float(step @ change)
+            share = float(step @ rest) / curvature
             shares.append(share)
             rest -= share * change
         direction = self.preconditioner(rest)
         if self.steps:
             step, change = self.steps[-1]
-            direction *= float(step @ change) / float(change @ self.preconditioner(change))
+            size = float(change @ self.preconditioner(change))
+            direction *= float(step @ change) / size
         for (step, change), share in zip(self.steps, reversed(shares), strict=True):
-            direction += (share - float(change @ direction) / float(step @ change)) * step
+            curvature = float(step @ change)
+            reached = float(change @ direction) / curvature
+            direction += (share - reached) * step
         return -direction
