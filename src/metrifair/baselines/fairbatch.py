@@ -125,7 +125,7 @@ class Doubled:
 
     model: Model
 
-    def initial(self, seed: int) -> dict[str, Tensor]:
+    def initial(self, seed: int) -> Parameters:
         """The initial parameters of the model."""
         return self.model.initial(seed)
 

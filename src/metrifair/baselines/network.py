@@ -138,7 +138,7 @@ class Continued:
     model: Model
     trained: Mapping[str, Tensor]  # leading axes: a stack of one
 
-    def initial(self, seed: int) -> dict[str, Tensor]:  # noqa: ARG002
+    def initial(self, seed: int) -> Parameters:  # noqa: ARG002
         """The parameters of the trained model."""
         return {name: value[0, 0] for name, value in self.trained.items()}
 

@@ -22,7 +22,13 @@ from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor
-from metrifair.training.models import Network, Scaling, compute_scaling, stack_parameters
+from metrifair.training.models import (
+    Network,
+    Parameters,
+    Scaling,
+    compute_scaling,
+    stack_parameters,
+)
 from metrifair.training.objective import BINARY
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
@@ -193,7 +199,7 @@ class AlignmentObjective:
     strength: float
 
     def __call__(
-        self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
+        self, parameters: Parameters, before: Divergence | None, *, sharp: bool
     ) -> tuple[Tensor, Divergence | None]:
         """The objective and the divergence, computed from the start ``before``."""
         weight, *sides = self.weights
@@ -229,7 +235,7 @@ def _objective(
     return AlignmentObjective(network, solver, estimator.level, x, y, weights, estimator.strength)
 
 
-def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+def forward(network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
     """The last hidden layer (seeds, strengths, n, units), which is x if there is none, and the
     outputs.
     """

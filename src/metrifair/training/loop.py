@@ -69,20 +69,26 @@ class RowsObjective:
         estimate: Estimate = "population" if objective.estimate == "population" else "batch"
         least = least_samples(objective.metric, estimate)
         by_seed = [plug_in_sides(objective.comparisons, data.take(part)) for part in rows]
-        enough = [
-            all(min(side.counts) >= comparison.needs(least) for side in sides)
-            for comparison, *sides in zip(objective.comparisons, *by_seed, strict=True)
-        ]
+        enough = []
+        for comparison, *all_sides in zip(objective.comparisons, *by_seed, strict=True):
+            fewest = min(min(side.counts) for side in all_sides)
+            enough.append(fewest >= comparison.needs(least))
         comparisons = tuple(compress(objective.comparisons, enough))
-        most = _MOST_PAIRED if facts_for(objective.metric).by_pairs else _MOST_SCORES
+        most = _MOST_SCORES
+        if facts_for(objective.metric).by_pairs:
+            most = _MOST_PAIRED
         thinned = []
         batches = []
-        for part, all_sides in zip(rows, by_seed, strict=True):
-            work = sum(sum(side.counts) for side in compress(all_sides, enough))
-            chosen = part[thin_rows(data.cell[part], max(work, len(part)), most)]
+        for part, part_sides in zip(rows, by_seed, strict=True):
+            compared = compress(part_sides, enough)
+            scores = sum(sum(side.counts) for side in compared)
+            work = max(scores, len(part))
+            kept = thin_rows(data.cell[part], work, most)
+            chosen = part[kept]
             samples = data.take(chosen)
+            weight = samples.weight
+            even = samples.with_weight(weight / weight.mean())
             sides = plug_in_sides(comparisons, samples.to(like))
-            even = samples.with_weight(samples.weight / samples.weight.mean())
             thinned.append(chosen.to(like.device))
             batches.append(Batch(even.to(like), sides))
         exact = replace(
@@ -98,14 +104,16 @@ class RowsObjective:
         """The objective (seeds, strengths) of models with these outputs."""
         by_seed = []
         for seed, (rows, batch) in enumerate(zip(self.rows, self.batches, strict=True)):
-            at_once = max(1, _NUMBERS_AT_ONCE // len(rows))
+            fitting = _NUMBERS_AT_ONCE // len(rows)
+            at_once = max(1, fitting)
             values = []
             for begin in range(0, len(strengths), at_once):
                 part = slice(begin, begin + at_once)
                 self.objective.generator.manual_seed(0)  # the same projections for all models
                 output = outputs(seed, part, rows)
                 terms = self.objective(output, batch)
-                values.append(terms.risk + strengths[part] * terms.unfairness)
+                penalty = strengths[part] * terms.unfairness
+                values.append(terms.risk + penalty)
             by_seed.append(torch.cat(values))
         return torch.stack(by_seed)
 
@@ -172,7 +180,7 @@ class TrainedStack(NamedTuple):
     """A stack of trained models, in double precision on the device they were trained on."""
 
     model: Model
-    parameters: dict[str, Tensor]  # leading axes (seeds, strengths)
+    parameters: Parameters  # leading axes (seeds, strengths)
     scaling: Scaling  # (seeds, features)
     failed: Tensor  # (seeds, strengths): True where training diverged; such parameters are all 0
     epochs: Tensor  # (seeds, strengths): epochs until these parameters
@@ -252,11 +260,14 @@ def train(
             flat = model.near(parameters, constants, spread=0.0)
             every_row = RowsObjective.from_rows(data, seed_rows, objective, like=stack.x)
             parameters = _or_constants(stack, parameters, flat, every_row, strengths)
-    on_target = scaling.to(target)
+    mean, scale = scaling.to(target)
     return TrainedStack(
         model=model,
         parameters=parameters,
-        scaling=Scaling(*(part.expand(len(seeds), -1) for part in on_target)),
+        scaling=Scaling(
+            mean=mean.expand(len(seeds), -1),
+            scale=scale.expand(len(seeds), -1),
+        ),
         failed=failed,
         epochs=epochs,
     )
@@ -283,7 +294,7 @@ def _run_epochs(
     seeds: Sequence[int],
     validator: RowsObjective | None,
     verbose: bool,
-) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+) -> tuple[Parameters, Tensor, Tensor]:
     """The parameters at the end, where training failed, and the number of epochs."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     total = schedule.epochs
@@ -339,11 +350,13 @@ def _plan(
         ends = [(place + 1) / total for place in places]
         rates = []
         for place in places:
-            decayed = schedule.learning_rate * schedule.learning_rate_decay ** (place // steps)
+            epoch = place // steps
+            decayed = schedule.learning_rate * schedule.learning_rate_decay**epoch
             rates.append(decayed * schedule.rate_at(place / total))
-        planned = schedule.strengths_at(ends, strength), torch.tensor(rates, dtype=torch.float64)
-        sent = [send(part, stack.x.device).split(steps) for part in planned]
-        yield from zip(*sent, strict=True)
+        planned_strengths = schedule.strengths_at(ends, strength)
+        planned_rates = torch.tensor(rates, dtype=torch.float64)
+        sent = [send(part, stack.x.device) for part in (planned_strengths, planned_rates)]
+        yield from zip(*(part.split(steps) for part in sent), strict=True)
 
 
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:
@@ -361,7 +374,7 @@ def _or_constants(
     flat: Parameters,
     rows: RowsObjective,
     strengths: Sequence[float],
-) -> dict[str, Tensor]:
+) -> Parameters:
     """The networks, or constant ones where these have a lower objective on the training rows."""
     strength = torch.tensor(strengths).to(stack.x)
     constant = rows(stack.seed_outputs(flat), strength)

@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import Samples
@@ -24,7 +23,7 @@ from metrifair.errors import DataError
 from metrifair.problem.predictions import check_outputs
 from metrifair.support.arrays import Floats
 
-Parameters: TypeAlias = Mapping[str, Tensor]
+Parameters: TypeAlias = dict[str, Tensor]
 
 _NUMBERS_AT_ONCE = 2**16  # so that what is computed from them stays in the processor's cache
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
@@ -49,17 +48,16 @@ class Scaling(NamedTuple):
     @classmethod
     def stack(cls, moments: Iterable[tuple[Tensor, Tensor]]) -> Scaling:
         """The scaling of several seeds, from center and spread (features,) of each."""
-        means = []
-        scales = []
-        for mean, scale in moments:
-            means.append(mean)
-            scales.append(scale)
-        return cls(torch.stack(means), torch.stack(scales))
+        means, scales = zip(*moments, strict=True)
+        mean = torch.stack(means)
+        scale = torch.stack(scales)
+        return cls(mean, scale)
 
     def at(self, seed: int) -> Scaling:
         """That of one seed, which may be that of all: (1, features)."""
-        place = min(seed, len(self.mean) - 1)
-        row = slice(place, place + 1)
+        if len(self.mean) == 1:
+            return self
+        row = slice(seed, seed + 1)
         return Scaling(self.mean[row], self.scale[row])
 
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float64) -> Scaling:
@@ -89,13 +87,14 @@ class Scaling(NamedTuple):
             mean=self.mean.gather(0, least),
             scale=self.scale.gather(0, least),
         )
-        scaled = torch.empty(x.shape, device=device, dtype=dtype)
+        scaled = torch.empty_like(x, device=device, dtype=dtype)
         for place, piece in in_pieces(scaled, x):
             precise = piece.double()
             in_units = units.apply(precise.unsqueeze(0))
             place.copy_(in_units.squeeze(0))
+        shift = self.mean - units.mean
         remaining = Scaling(
-            mean=(self.mean - units.mean) / units.scale,
+            mean=shift / units.scale,
             scale=self.scale / units.scale,
         )
         return scaled, remaining.to(device, dtype)
@@ -122,7 +121,8 @@ def compute_scaling(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
     scaling = Scaling.stack(moments)
     is_infinite = ~scaling.scale.isfinite()
     if is_infinite.any():
-        _, column = is_infinite.nonzero()[0].tolist()
+        places = is_infinite.nonzero()
+        _, column = places[0].tolist()
         raise DataError(
             f"column {column} of X spreads so far that its square is infinite; rescale it"
         )
@@ -173,8 +173,9 @@ class Moments(NamedTuple):
     @classmethod
     def from_samples(cls, samples: Samples) -> Moments:
         """The moments of samples; a constant feature has no spread at any scale."""
-        total = float(samples.weight.double().sum())
-        mean, deviation = mean_and_deviation(samples.x, samples.weight)
+        weight = samples.weight.double()
+        total = float(weight.sum())
+        mean, deviation = mean_and_deviation(samples.x, weight)
         variance = deviation.square().numpy()
         return cls(total, mean.numpy(), variance * total)
 
@@ -228,7 +229,7 @@ class Moments(NamedTuple):
 class Model(Protocol):
     """A model that can be trained."""
 
-    def initial(self, seed: int) -> dict[str, Tensor]:
+    def initial(self, seed: int) -> Parameters:
         """Parameters of one network at the start, without leading axes; the same for the same
         seed.
         """
@@ -263,11 +264,12 @@ class Network:
         """The number of the last layer; the first is 0."""
         return len(self.hidden)
 
-    def initial(self, seed: int) -> dict[str, Tensor]:
+    def initial(self, seed: int) -> Parameters:
         """Uniform weights on the scale of one over the root of a unit's inputs."""
         generator = torch.Generator().manual_seed(seed)
         parameters = {}
-        for layer, (before, after) in enumerate(pairwise(self.widths)):
+        for layer, widths in enumerate(pairwise(self.widths)):
+            before, after = widths
             bound = 0.0
             if before:
                 bound = 1 / sqrt(before)
@@ -295,7 +297,8 @@ class Network:
                 inputs.append(np.maximum(output, 0.0))
             weight, _ = arrays[f"weight{layer}"]
             bias, _ = arrays[f"bias{layer}"]
-            output = inputs[-1] @ weight[0, 0].T
+            incoming = weight[0, 0].T
+            output = inputs[-1] @ incoming
             output += bias[0, 0, :, 0]
 
         def back(slope: Floats) -> None:
@@ -311,9 +314,7 @@ class Network:
 
         return output, back
 
-    def near(
-        self, parameters: Parameters, output: Tensor, *, spread: float = _CLOSE
-    ) -> dict[str, Tensor]:
+    def near(self, parameters: Parameters, output: Tensor, *, spread: float = _CLOSE) -> Parameters:
         """Parameters of networks whose outputs are close or equal to a constant (..., outputs)."""
         weight = f"weight{self.last}"
         bias = f"bias{self.last}"
@@ -330,7 +331,8 @@ class Network:
         seeds, strengths, units, _ = weight.shape
         all_weights = weight.flatten(1, 2)
         all_biases = bias.reshape(seeds, -1, 1)
-        flat = torch.baddbmm(all_biases, all_weights, x.transpose(1, 2))
+        columns = x.transpose(1, 2)
+        flat = torch.baddbmm(all_biases, all_weights, columns)
         units_first = flat.view(seeds, strengths, units, -1)  # (seeds, strengths, units, n)
         for layer in range(1, self.last + 1):
             active = units_first.relu()
@@ -362,7 +364,7 @@ class StackedModule:
                     "cannot share; use LayerNorm or GroupNorm"
                 )
 
-    def initial(self, seed: int) -> dict[str, Tensor]:
+    def initial(self, seed: int) -> Parameters:
         """The module's parameters, reset in all layers that support it."""
         fresh = copy.deepcopy(self.module)
         with torch.random.fork_rng(devices=[]):
@@ -379,14 +381,14 @@ class StackedModule:
         """
         self.module.train(training)
 
-        def call(parameters: dict[str, Tensor], rows: Tensor) -> Tensor:
+        def call(parameters: Parameters, rows: Tensor) -> Tensor:
             output: Tensor = torch.func.functional_call(self.module, parameters, (rows,))
             return output
 
         over_strengths = torch.func.vmap(call, in_dims=(0, None), randomness="different")
         over_seeds = torch.func.vmap(over_strengths, randomness="different")
         try:
-            output: Tensor = over_seeds(dict(parameters), x)
+            output: Tensor = over_seeds(parameters, x)
         except (RuntimeError, ValueError, TypeError) as error:
             name = type(self.module).__name__
             raise DataError(
@@ -401,34 +403,38 @@ class StackedModule:
         """The outputs if their shape is right, without the axis of a single one."""
         with_axis = (*models_and_rows, self.outputs)
         if output.shape == with_axis:
-            return output.squeeze(-1) if self.outputs == 1 else output
-        if output.shape == models_and_rows and self.outputs == 1:
+            if self.outputs == 1:
+                return output.squeeze(-1)
             return output
         expected = f"(n, {self.outputs})"
         if self.outputs == 1:
+            if output.shape == models_and_rows:
+                return output
             expected = "(n,) or (n, 1)"
         shape = tuple(output.shape[2:])
         raise DataError(f"the module must return {expected} for n samples, got shape {shape}")
 
 
-def stack_parameters(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
+def stack_parameters(starts: Sequence[Parameters], copies: int) -> Parameters:
     """Parameters with leading axes (seeds, strengths): one start per seed, the same for all
     strengths.
     """
     parameters = {}
     for name in starts[0]:
-        by_seed = torch.stack([start[name] for start in starts])
+        values = [start[name] for start in starts]
+        by_seed = torch.stack(values)
         with_strengths = by_seed.unsqueeze(1)
         parameters[name] = with_strengths.repeat_interleave(copies, 1)
     return parameters
 
 
-def member(parameters: Parameters, seed: int, strength: int) -> dict[str, Tensor]:
+def member(parameters: Parameters, seed: int, strength: int) -> Parameters:
     """One network of a stack, as its own stack, on the CPU."""
     alone = {}
     for name, value in parameters.items():
-        network = value[seed, strength].cpu()
-        alone[name] = network.clone()[None, None]
+        of_seed = value[seed : seed + 1].cpu()
+        network = of_seed[:, strength : strength + 1]
+        alone[name] = network.clone()
     return alone
 
 
@@ -437,20 +443,21 @@ class Predictor:
     """One trained model: features in, outputs out."""
 
     model: Model
-    parameters: dict[str, Tensor]  # leading axes (1, 1)
+    parameters: Parameters  # leading axes (1, 1)
     scaling: Scaling  # (1, features)
 
     @torch.no_grad()
-    def output(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def output(self, x: Floats) -> Floats:
         """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
         outputs = []
-        for piece in torch.as_tensor(x).split(_ROWS_TO_PREDICT):
+        pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
+        for piece in pieces:
             scaled = self.scaling.apply(piece.unsqueeze(0))
             stacked = self.model(self.parameters, scaled)
             outputs.append(stacked[0, 0])
         output = torch.cat(outputs).numpy()
-        finite = [bool(part.isfinite().all()) for part in self.parameters.values()]
-        if all(finite):
+        parameters = self.parameters.values()
+        if all(part.isfinite().all() for part in parameters):
             check_outputs(output)
         return output
 
@@ -496,7 +503,9 @@ class Predictor:
             bias = torch.zeros(1, dtype=torch.float64)
             if isinstance(self.model, Network):  # whose last layer does this too
                 weight, bias = _numbers(layers.pop())
-            layers.append(_linear(weight * spread, bias * spread + center))
+            weight = weight * spread
+            bias = bias * spread + center
+            layers.append(_linear(weight, bias))
         module = torch.nn.Sequential(*layers)
         return module.train(False)
 
@@ -513,19 +522,19 @@ class Predictor:
         """The scaling as a layer if there is any, then the module."""
         layers: list[torch.nn.Module] = []
         mean, scale = self.scaling
-        is_centered = bool((mean != 0).any())
-        is_scaled = bool((scale != 1).any())
-        if is_centered or is_scaled:
+        is_centered = mean != 0
+        is_scaled = scale != 1
+        if is_centered.any() or is_scaled.any():
             weight = torch.diag(1 / scale[0])
             bias = -(mean / scale)
-            layers.append(_linear(weight, bias[0]))
+            layers.append(_linear(weight, bias))
         module = copy.deepcopy(model.module).double()
         state = {}
         for name, value in self.parameters.items():
             state[name] = value[0, 0]
         module.load_state_dict(state, strict=False)
         layers.append(module.train(False))
-        two_rows = mean.new_zeros(2, mean.shape[1])
+        two_rows = torch.zeros_like(mean).expand(2, -1)
         if module(two_rows).ndim == 1:  # of one row, this axis would be lost
             with_axis = torch.nn.Unflatten(0, (-1, 1))
             layers.append(with_axis)
@@ -538,7 +547,8 @@ class Predictor:
         of_scaled = self.parameters["weight0"].reshape(units, -1)
         weight = of_scaled / scale
         bias = self.parameters["bias0"].reshape(-1)
-        return _linear(weight, bias - weight @ mean[0])
+        shift = weight @ mean[0]
+        return _linear(weight, bias - shift)
 
 
 def _linear(weight: Tensor, bias: Tensor) -> torch.nn.Linear:

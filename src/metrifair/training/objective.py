@@ -16,7 +16,7 @@ from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_slopes, dependence_value, sliced_dependence
 from metrifair.metrics.namespaces import Array, host_values, namespace_for
-from metrifair.metrics.pair import between
+from metrifair.metrics.pair import Metric, between
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import (
     Estimate,
@@ -119,8 +119,12 @@ class Objective:
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms, for outputs (..., n), or (..., n, classes), of the batch."""
         samples = batch.samples
-        risk = (self.loss_weight(samples) * self.task.loss(output, samples.y)).mean(-1)
-        return Terms(risk, self.unfairness(output, batch))
+        losses = self.task.loss(output, samples.y)
+        weighted = self.loss_weight(samples) * losses
+        return Terms(
+            risk=weighted.mean(-1),
+            unfairness=self.unfairness(output, batch),
+        )
 
     def loss_weight(self, samples: Samples) -> Tensor:
         """The weight of each sample in the loss: its own weight, times that of its class.
@@ -135,14 +139,11 @@ class Objective:
         Tensor
             One number for each.
         """
+        weight = samples.weight
         if not self.class_weight:
-            return samples.weight
-        return (
-            samples.weight
-            * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[
-                samples.y.long()
-            ]
-        )
+            return weight
+        by_class = _numbers(self.class_weight, weight.dtype, weight.device)
+        return weight * by_class[samples.y.long()]
 
     def is_counted(self, sides: Sequence[Sides]) -> bool:
         """Whether slopes can be counted: energy distances of predictions or outputs without
@@ -158,30 +159,22 @@ class Objective:
         bool
             Also False for losses other than the logistic and the squared one.
         """
-        return (
-            self.criterion.score == "prediction"
-            and self._is_linear(sides)
-            and (
-                self.task.name == BINARY.name
-                or self.task.loss is REGRESSION_LOSSES["squared_error"]
-            )
-        )
+        if self.criterion.score != "prediction" or not self._is_linear(sides):
+            return False
+        is_squared = self.task.loss is REGRESSION_LOSSES["squared_error"]
+        return is_squared or self.task.name == BINARY.name
 
     def _is_linear(self, sides: Sequence[Sides]) -> bool:
         """Whether the metric is a sum over scores with coefficients that can be counted."""
-        return (
-            self.metric == "energy"
-            and self.rho is None
-            and all(
-                side.dependence is not None
-                or (
-                    side.weights is None
-                    and len(side.left + side.right) == 2
-                    and min(side.counts) >= self.least
-                )
-                for side in sides
-            )
-        )
+        if self.metric != "energy" or self.rho is not None:
+            return False
+        return all(side.dependence is not None or self._is_even(side) for side in sides)
+
+    def _is_even(self, side: Sides) -> bool:
+        """Whether a side has one cell on either side, enough rows, and no weights."""
+        if side.weights is not None:
+            return False
+        return len(side.counts) == 2 and min(side.counts) >= self.least
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and
@@ -205,17 +198,16 @@ class Objective:
             return None
         weight = self.loss_weight(batch.samples).numpy() / len(output)
         y = batch.samples.y.numpy()
+        score = output
+        link = np.ones(1)
         if self.task.name == BINARY.name:  # a task that came from another process is another object
-            score = 1 / (1 + np.exp(-output))
-            link = score * (1 - score)
-            loss_slope = weight * (score - y)
+            probability = 1 / (1 + np.exp(-output))
+            loss_slope = weight * (probability - y)
+            if self.penalize == "prediction":
+                score = probability
+                link = score * (1 - score)
         else:
-            score = output
-            link = np.ones(1)
             loss_slope = 2 * weight * (output - y)
-        if self.penalize == "output":
-            score = output
-            link = np.ones(1)
         slope = np.zeros(len(score))
         for rows, slopes, _ in self._counted_parts(score, batch.sides, batch.samples.value):
             slope[rows] += slopes
@@ -229,20 +221,29 @@ class Objective:
         center to subtract.
         """
         for side, factor in zip(sides, self.weights, strict=True):
-            rows = side.rows if isinstance(side.rows, slice) else host_values(side.rows)
+            rows: Any = side.rows
+            if not isinstance(rows, slice):
+                rows = host_values(rows)
             center = 0.0
             if side.dependence is not None:
-                slopes = dependence_slopes(
-                    torch.from_numpy(score), side, values=values, estimate=self.estimate
-                ).numpy()
+                tensor = torch.from_numpy(score)
+                slopes = dependence_slopes(tensor, side, values=values, estimate=self.estimate)
+                slopes = slopes.numpy()
             else:
-                fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
-                if self.estimate == "rows" and side.fraction is not None:
-                    fractions = side.fraction.tolist()
-                slopes, center = energy_coefficients(
-                    score[rows], side.counts[0], fractions=fractions
-                )
-            yield rows, slopes if factor == 1 else factor * slopes, center
+                left, _ = side.counts
+                fractions = self._fractions(side)
+                slopes, center = energy_coefficients(score[rows], left, fractions=fractions)
+            if factor != 1:
+                slopes = factor * slopes
+            yield rows, slopes, center
+
+    def _fractions(self, side: Sides) -> list[float]:
+        """The fraction of the rows of either side that a batch stands for."""
+        if self.estimate == "batch":
+            return [1.0, 1.0]
+        if self.estimate == "population" or side.fraction is None:
+            return [0.0, 0.0]
+        return side.fraction.tolist()
 
     def _counted_unfairness(
         self, score: Tensor, array: AnyFloats, sides: Sequence[Sides]
@@ -253,19 +254,19 @@ class Objective:
         parts = list(self._counted_parts(array, sides, None))
         rows, slopes, center = parts[0]
         if len(parts) == 1:
-            of_rows = (
-                score
-                if isinstance(rows, slice) and len(slopes) == len(array)
-                else score[sides[0].rows]
-            )
-            return torch.dot(torch.from_numpy(slopes), of_rows - center if center else of_rows)
+            compared = score
+            if not isinstance(rows, slice) or len(slopes) < len(array):
+                compared = score[sides[0].rows]
+            if center:
+                compared = compared - center
+            return torch.dot(torch.from_numpy(slopes), compared)
         slope = np.zeros(len(array), array.dtype)
         value = 0.0
         for rows, slopes, center in parts:
             slope[rows] += slopes
             value += float(slopes @ (array[rows] - center))
-        # 0, with the slopes, and the value
-        return torch.dot(torch.from_numpy(slope), score - score.detach()) + value
+        change = score - score.detach()  # 0, with the slopes
+        return torch.dot(torch.from_numpy(slope), change) + value
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
         """The metric combined over the comparisons; 0 if there are none.
@@ -312,22 +313,34 @@ class Objective:
             One number for each model.
         """
         estimate = self.estimate
-        sliced = None
-        counted = (
-            score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides)
+        if score.ndim == 1 and values is None and estimate != "batch" and self._is_linear(sides):
+            array = namespace_for(score).host_array(score)
+            if array is not None and sides:
+                return self._counted_unfairness(score, array, sides)
+        if not vector:
+            return self._compared(score, sides, values)
+        sliced = vector_metric(
+            self.metric, estimate=estimate, slices=self.slices, generator=self.generator
         )
-        array = namespace_for(score).host_array(score) if counted else None
-        if array is not None and sides:
-            return self._counted_unfairness(score, array, sides)
-        if vector:
-            sliced = vector_metric(
-                self.metric, estimate=estimate, slices=self.slices, generator=self.generator
-            )
-        by_coordinate = vector and sliced is None
-        if by_coordinate:  # each coordinate is computed as another model
-            score = score.transpose(-2, -1)
-            sides = [side.for_coordinates() for side in sides]
-            values = None if values is None else values.unsqueeze(-3)
+        if sliced is not None:
+            return self._compared(score, sides, values, sliced)
+        # each coordinate is computed as another model
+        coordinates = score.transpose(-2, -1)
+        sides = [side.for_coordinates() for side in sides]
+        if values is not None:
+            values = values.unsqueeze(-3)
+        by_coordinate = self._compared(coordinates, sides, values)
+        return by_coordinate.sum(-1)
+
+    def _compared(
+        self,
+        score: Tensor,
+        sides: Sequence[Sides],
+        values: Tensor | None,
+        sliced: Metric | None = None,
+    ) -> Tensor:
+        """The metric combined over the comparisons; ``sliced`` is that of vectors."""
+        estimate = self.estimate
 
         def dependence(score: Tensor, side: Sides) -> Array:
             if sliced is None:
@@ -351,11 +364,11 @@ class Objective:
             vector=sliced is not None,
             dependent=dependence,
         )
-        if self.rho is not None:
-            penalty = (
-                self.rho(penalty) * _numbers(self.weights, penalty.dtype, penalty.device)
-            ).sum(-1)
-        return penalty.sum(-1) if by_coordinate else penalty
+        if self.rho is None:
+            return penalty
+        weights = _numbers(self.weights, penalty.dtype, penalty.device)
+        weighted = self.rho(penalty) * weights
+        return weighted.sum(-1)
 
 
 @lru_cache(maxsize=64)  # no numbers can be sent to a device while a step is recorded
@@ -382,12 +395,15 @@ def _log_loss(output: Tensor, y: Tensor) -> Tensor:
 
 
 def _softmax_loss(output: Tensor, y: Tensor) -> Tensor:
-    chosen = y.long().expand(output.shape[:-1]).unsqueeze(-1)
-    return -functional.log_softmax(output, -1).gather(-1, chosen).squeeze(-1)
+    chosen = y.long().expand(output.shape[:-1])
+    logs = functional.log_softmax(output, -1)
+    of_chosen = logs.gather(-1, chosen.unsqueeze(-1))
+    return -of_chosen.squeeze(-1)
 
 
 def _logit(prediction: Tensor) -> Tensor:
-    return torch.logit(prediction, eps=max(SMALLEST_PROBABILITY, torch.finfo(prediction.dtype).eps))
+    rounding = torch.finfo(prediction.dtype).eps
+    return torch.logit(prediction, eps=max(SMALLEST_PROBABILITY, rounding))
 
 
 def _log_clipped(prediction: Tensor) -> Tensor:
@@ -431,10 +447,15 @@ def constant_output(
     """
     share = weight / weight.mean()
     if task.name == "regression":
-        return (share * y).mean().unsqueeze(0)
-    counts = torch.zeros(max(2, outputs), dtype=share.dtype).index_add_(0, y.long(), share) + added
-    logs = (counts / counts.sum()).log()
-    return logs - logs.mean() if outputs > 1 else (logs[1] - logs[0]).unsqueeze(0)
+        mean = (share * y).mean()
+        return mean.unsqueeze(0)
+    counts = share.new_zeros(max(2, outputs))
+    counts = counts.index_add_(0, y.long(), share) + added
+    rates = counts / counts.sum()
+    logs = rates.log()
+    if outputs > 1:
+        return logs - logs.mean()
+    return logs[1:] - logs[:1]
 
 
 def scores(
@@ -452,11 +473,10 @@ def scores(
     if not callable(criterion.score):
         check_known("score", criterion.score, SCORES)
     if criterion.score != "prediction" and penalize != "prediction":
+        compared = criterion.score if isinstance(criterion.score, str) else "a custom score"
         raise DataError(
             f"penalize={penalize!r} applies where the score is the prediction; {criterion.name} "
-            "compares "
-            f"{criterion.score if isinstance(criterion.score, str) else 'a custom score'}: leave "
-            "penalize as it is"
+            f"compares {compared}: leave penalize as it is"
         )
     if callable(criterion.score):
         score: Tensor = criterion.score(task.prediction(output), y)
@@ -465,4 +485,6 @@ def scores(
         return task.loss(output, y)
     if criterion.score == "log_prediction":
         return task.log_prediction(output)
-    return output if "output" in (criterion.score, penalize) else task.prediction(output)
+    if "output" in (criterion.score, penalize):
+        return output
+    return task.prediction(output)

@@ -15,7 +15,15 @@ from metrifair.batches.samples import Batch, Samples, join_samples
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.support.arrays import Floats
-from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stack_parameters
+from metrifair.training.models import (
+    Model,
+    Moments,
+    Network,
+    Parameters,
+    Predictor,
+    Scaling,
+    stack_parameters,
+)
 from metrifair.training.objective import Objective, constant_output
 from metrifair.training.stack import Adam
 
@@ -150,7 +158,7 @@ class Learner:
         back(slopes[:, None])
         return True
 
-    def _start(self, samples: Samples) -> dict[str, Tensor]:
+    def _start(self, samples: Samples) -> Parameters:
         """The parameters; of a network of ours, close to the constant that fits these samples
         best.
         """
@@ -161,7 +169,7 @@ class Learner:
         constant = constant_output(self.objective.task, samples.y, counts, self.model.outputs)
         return self.model.near(parameters, constant)
 
-    def _parameters(self) -> dict[str, Tensor]:
+    def _parameters(self) -> Parameters:
         """Copies of the parameters as they are now."""
         return {name: value.detach().clone() for name, value in self.adam.parameters.items()}
 

@@ -88,16 +88,19 @@ def stratified_epochs(
     """Stratified batches of each seed's rows; full batches if all rows fit into one."""
     comparisons = objective.comparisons
     weight = data.weight.double()
-    seed_cells = rows_by_seed(data.cell, rows, _count_cells(data, comparisons))
+    cell_count = _count_cells(data, comparisons)
+    seed_cells = rows_by_seed(data.cell, rows, cell_count)
     sizes = torch.tensor([list(map(len, cells)) for cells in seed_cells])
     _check_same_cells(sizes)
     row_counts = list(map(len, rows))
     if max(row_counts) <= batch_size:
-        largest = sizes.amax(0)
-        return _full_epochs(weight, seed_cells, Layout(tuple(largest.tolist())), comparisons)
+        largest = sizes.amax(0).tolist()
+        plan = Layout(tuple(largest))
+        return _full_epochs(weight, seed_cells, plan, comparisons)
     plan = _batch_layout(sizes, objective, batch_size)
     if steps is None:
-        steps = max(1, min(row_counts) // plan.size)
+        full_batches = min(row_counts) // plan.size
+        steps = max(1, full_batches)
     odds = None
     counts = sizes.double()
     if not _is_even(weight):
@@ -120,7 +123,8 @@ def stratified_epochs(
 
 def _is_even(values: Tensor) -> bool:
     """Whether all entries are equal, along the first axis."""
-    return bool((values == values[0]).all())
+    equal = values == values[0]
+    return bool(equal.all())
 
 
 def _count_cells(data: Samples, comparisons: Sequence[Comparison]) -> int:
@@ -135,7 +139,8 @@ def _check_same_cells(sizes: Tensor) -> None:
     """Raise a DataError unless all seeds have rows of the same cells; sizes are (seeds, cells)."""
     lacking = (sizes == 0).any(0)
     present = (sizes > 0).any(0)
-    if bool((lacking & present).any()):
+    differing = lacking & present
+    if differing.any():
         raise DataError(
             "some seeds' training rows lack a cell that others have; choose splits that hold every "
             "group"
@@ -164,8 +169,9 @@ def _cell_shares(weight: Tensor, seed_cells: ByCell) -> Tensor:
     """The share of each cell in the weight of a seed's rows: (seeds, 1, cells)."""
     by_seed = []
     for cells in seed_cells:
-        totals = torch.stack([weight[cell].sum() for cell in cells])
-        by_seed.append(totals / totals.sum())
+        totals = [weight[cell].sum() for cell in cells]
+        by_cell = torch.stack(totals)
+        by_seed.append(by_cell / by_cell.sum())
     return torch.stack(by_seed).unsqueeze(1)
 
 
@@ -187,13 +193,15 @@ def _full_epochs(
     weight 0.
     """
     padded = [_pad_cells(cells, plan.counts) for cells in seed_cells]
-    rows = torch.stack([seed_rows for seed_rows, _ in padded])
-    is_padding = torch.stack([seed_padding for _, seed_padding in padded])
+    by_seed, padding_by_seed = zip(*padded, strict=True)
+    rows = torch.stack(by_seed)
+    is_padding = torch.stack(padding_by_seed)
     weights = weight[rows].masked_fill(is_padding, 0.0)
     counts = torch.tensor(plan.counts)
-    cell = torch.arange(len(counts)).repeat_interleave(counts)
+    cells = torch.arange(len(counts))
+    cell = cells.repeat_interleave(counts)
     sides = tensor_sides(comparisons, cell, drawn_from=cell)
-    if not bool((weights == weights[0, 0]).all()):
+    if not _is_even(weights.flatten()):
         sides = tuple(replace(side, weights=weights[:, None, side.rows]) for side in sides)
     loss_weight = weights / weights.mean(1, keepdim=True)
     all_rows = Epoch(rows.unsqueeze(1), loss_weight.unsqueeze(1))
@@ -205,9 +213,10 @@ def _pad_cells(cells: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, 
     rows = []
     is_padding = []
     for cell, count in zip(cells, counts, strict=True):
-        repeated = cell[:1].expand(count - len(cell))
+        size = len(cell)
+        repeated = cell[:1].expand(count - size)
         rows += [cell, repeated]
-        is_padding.append(torch.arange(count) >= len(cell))
+        is_padding.append(torch.arange(count) >= size)
     return torch.cat(rows), torch.cat(is_padding)
 
 
@@ -247,8 +256,9 @@ class Schedule:
         """
         if not self.growth:
             return strength.expand(len(times), -1)
-        passed = torch.tensor(times, dtype=torch.float64) / self.growth
-        passed = passed.to(strength).unsqueeze(-1)
+        precise = torch.tensor(times, dtype=torch.float64)
+        passed = (precise / self.growth).to(strength)
+        passed = passed.unsqueeze(-1)
         growing = (1 + strength) ** passed - 1
         return torch.where(passed < 1, growing, strength)
 
@@ -296,9 +306,9 @@ class Stack:
         terms = self.objective(output, Batch(samples, self.sides))
         total = terms.risk + self.strength * terms.unfairness
         if self.weight_decay:
-            squares = [value.square().flatten(2).sum(-1) for value in parameters.values()]
-            norm = torch.stack(squares).sum(0)
-            total = total + self.weight_decay / 2 * norm
+            squares = [value.square().flatten(2) for value in parameters.values()]
+            sums = torch.stack([square.sum(-1) for square in squares])
+            total = total + self.weight_decay / 2 * sums.sum(0)
         if self.scaled:
             total = total / (1 + self.strength)
         total.sum().backward()
@@ -315,7 +325,8 @@ class Stack:
         for place in range(rows.shape[1]):
             self.strength = strengths[place]
             self.adam.learning_rate = rates[place]
-            self.step(rows[:, place], weights[:, place])
+            chosen = rows[:, place]
+            self.step(chosen, weights[:, place])
         self.give_up()
 
     @torch.no_grad()
@@ -343,8 +354,9 @@ class Stack:
                 some = value[seed : seed + 1, strengths]
                 seed_parameters[name] = some.to(self.x)
             scaling = self.scaling.at(seed)
-            features = scaling.apply(self.x[rows].unsqueeze(0))
-            return self.model(seed_parameters, features)[0]
+            x = self.x[rows].unsqueeze(0)
+            output = self.model(seed_parameters, scaling.apply(x))
+            return output[0]
 
         return outputs
 
@@ -352,7 +364,8 @@ class Stack:
     def outputs(self) -> Tensor:
         """The outputs of the current models for all rows of the data."""
         seeds = len(self.failed)
-        features = self.scaling.apply(self.x.expand(seeds, *self.x.shape))
+        by_seed = self.x.expand(seeds, -1, -1)
+        features = self.scaling.apply(by_seed)
         return self.model(self.adam.parameters, features)
 
     @torch.no_grad()
@@ -360,19 +373,21 @@ class Stack:
         """Set models with a parameter that is not finite to zero."""
         adam = self.adam
         values = adam.parameters.values()
-        # infinite moments stop it unnoticed
-        finite = adam.vector.isfinite() & adam.moments.isfinite().all(0)
+        sizes = [value.numel() for value in values]
+        moments_finite = adam.moments.isfinite()  # infinite ones stop it unnoticed
+        finite = adam.vector.isfinite() & moments_finite.all(0)
         diverged = torch.zeros_like(self.failed)
-        for part in finite.split([value.numel() for value in values]):
+        for part in finite.split(sizes):
             by_model = part.view(*diverged.shape, -1)
             diverged |= ~by_model.all(-1)
         for value in values:  # without waiting for the device: this too is recorded
             axes = [1] * (value.ndim - 2)
-            value.masked_fill_(diverged.view(*diverged.shape, *axes), 0.0)
+            is_lost = diverged.view(*diverged.shape, *axes)
+            value.masked_fill_(is_lost, 0.0)
         adam.forget_non_finite()
         self.failed |= diverged
 
-    def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
+    def end(self, parameters: Parameters) -> tuple[Parameters, Tensor]:
         """Copies of the parameters in double precision, all 0 where training failed, and where
         that was.
         """
@@ -410,12 +425,16 @@ def make_stack(
     dtype = torch.float64 if source.full_batch else torch.float32
     scaled = schedule.growth > 0
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
-        generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
+        seed = objective.generator.initial_seed()
+        generator = torch.Generator(device).manual_seed(seed)
         objective = replace(objective, generator=generator)
-    start = stack_parameters([model.initial(seed) for seed in seeds], len(strengths))
+    starts = [model.initial(seed) for seed in seeds]
+    start = stack_parameters(starts, len(strengths))
     for name, value in start.items():
         start[name] = value.to(device, dtype)
-    labels = data.y.to(device, dtype if data.y.is_floating_point() else None)
+    labels = data.y.to(device)
+    if labels.is_floating_point():
+        labels = labels.to(dtype)
     values = None
     if data.value is not None:
         values = data.value.to(device)
@@ -426,6 +445,8 @@ def make_stack(
         weight_decay=schedule.weight_decay - scaled_decay,
     )
     features, seed_scaling = scaling.in_shared_units(data.x, device, dtype)
+    strength = torch.tensor(strengths, dtype=dtype, device=device)
+    failed = strength.new_zeros(len(seeds), len(strengths), dtype=torch.bool)
     return Stack(
         x=features,
         y=labels,
@@ -434,8 +455,8 @@ def make_stack(
         scaling=seed_scaling,
         sides=tuple(_side_on(side, device) for side in source.sides),
         adam=adam,
-        strength=torch.tensor(strengths, dtype=dtype, device=device),
-        failed=torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
+        strength=strength,
+        failed=failed,
         weight_decay=scaled_decay,
         scaled=scaled,
         value=values,
@@ -461,7 +482,8 @@ class Adam:
     def __init__(
         self, start: Mapping[str, Tensor], *, learning_rate: float, weight_decay: float = 0.0
     ) -> None:
-        vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
+        flat = [value.detach().reshape(-1) for value in start.values()]
+        vector = torch.cat(flat)
         self.vector = vector
         self.gradient = torch.zeros_like(vector)
         self.moments = vector.new_zeros(2, len(vector))
@@ -477,9 +499,11 @@ class Adam:
         sizes = [shape.numel() for shape in self._shapes.values()]
         values = self.vector.split(sizes)
         slopes = self.gradient.split(sizes)
-        self.parameters: dict[str, Tensor] = {}
-        for (name, shape), value, slope in zip(self._shapes.items(), values, slopes, strict=True):
-            leaf = value.view(shape).detach().requires_grad_()
+        self.parameters: Parameters = {}
+        for name, value, slope in zip(self._shapes, values, slopes, strict=True):
+            shape = self._shapes[name]
+            leaf = value.view(shape).detach()
+            leaf.requires_grad_()
             leaf.grad = slope.view(shape)
             self.parameters[name] = leaf
 
@@ -515,8 +539,10 @@ class Adam:
         if self.weight_decay:
             slope = gradient + self.weight_decay * vector
         first, second = moments
-        first = first + (1 - keep_first) * (slope - first)
-        second = keep_second * second + (1 - keep_second) * slope * slope
+        change = slope - first
+        first = first + (1 - keep_first) * change
+        square = (1 - keep_second) * slope * slope
+        second = keep_second * second + square
         new_powers = powers * BETAS
         of_first, of_second = (1 - new_powers).tolist()
         spread = np.sqrt(second / of_second)
