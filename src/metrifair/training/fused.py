@@ -117,29 +117,32 @@ def _gather(
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     in_batch = at < n
-    row = tl.load(chosen + seed * n + at, mask=in_batch, other=0)
+    batch_row = seed * n + at
+    row = tl.load(chosen + batch_row, mask=in_batch, other=0)
+    row_label = tl.load(y + row)
     first_columns = tl.program_id(1) == 0
-    tl.store(label + seed * n + at, tl.load(y + row), mask=in_batch & first_columns)
+    tl.store(label + batch_row, row_label, mask=in_batch & first_columns)
 
     is_feature = column < features
-    value = tl.load(
-        x + row[:, None] * features + column[None, :],
-        mask=in_batch[:, None] & is_feature[None, :],
-        other=0.0,
-    )
-    center = tl.load(mean + seed * seed_units + column, mask=is_feature, other=0.0)
-    spread = tl.load(scale + seed * seed_units + column, mask=is_feature, other=1.0)
+    where = x + row[:, None] * features + column[None, :]
+    inside = in_batch[:, None] & is_feature[None, :]
+    value = tl.load(where, mask=inside, other=0.0)
+    unit = seed * seed_units + column
+    center = tl.load(mean + unit, mask=is_feature, other=0.0)
+    spread = tl.load(scale + unit, mask=is_feature, other=1.0)
     standardized = (value - center[None, :]) / spread[None, :]
     value = tl.where(is_feature[None, :], standardized, 0.0)
     high, low = _split(value)
 
     size = seeds * n * width
-    inside = in_batch[:, None] & (column < width)[None, :]
-    by_row = values + (seed * n + at)[:, None] * width + column[None, :]
+    is_padded = column < width
+    inside = in_batch[:, None] & is_padded[None, :]
+    by_row = values + batch_row[:, None] * width + column[None, :]
     tl.store(by_row, high, mask=inside)
     tl.store(by_row + size, low, mask=inside)
     inside = tl.trans(inside)
-    by_column = values + 2 * size + (seed * width + column)[:, None] * n + at[None, :]
+    batch_column = seed * width + column
+    by_column = values + 2 * size + batch_column[:, None] * n + at[None, :]
     tl.store(by_column, tl.trans(high), mask=inside)
     tl.store(by_column + size, tl.trans(low), mask=inside)
 
@@ -189,17 +192,21 @@ def _first_layer(
 ):
     """The first layer of these units for these rows: (units, rows)."""
     in_batch = (at < n)[None, :]
+    batch_row = seed * n + at
+    size = seeds * n * width
     total = tl.zeros((SIZE, ROWS), tl.float32)
     for start in range(0, width, COLUMNS):
         column = start + tl.arange(0, COLUMNS)
-        where = values + (seed * n + at)[None, :] * width + column[:, None]
+        where = values + batch_row[None, :] * width + column[:, None]
         high = tl.load(where, mask=in_batch, other=0.0)
-        low = tl.load(where + seeds * n * width, mask=in_batch, other=0.0)
+        low = tl.load(where + size, mask=in_batch, other=0.0)
+        is_feature = column < features
+        inside = valid[:, None] & is_feature[None, :]
         where = w0 + hidden_unit[:, None] * features + column[None, :]
-        inside = valid[:, None] & (column < features)[None, :]
         weights = tl.load(where, mask=inside, other=0.0)
         total = _product(weights, high, low, total)
-    total += tl.load(b0 + hidden_unit, mask=valid, other=0.0)[:, None]
+    bias = tl.load(b0 + hidden_unit, mask=valid, other=0.0)
+    total += bias[:, None]
     return total
 
 
@@ -266,21 +273,27 @@ def _forward(
     if hidden is not None:
         total = tl.maximum(total, 0.0)
         where = hidden + hidden_unit[:, None] * n + at[None, :]
-        tl.store(where, total, mask=valid[:, None] & in_batch[None, :])
-        total *= tl.load(w1 + hidden_unit, mask=valid, other=0.0)[:, None]
+        inside = valid[:, None] & in_batch[None, :]
+        tl.store(where, total, mask=inside)
+        last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
+        total *= last_weight[:, None]
 
     model = tile * TOGETHER + tl.arange(0, TOGETHER)
+    output_unit = seed * models + model
     valid = model < models
     by_model = tl.reshape(total, (TOGETHER, PADDED, ROWS))
     result = tl.sum(by_model, 1)
     if hidden is not None:
-        result += tl.load(b1 + seed * models + model, mask=valid, other=0.0)[:, None]
-    label = tl.load(y + seed * n + at, mask=in_batch, other=0.0)[None, :]
-    loss_weight = tl.load(weight + seed * n + at, mask=in_batch, other=0.0)[None, :] / n
-    loss_slope = _loss_slope(result, label, loss_weight, IS_BINARY)
+        last_bias = tl.load(b1 + output_unit, mask=valid, other=0.0)
+        result += last_bias[:, None]
+    batch_row = seed * n + at
+    label = tl.load(y + batch_row, mask=in_batch, other=0.0)
+    loss_weight = tl.load(weight + batch_row, mask=in_batch, other=0.0) / n
+    loss_slope = _loss_slope(result, label[None, :], loss_weight[None, :], IS_BINARY)
     if SCALED:
-        loss_slope /= 1 + tl.load(strength + model, mask=valid, other=0.0)[:, None]
-    where = (seed * models + model)[:, None] * n + at[None, :]
+        of_model = tl.load(strength + model, mask=valid, other=0.0)
+        loss_slope /= 1 + of_model[:, None]
+    where = output_unit[:, None] * n + at[None, :]
     inside = valid[:, None] & in_batch[None, :]
     tl.store(output + where, result, mask=inside)
     tl.store(slope + where, loss_slope, mask=inside)
@@ -321,8 +334,8 @@ def _count_below(ordered, is_left, place, BLOCK: tl.constexpr):
     through = tl.cumsum(is_left, 0)
     before = place * two + through - is_left
     after = place * two + through
-    first = tl.associative_scan((ordered, before), 0, _as_before)[1]
-    last = tl.associative_scan((ordered, after), 0, _as_before, reverse=True)[1]
+    _, first = tl.associative_scan((ordered, before), 0, _as_before)
+    _, last = tl.associative_scan((ordered, after), 0, _as_before, reverse=True)
     twice_left = first % two + last % two
     twice_all = first // two + last // two + 1
     return twice_left, twice_all
@@ -367,7 +380,9 @@ def _compare(
     seed = program // models
     of_left = tl.load(within + 2 * seed)
     of_right = tl.load(within + 2 * seed + 1)
-    added = tl.where(is_left == 1, across * b - of_left * a, across * a - of_right * b)
+    left_slope = across * b - of_left * a
+    right_slope = across * a - of_right * b
+    added = tl.where(is_left == 1, left_slope, right_slope)
     if OF_PREDICTIONS:
         score = _as_ordered(ordered).to(tl.float32, bitcast=True)
         added *= score * (1 - score)
@@ -375,7 +390,8 @@ def _compare(
     if SCALED:
         factor = factor / (1 + factor)
     added *= share * factor
-    where = slope + program * n + tl.load(rows + origin, mask=inside, other=0)
+    row = tl.load(rows + origin, mask=inside, other=0)
+    where = slope + program * n + row
     total = tl.load(where, mask=inside, other=0.0) + added
     tl.store(where, total, mask=inside)
 
@@ -407,7 +423,11 @@ def _backward(
     part = tl.program_id(1)
     seed = tl.program_id(2)
     model, unit, hidden_unit, valid = _tile_units(tile, seed, models, UNITS, PADDED, TOGETHER)
+    output_unit = seed * models + model
     column = block * COLUMNS + tl.arange(0, COLUMNS)
+    batch_column = seed * width + column
+    is_padded = column < width
+    size = seeds * n * width
     of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
     # sums over rows come last: each would be a barrier
     of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
@@ -418,34 +438,37 @@ def _backward(
         at = start + tl.arange(0, ROWS)
         in_part = at < end
         inside = valid[:, None] & in_part[None, :]
-        where = slope + (seed * models + model)[:, None] * n + at[None, :]
+        where = slope + output_unit[:, None] * n + at[None, :]
         output_slope = tl.load(where, mask=inside, other=0.0)
         hidden_slope = output_slope
         if hidden is not None:
             where = hidden + hidden_unit[:, None] * n + at[None, :]
             activation = tl.load(where, mask=inside, other=0.0)
             last_weight = tl.load(w1 + hidden_unit, mask=valid, other=0.0)
-            hidden_slope = tl.where(activation > 0, output_slope * last_weight[:, None], 0.0)
+            active_slope = output_slope * last_weight[:, None]
+            hidden_slope = tl.where(activation > 0, active_slope, 0.0)
             of_w1 += output_slope * activation
             of_b1 += output_slope
-        inside = in_part[:, None] & (column < width)[None, :]
-        where = values + 2 * seeds * n * width + (seed * width + column)[None, :] * n + at[:, None]
+        inside = in_part[:, None] & is_padded[None, :]
+        where = values + 2 * size + batch_column[None, :] * n + at[:, None]
         high = tl.load(where, mask=inside, other=0.0)
-        low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
+        low = tl.load(where + size, mask=inside, other=0.0)
         of_w0 = _product(hidden_slope, high, low, of_w0)
         of_b0 += hidden_slope
     # parameters follow each other as in the stack's vector: w0, b0, w1, b1
     gradient += part * length
     where = gradient + hidden_unit[:, None] * features + column[None, :]
-    tl.store(where, of_w0, mask=valid[:, None] & (column < features)[None, :])
+    is_feature = column < features
+    tl.store(where, of_w0, mask=valid[:, None] & is_feature[None, :])
     count = seeds * models * UNITS
     gradient += count * features
     once = valid & (block == 0)
     tl.store(gradient + hidden_unit, tl.sum(of_b0, 1), mask=once)
     if hidden is not None:
         tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=once)
-        of_model = gradient + 2 * count + seed * models + model
-        tl.store(of_model, tl.sum(of_b1, 1), mask=once & (unit == 0))
+        where = gradient + 2 * count + output_unit
+        once_a_model = once & (unit == 0)
+        tl.store(where, tl.sum(of_b1, 1), mask=once_a_model)
 
 
 @_kernel
@@ -474,10 +497,12 @@ def _adam(
     first += (1 - KEEP_FIRST) * (total - first)
     second = tl.load(moments + length + place, mask=inside, other=0.0)
     second = KEEP_SECOND * second + (1 - KEEP_SECOND) * total * total
-    corrected_rate = tl.load(rate) / (1 - tl.load(powers))
-    correction = 1 - tl.load(powers + 1)
-    spread = tl.sqrt_rn(second / correction.to(tl.float32)) + TINY
-    moved = value - corrected_rate.to(tl.float32) * first / spread
+    of_first = 1 - tl.load(powers)
+    of_second = 1 - tl.load(powers + 1)
+    corrected_rate = (tl.load(rate) / of_first).to(tl.float32)
+    variance = second / of_second.to(tl.float32)
+    spread = tl.sqrt_rn(variance) + TINY
+    moved = value - corrected_rate * first / spread
     tl.store(moments + place, first, mask=inside)
     tl.store(moments + length + place, second, mask=inside)
     tl.store(vector + place, moved, mask=inside)
@@ -495,16 +520,20 @@ def _is_supported(stack: Stack, size: int) -> bool:
     objective = stack.objective
     if not isinstance(model, Network) or len(model.hidden) > 1 or model.outputs > 1:
         return False
-    if type(objective) is not Objective or not objective.is_counted(stack.sides):
-        return False  # subclasses have other terms
+    if type(objective) is not Objective:  # subclasses have other terms
+        return False
+    if not objective.is_counted(stack.sides):
+        return False
     if stack.x.dtype != torch.float32 or stack.weight_decay:
         return False
     for side in stack.sides:
         if side.dependence is not None or sum(side.counts) > _MOST_ROWS:
             return False
     units = max(model.widths[1:])
-    hidden_places = stack.failed.numel() * units * max(size, model.features)
-    value_places = 4 * len(stack.failed) * size * (model.features + _STEP)
+    models = stack.failed.numel()
+    hidden_places = models * units * max(size, model.features)
+    width = model.features + _STEP
+    value_places = 4 * len(stack.failed) * size * width
     return units <= _MOST_UNITS and max(hidden_places, value_places) <= _LARGEST
 
 
@@ -517,11 +546,15 @@ class _FusedStep:
         w0, b0, *last = (value.detach() for value in stack.adam.parameters.values())
         self.w0 = w0
         self.b0 = b0
-        self.w1, self.b1 = last or (None, None)
+        self.w1: Tensor | None = None
+        self.b1: Tensor | None = None
+        self.hidden: Tensor | None = None
         self.seeds, self.models, units, self.features = w0.shape
+        if last:
+            self.w1, self.b1 = last
+            self.hidden = w0.new_empty(self.seeds, self.models, units, size)
         self.width = _STEP * triton.cdiv(self.features, _STEP)
         self.values = w0.new_empty(4, self.seeds, size, self.width)
-        self.hidden = w0.new_empty(self.seeds, self.models, units, size) if last else None
         self.outputs, self.slopes = w0.new_empty(2, self.seeds, self.models, size)
         self.all_labels = stack.y.to(w0.dtype)
         self.labels = w0.new_empty(self.seeds, size)
@@ -530,10 +563,12 @@ class _FusedStep:
         together = max(1, _TILE // padded)
         self.tile = {"UNITS": units, "PADDED": padded, "TOGETHER": together}
         self.tiles = triton.cdiv(self.models, together)
-        self.columns = min(2 * _TILE, triton.next_power_of_2(self.width))
+        columns = triton.next_power_of_2(self.width)
+        self.columns = min(2 * _TILE, columns)
         self.column_tiles = triton.cdiv(self.features, self.columns)
         programs = self.tiles * self.column_tiles * self.seeds
-        self.part_rows = _STEP * triton.cdiv(size, _STEP * triton.cdiv(_PROGRAMS, programs))
+        parts = triton.cdiv(_PROGRAMS, programs)
+        self.part_rows = _STEP * triton.cdiv(size, _STEP * parts)
         self.parts = triton.cdiv(size, self.part_rows)
         self.gradient = w0.new_empty(self.parts, len(stack.adam.vector))
 
@@ -550,8 +585,9 @@ class _FusedStep:
     def _gather(self, chosen: Tensor) -> None:
         mean, scale = self.stack.scaling
         seed_units = self.features if len(mean) > 1 else 0
-        grid = triton.cdiv(self.size, _ROWS), triton.cdiv(self.width, _ROWS), self.seeds
-        _gather[grid](
+        row_tiles = triton.cdiv(self.size, _ROWS)
+        column_tiles = triton.cdiv(self.width, _ROWS)
+        _gather[row_tiles, column_tiles, self.seeds](
             self.stack.x,
             self.all_labels,
             chosen,
@@ -570,7 +606,8 @@ class _FusedStep:
 
     def _forward(self, loss_weight: Tensor) -> None:
         stack = self.stack
-        _forward[self.tiles, triton.cdiv(self.size, _TILE), self.seeds](
+        row_tiles = triton.cdiv(self.size, _TILE)
+        _forward[self.tiles, row_tiles, self.seeds](
             self.values,
             self.labels,
             loss_weight,
@@ -598,7 +635,9 @@ class _FusedStep:
         stack = self.stack
         objective = stack.objective
         is_binary = objective.task.name == BINARY.name
-        block = max(16, triton.next_power_of_2(len(compared.rows)))
+        size = len(compared.rows)
+        block = max(16, triton.next_power_of_2(size))
+        warps = max(2, block // 64)
         _compare[(self.seeds * self.models,)](
             self.outputs,
             self.slopes,
@@ -607,14 +646,14 @@ class _FusedStep:
             compared.share,
             compared.within,
             compared.across,
-            len(compared.rows),
+            size,
             compared.left,
             self.size,
             self.models,
             BLOCK=block,
             OF_PREDICTIONS=is_binary and objective.penalize == "prediction",
             SCALED=stack.scaled,
-            num_warps=min(32, max(2, block // 64)),
+            num_warps=min(32, warps),
         )
 
     def _backward(self) -> None:
@@ -670,10 +709,17 @@ def _comparisons(stack: Stack, size: int) -> list[_Compared]:
     """The comparisons of a batch of ``size`` rows."""
     places = torch.arange(size, device=stack.x.device)
     compared = []
-    for side, share in zip(stack.sides, stack.objective.weights, strict=bool(stack.sides)):
+    shares = stack.objective.weights
+    for side, share in zip(stack.sides, shares, strict=bool(stack.sides)):
         left, right = side.counts
-        within = _pair_weights(stack, side)
-        compared.append(_Compared(places[side.rows], left, share, within, 2 / (left * right)))
+        one = _Compared(
+            rows=places[side.rows],
+            left=left,
+            share=share,
+            within=_pair_weights(stack, side),
+            across=2 / (left * right),
+        )
+        compared.append(one)
     return compared
 
 
@@ -688,5 +734,6 @@ def _pair_weights(stack: Stack, side: Sides) -> Tensor:
         fraction = side.fraction.to(counts)
     ordered_pairs = counts**2 * (counts - 1).clamp_min(1)
     weights = 2 * (counts - fraction) / ordered_pairs
-    by_seed = weights.reshape(-1, 2).expand(len(stack.failed), -1)
+    seeds = len(stack.failed)
+    by_seed = weights.reshape(-1, 2).expand(seeds, -1)
     return by_seed.to(stack.x.dtype).contiguous()

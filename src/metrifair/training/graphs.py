@@ -37,9 +37,11 @@ def record_steps(stack: Stack, like: Epoch) -> Steps:
         for start in range(0, total, at_once):
             end = min(total, start + at_once)
             steps = slice(start, end)
+            part = batches.part(steps)
             replay = replays[end - start]
-            replay(batches.part(steps), strengths[steps], rates[steps])
-        under_way.append(torch.cuda.current_stream().record_event())
+            replay(part, strengths[steps], rates[steps])
+        stream = torch.cuda.current_stream()
+        under_way.append(stream.record_event())
 
     return run
 

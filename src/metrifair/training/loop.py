@@ -27,6 +27,7 @@ from metrifair.training.models import (
     Predictor,
     Scaling,
     compute_scaling,
+    copy_parameters,
     member,
 )
 from metrifair.training.objective import Objective, constant_output
@@ -65,8 +66,10 @@ class RowsObjective:
         The distance is that of the rows, unless the objective estimates that of the population.
         Comparisons with too few rows in some seed are left out.
         """
-        data = replace(data, x=data.x[:, :0], weight=data.weight.double())
-        estimate: Estimate = "population" if objective.estimate == "population" else "batch"
+        data = _without_features(data)
+        estimate: Estimate = "batch"
+        if objective.estimate == "population":
+            estimate = "population"
         least = least_samples(objective.metric, estimate)
         by_seed = [plug_in_sides(objective.comparisons, data.take(part)) for part in rows]
         enough = []
@@ -118,6 +121,11 @@ class RowsObjective:
         return torch.stack(by_seed)
 
 
+def _without_features(data: Samples) -> Samples:
+    """The samples without features, which take most of the memory; weights are precise."""
+    return replace(data, x=data.x[:, :0], weight=data.weight.double())
+
+
 def thin_rows(cell: Tensor, work: int, most: int) -> Tensor:
     """Every row, or every second, third ... of each cell if there is too much work; at least two of
     each cell.
@@ -143,7 +151,7 @@ class BestWeights:
         models = first.shape[:2]
         self.validator = validator
         self.patience = patience
-        self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
+        self.parameters = copy_parameters(parameters)
         self.value = first.new_full(models, inf)
         self.epoch = first.new_zeros(models, dtype=torch.long)
         self.stopped = first.new_zeros(models, dtype=torch.bool)
@@ -230,7 +238,9 @@ def train(
     )
     if not any(strengths):
         source = source._replace(sides=())
-    scaling = compute_scaling(data, rows) if standardize else Scaling.none(data.x.shape[1])
+    scaling = Scaling.none(data.x.shape[1])
+    if standardize:
+        scaling = compute_scaling(data, rows)
     target = torch.device(device)
     stack = make_stack(
         data,
@@ -247,7 +257,8 @@ def train(
     if validation is not None:
         exact = replace(objective, estimate=validated)
         validator = RowsObjective.from_rows(data, validation, exact, like=stack.x)
-    with computing_on(target, source.size * len(stack.adam.vector)):
+    multiplications = source.size * len(stack.adam.vector)
+    with computing_on(target, multiplications):
         constants = None
         if schedule.from_constant and isinstance(model, Network):
             fits = [_constant(data, part, objective, model.outputs) for part in seed_rows]
@@ -311,7 +322,8 @@ def _run_epochs(
     with Progress("training", total) if verbose else nullcontext() as progress:
         batches = draw()
         run = _runner(stack, batches)
-        plan = _plan(stack, schedule, batches.rows.shape[1], strengths)
+        _, steps, _ = batches.rows.shape
+        plan = _plan(stack, schedule, steps, strengths)
         for epoch in range(1, total + 1):
             run(batches, *next(plan))
             if epoch < total:  # while the device still computes
@@ -361,8 +373,7 @@ def _plan(
 
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:
     """The constant output (1, outputs) that fits these rows best."""
-    without_features = replace(data, x=data.x[:, :0], weight=data.weight.double())
-    samples = without_features.take(rows)
+    samples = _without_features(data).take(rows)
     weight = objective.loss_weight(samples)
     constant = constant_output(objective.task, samples.y, weight, outputs, added=_UNSEEN)
     return constant.unsqueeze(0)

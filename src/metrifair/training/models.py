@@ -373,7 +373,8 @@ class StackedModule:
                 reset = getattr(part, "reset_parameters", None)
                 if callable(reset):
                     reset()
-        return {name: value.detach().double() for name, value in fresh.named_parameters()}
+        parameters = fresh.named_parameters()
+        return {name: value.detach().double() for name, value in parameters}
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
         """Outputs, by vectorizing the module over seeds and strengths; dropout acts in training
@@ -428,6 +429,11 @@ def stack_parameters(starts: Sequence[Parameters], copies: int) -> Parameters:
     return parameters
 
 
+def copy_parameters(parameters: Parameters) -> Parameters:
+    """Copies that training no longer changes."""
+    return {name: value.detach().clone() for name, value in parameters.items()}
+
+
 def member(parameters: Parameters, seed: int, strength: int) -> Parameters:
     """One network of a stack, as its own stack, on the CPU."""
     alone = {}
@@ -452,14 +458,15 @@ class Predictor:
         outputs = []
         pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
         for piece in pieces:
-            scaled = self.scaling.apply(piece.unsqueeze(0))
-            stacked = self.model(self.parameters, scaled)
-            outputs.append(stacked[0, 0])
-        output = torch.cat(outputs).numpy()
+            stacked = piece.unsqueeze(0)
+            scaled = self.scaling.apply(stacked)
+            output = self.model(self.parameters, scaled)
+            outputs.append(output[0, 0])
+        joined = torch.cat(outputs).numpy()
         parameters = self.parameters.values()
         if all(part.isfinite().all() for part in parameters):
-            check_outputs(output)
-        return output
+            check_outputs(joined)
+        return joined
 
     @property
     def is_constant(self) -> bool:

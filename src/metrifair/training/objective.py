@@ -196,8 +196,10 @@ class Objective:
         """
         if not self.is_counted(batch.sides):
             return None
-        weight = self.loss_weight(batch.samples).numpy() / len(output)
-        y = batch.samples.y.numpy()
+        samples = batch.samples
+        weight = self.loss_weight(samples).numpy()
+        weight = weight / len(output)
+        y = samples.y.numpy()
         score = output
         link = np.ones(1)
         if self.task.name == BINARY.name:  # a task that came from another process is another object
@@ -209,7 +211,7 @@ class Objective:
         else:
             loss_slope = 2 * weight * (output - y)
         slope = np.zeros(len(score))
-        for rows, slopes, _ in self._counted_parts(score, batch.sides, batch.samples.value):
+        for rows, slopes, _ in self._counted_parts(score, batch.sides, samples.value):
             slope[rows] += slopes
         total: Floats = loss_slope + strength * slope * link
         return total
@@ -243,7 +245,8 @@ class Objective:
             return [1.0, 1.0]
         if self.estimate == "population" or side.fraction is None:
             return [0.0, 0.0]
-        return side.fraction.tolist()
+        fractions: list[float] = side.fraction.tolist()
+        return fractions
 
     def _counted_unfairness(
         self, score: Tensor, array: AnyFloats, sides: Sequence[Sides]
@@ -285,9 +288,10 @@ class Objective:
         """
         if not batch.sides:
             return output.new_zeros(())
-        score = scores(self.criterion, self.task, output, batch.samples.y, penalize=self.penalize)
+        samples = batch.samples
+        score = scores(self.criterion, self.task, output, samples.y, penalize=self.penalize)
         vector = self.task.vector and score.ndim == output.ndim
-        return self.unfairness_of_scores(score, batch.sides, batch.samples.value, vector=vector)
+        return self.unfairness_of_scores(score, batch.sides, samples.value, vector=vector)
 
     def unfairness_of_scores(
         self, score: Tensor, sides: Sequence[Sides], values: Tensor | None, *, vector: bool

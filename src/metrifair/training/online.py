@@ -22,6 +22,7 @@ from metrifair.training.models import (
     Parameters,
     Predictor,
     Scaling,
+    copy_parameters,
     stack_parameters,
 )
 from metrifair.training.objective import Objective, constant_output
@@ -72,7 +73,9 @@ class Learner:
         self.rule = rule
         self.strength = strength
         self.standardize = standardize
-        parameters = stack_parameters([model.initial(seed)], 1) if start is None else start
+        parameters = start
+        if parameters is None:
+            parameters = stack_parameters([model.initial(seed)], 1)
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
         self.moments: Moments | None = None
         self.waiting: Samples | None = None
@@ -86,7 +89,9 @@ class Learner:
         Learning can continue after an error: the samples that led to it are left out, later ones
         wait.
         """
-        waiting = chunk if self.waiting is None else join_samples([self.waiting, chunk])
+        waiting = chunk
+        if self.waiting is not None:
+            waiting = join_samples([self.waiting, chunk])
         start = steps = 0
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # divergence raises below
@@ -162,16 +167,13 @@ class Learner:
         """The parameters; of a network of ours, close to the constant that fits these samples
         best.
         """
-        parameters = self._parameters()
+        parameters = copy_parameters(self.adam.parameters)
         if not isinstance(self.model, Network):
             return parameters
         counts = self.objective.loss_weight(samples)
-        constant = constant_output(self.objective.task, samples.y, counts, self.model.outputs)
+        task = self.objective.task
+        constant = constant_output(task, samples.y, counts, self.model.outputs)
         return self.model.near(parameters, constant)
-
-    def _parameters(self) -> Parameters:
-        """Copies of the parameters as they are now."""
-        return {name: value.detach().clone() for name, value in self.adam.parameters.items()}
 
     def _scaling(self, features: int) -> Scaling:
         if self.standardize and self.moments is not None:
@@ -185,4 +187,5 @@ class Learner:
             if self.standardize:
                 scaling = Moments.from_samples(self.waiting).scaling
             return Predictor(self.model, self._start(self.waiting), scaling)
-        return Predictor(self.model, self._parameters(), self._scaling(features))
+        parameters = copy_parameters(self.adam.parameters)
+        return Predictor(self.model, parameters, self._scaling(features))

@@ -117,7 +117,8 @@ def _stack(problem: _Problem, ends: Sequence[Minimum]) -> TrainedStack:
     model = problem.model
     leading = 1, len(ends), model.outputs
     vectors = np.stack([end.at for end in ends])
-    weight, bias = torch.from_numpy(vectors).split(problem.sizes, -1)
+    tensor = torch.from_numpy(vectors)
+    weight, bias = tensor.split(problem.sizes, -1)
     failed = [not isfinite(end.value) for end in ends]
     iterations = [max(1, end.iterations) for end in ends]
     return TrainedStack(
@@ -359,12 +360,14 @@ class _Problem:
 
     def output(self, vector: Floats) -> Tensor:
         """The model's output for every row."""
-        weight, bias = torch.from_numpy(vector).split(self.sizes)
+        tensor = torch.from_numpy(vector)
+        weight, bias = tensor.split(self.sizes)
         outputs = self.model.outputs
         if outputs == 1:
             output = torch.mv(self.x, weight).add_(bias)
         else:
-            output = torch.addmm(bias, self.x, weight.view(outputs, -1).T)
+            by_output = weight.view(outputs, -1)
+            output = torch.addmm(bias, self.x, by_output.T)
         if self._has_repeated_features:
             return output[self.place]
         return output
@@ -451,9 +454,9 @@ class _Problem:
             variance = np.where(has_spread, moments, 1.0)
             scales = 1 / np.sqrt(variance)
             return np.where(has_spread, scales, 0.0)
-        variance, axes = np.linalg.eigh(moments)
-        has_spread = variance > _NO_SPREAD * variance.max()
-        deviation = np.sqrt(variance[has_spread])
+        variances, axes = np.linalg.eigh(moments)
+        has_spread = variances > _NO_SPREAD * variances.max()
+        deviation = np.sqrt(variances[has_spread])
         scaled_axes: Floats = axes[:, has_spread] / deviation
         return scaled_axes
 
@@ -476,9 +479,10 @@ class _Problem:
         """The second derivative of the risk along the axes, of one output."""
         output = self.output(vector).requires_grad_()
         samples = self.rows.samples
+        task = self.objective.task
         weight = self.objective.loss_weight(samples)
         with torch.enable_grad():
-            losses = self.objective.task.loss(output, samples.y)
+            losses = task.loss(output, samples.y)
             risk = (weight * losses).mean()
             (slope,) = torch.autograd.grad(risk, output, create_graph=True)
             (curvature,) = torch.autograd.grad(slope.sum(), output)
