@@ -19,7 +19,6 @@ ROOT = Path(metrifair.__file__).parent
 DONE = (8.5, 3.0)  # tokens of a line of code; packed assignments among 1,000 statements
 LIMITS = {
     "baselines": (10.1, 3.0),
-    "batches": (10.9, 3.0),
     "boosting": (9.1, 3.0),
     "figures": (8.7, 3.0),  # measuring all resamples in one pass
     "nn": (9.1, 3.0),

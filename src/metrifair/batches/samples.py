@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, compress, islice
-from math import inf
+from itertools import accumulate, chain, compress
+from math import ceil
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,14 +44,29 @@ class Samples:
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        value = rows_or_none(self.value, rows)
-        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
+        return Samples(
+            x=self.x[rows],
+            y=self.y[rows],
+            cell=self.cell[rows],
+            weight=self.weight[rows],
+            value=rows_or_none(self.value, rows),
+        )
 
     def to(self, like: Tensor) -> Samples:
         """The same samples on the device of a tensor, with outcomes and weights of its type."""
-        y = self.y.to(like.device, like.dtype if self.y.is_floating_point() else None)
-        value = None if self.value is None else self.value.to(like.device)
-        return Samples(self.x.to(like), y, self.cell.to(like.device), self.weight.to(like), value)
+        y = self.y.to(like.device)
+        if y.is_floating_point():
+            y = y.to(like)
+        value = self.value
+        if value is not None:
+            value = value.to(like.device)
+        return Samples(
+            x=self.x.to(like),
+            y=y,
+            cell=self.cell.to(like.device),
+            weight=self.weight.to(like),
+            value=value,
+        )
 
     def with_weight(self, weight: Tensor) -> Samples:
         """The same samples with other loss weights."""
@@ -60,8 +75,14 @@ class Samples:
 
 def join_samples(parts: Sequence[Samples]) -> Samples:
     """All samples of the parts, one part after the other."""
-    fields = ["x", "y", "cell", "weight"] + (["value"] if parts[0].value is not None else [])
-    return Samples(*(torch.cat([getattr(part, field) for part in parts]) for field in fields))
+    fields = ["x", "y", "cell", "weight"]
+    if parts[0].value is not None:
+        fields.append("value")
+    joined = {}
+    for field in fields:
+        values = [getattr(part, field) for part in parts]
+        joined[field] = torch.cat(values)
+    return Samples(**joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +103,23 @@ def tensor_sides(
     """The rows of each comparison among samples in these cells, as ``problem.cells.make_sides``
     finds them.
     """
-    source = None if drawn_from is None else drawn_from.cpu().numpy()
+    source = None
+    if drawn_from is not None:
+        source = drawn_from.cpu().numpy()
+    on_host = cell.cpu().numpy()
     sides = []
-    for side in cells.make_sides(comparisons, cell.cpu().numpy(), drawn_from=source):
-        rows = torch.from_numpy(side.rows).to(cell.device)
-        fraction = (
-            None if side.fraction is None else torch.from_numpy(side.fraction).to(cell.device)
+    for side in cells.make_sides(comparisons, on_host, drawn_from=source):
+        rows = torch.as_tensor(side.rows, device=cell.device)
+        fraction = side.fraction
+        if fraction is not None:
+            fraction = torch.as_tensor(fraction, device=cell.device)
+        moved = replace(
+            side,
+            rows=rows,
+            weights=rows_or_none(weight, rows),
+            fraction=fraction,
         )
-        sides.append(
-            replace(side, rows=rows, weights=rows_or_none(weight, rows), fraction=fraction)
-        )
+        sides.append(moved)
     return tuple(sides)
 
 
@@ -99,7 +127,8 @@ def plug_in_sides(comparisons: Sequence[Comparison], samples: Samples) -> tuple[
     """The rows of each comparison with their weights, for distances of all samples; of equal
     weights, without them.
     """
-    return tensor_sides(comparisons, samples.cell, uneven(samples.weight))
+    weight = uneven(samples.weight)
+    return tensor_sides(comparisons, samples.cell, weight)
 
 
 def uneven(weight: Tensor) -> Tensor | None:
@@ -108,7 +137,10 @@ def uneven(weight: Tensor) -> Tensor | None:
     >>> uneven(torch.tensor([1.0, 2.0])), uneven(torch.tensor([2.0, 2.0]))
     (tensor([1., 2.]), None)
     """
-    return None if bool((weight == weight[0]).all()) else weight
+    equal = weight == weight[0]
+    if equal.all():
+        return None
+    return weight
 
 
 def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[Sides, ...]:
@@ -126,31 +158,43 @@ def sides_by_row(comparisons: Sequence[Comparison], problem: Problem) -> tuple[S
     (tensor([0, 1, 0]), tensor([0.2500, 1.0000, 0.7500], dtype=torch.float64), (2, 1))
     """
     entries = problem.entries
-    weight = np.ones(len(entries)) if entries.weight is None else entries.weight
-    sides = tensor_sides(
-        comparisons, torch.as_tensor(entries.cell), uneven(torch.as_tensor(weight))
-    )
+    weight = None
+    if entries.weight is not None:
+        weight = uneven(torch.as_tensor(entries.weight))
+    cell = torch.as_tensor(entries.cell)
+    sides = tensor_sides(comparisons, cell, weight)
     row = torch.as_tensor(problem.row_of_entry)
-    return tuple(replace(side, rows=row[side.rows]) for side in sides)
+    by_row = [replace(side, rows=row[side.rows]) for side in sides]
+    return tuple(by_row)
 
 
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The sides with these rows; ``weight`` is one number per sample."""
     rows = torch.cat([left, right])
-    return Sides(rows, (len(left),), (len(right),), rows_or_none(weight, rows))
+    return Sides(
+        rows=rows,
+        left=(len(left),),
+        right=(len(right),),
+        weights=rows_or_none(weight, rows),
+    )
 
 
 def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows among which scores should not depend on the attribute."""
-    return Sides(rows, (len(rows),), (), rows_or_none(weight, rows), dependence=dependence)
+    return Sides(
+        rows=rows,
+        left=(len(rows),),
+        right=(),
+        weights=rows_or_none(weight, rows),
+        dependence=dependence,
+    )
 
 
 def rows_by_cell(cell: Tensor, count: int) -> list[Tensor]:
     """For each cell the rows of its samples."""
-    return [
-        torch.from_numpy(rows).to(cell.device)
-        for rows in cells.rows_by_cell(cell.cpu().numpy(), count)
-    ]
+    on_host = cell.cpu().numpy()
+    by_cell = cells.rows_by_cell(on_host, count)
+    return [torch.as_tensor(rows, device=cell.device) for rows in by_cell]
 
 
 ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
@@ -175,7 +219,8 @@ class Layout(NamedTuple):
         shares (..., cells).
         """
         counts = torch.tensor(self.counts, device=shares.device)
-        per_cell = shares * self.size / counts.clamp_min(1)
+        expected = shares * self.size
+        per_cell = expected / counts.clamp_min(1)
         return per_cell.repeat_interleave(counts, -1)
 
     def sides(
@@ -186,27 +231,50 @@ class Layout(NamedTuple):
         ``drawn_from`` is the number of rows of each cell (..., cells) that a batch is drawn from,
         without replacement.
         """
-        starts = [*accumulate(self.counts, initial=0)]
-        left, right = (
-            [cell for cell in side if self.counts[cell]]
-            for side in (comparison.left, comparison.right)
-        )
+        left = self._present(comparison.left)
+        right = self._present(comparison.right)
         cells = left + right
-        blocks = [tuple(self.counts[cell] for cell in side) for side in (left, right)]
-        dependence = comparison if isinstance(comparison, Dependence) else None
-        rows = torch.cat(
-            [torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells]
-        )
+        counts = [self.counts[cell] for cell in cells]
+        tensor_counts = torch.tensor(counts, device=shares.device)
+        dependence = None
+        is_mixed = len(cells) > 2
+        if isinstance(comparison, Dependence):
+            dependence = comparison
+            is_mixed = len(cells) > 1
         weights = None
-        counts = torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
-        if len(cells) > (2 if dependence is None else 1):
-            weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
-        first = int(rows[0])
-        last = int(rows[-1])
-        adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
-        fraction = None if drawn_from is None else counts / drawn_from[..., cells].double()
-        chosen = slice(first, last + 1) if adjacent else rows.to(shares.device)
-        return Sides(chosen, blocks[0], blocks[1], weights, fraction, dependence)
+        if is_mixed:
+            cell_shares = shares[..., cells]
+            per_row = cell_shares / tensor_counts
+            weights = per_row.repeat_interleave(tensor_counts, -1)
+        fraction = None
+        if drawn_from is not None:
+            available = drawn_from[..., cells]
+            fraction = tensor_counts / available.double()
+        split = len(left)
+        return Sides(
+            rows=self._rows(cells, shares.device),
+            left=tuple(counts[:split]),
+            right=tuple(counts[split:]),
+            weights=weights,
+            fraction=fraction,
+            dependence=dependence,
+        )
+
+    def _present(self, cells: Iterable[int]) -> list[int]:
+        """The cells that a batch has samples of."""
+        return [cell for cell in cells if self.counts[cell]]
+
+    def _rows(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
+        """The places of cells in a batch, one cell after the other; a slice if they are adjacent."""
+        bounds = list(accumulate(self.counts, initial=0))
+        places = [torch.arange(bounds[cell], bounds[cell + 1]) for cell in cells]
+        rows = torch.cat(places)
+        is_next = rows.diff() == 1
+        if is_next.all():
+            first = int(rows[0])
+            end = first + len(rows)
+            return slice(first, end)
+        return rows.to(device)
 
 
 def layout(
@@ -228,52 +296,68 @@ def layout(
     """
     if size < 1:
         raise DataError(f"the batch size must be at least 1, got {size}")
+    if fewest is None:
+        fewest = least
     for comparison in comparisons:
-        _check_sides(comparison, sizes, comparison.needs(least if fewest is None else fewest))
+        _check_sides(comparison, sizes, comparison.needs(fewest))
     total = sum(sizes)
     size = min(size, total)
-    needed = dict.fromkeys(range(len(sizes)), 1)
-    for comparison in comparisons:
-        needed |= {
-            cell: max(needed[cell], comparison.needs(least))
-            for cell in (*comparison.left, *comparison.right)
-        }
-    floors = [min(n, needed[cell]) for cell, n in enumerate(sizes)]
-    counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
-    ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
+    floors = _least_counts(sizes, comparisons, least)
+    counts = []
+    ahead = []  # of the proportional share
+    for cell_size, floor in zip(sizes, floors, strict=True):
+        proportional = size * cell_size / total
+        rounded = size * cell_size // total
+        count = max(floor, rounded)
+        counts.append(count)
+        ahead.append(count - proportional)
     while sum(counts) < size:
-        cell = ahead.index(min(ahead))
+        behind = min(ahead)
+        cell = ahead.index(behind)
         counts[cell] += 1
         ahead[cell] += 1
-    while sum(counts) > max(size, sum(floors)):
-        spare = [
-            excess if count > floor else -inf
-            for excess, count, floor in zip(ahead, counts, floors, strict=True)
-        ]
-        cell = spare.index(max(spare))
+    most = max(size, sum(floors))
+    while sum(counts) > most:
+        spare = [cell for cell, floor in enumerate(floors) if counts[cell] > floor]
+        cell = max(spare, key=ahead.__getitem__)
         counts[cell] -= 1
         ahead[cell] -= 1
     return Layout(tuple(counts))
 
 
+def _least_counts(sizes: Sequence[int], comparisons: Sequence[Comparison], least: int) -> list[int]:
+    """The least count of each cell in a batch."""
+    needed = [1] * len(sizes)
+    for comparison in comparisons:
+        samples = comparison.needs(least)
+        for cell in comparison.left + comparison.right:
+            needed[cell] = max(needed[cell], samples)
+    return list(map(min, sizes, needed))
+
+
 def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> None:
-    for side, group in zip(comparison.sides, comparison.groups, strict=False):
+    for place, side in enumerate(comparison.sides):
         present = [sizes[cell] for cell in side if sizes[cell]]
-        if not present or min(present) < least:
-            count = " + ".join(map(str, present)) or "no"
-            raise TooFewSamples(
-                f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} "
-                "of each kind are "
-                "needed; merge small groups, mark them as missing, or use estimate='rows' or "
-                "'batch'"
-            )
+        if present and min(present) >= least:
+            continue
+        group = comparison.groups[place]
+        count = "no"
+        if present:
+            count = " + ".join(map(str, present))
+        raise TooFewSamples(
+            f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} "
+            "of each kind are needed; merge small groups, mark them as missing, or use "
+            "estimate='rows' or 'batch'"
+        )
 
 
 def sampling_odds(weight: Tensor) -> Tensor:
     """The odds of drawing each sample: its weight, or 1 if all weights are 0 (and so are the
     loss weights).
     """
-    return weight if bool((weight > 0).any()) else torch.ones_like(weight)
+    if (weight > 0).any():
+        return weight
+    return torch.ones_like(weight)
 
 
 class StratifiedPasses:
@@ -302,52 +386,75 @@ class StratifiedPasses:
     ) -> None:
         self.device = torch.device(device)
         counts = [count for count in plan.counts if count]
-        self._odds = None if odds is None else [[*compress(seed, plan.counts)] for seed in odds]
-        # often the same for all seeds
-        cell_rows = {id(seed): [*compress(seed, plan.counts)] for seed in rows}
-        starts = accumulate(map(len, chain(*cell_rows.values())), initial=0)
-        first = {seed: list(islice(starts, len(counts))) for seed in cell_rows}
-        decks = [
-            list(map(len, cell_rows[id(seed)])) if odds is None else [steps * n for n in counts]
-            for seed in rows
-        ]
-        self._lengths, batch_places = zip(
-            *[_shuffles(deck, counts, steps) for deck in decks], strict=True
-        )
-        begins = torch.tensor([*accumulate(map(sum, self._lengths), initial=0)])
-        places = torch.stack(batch_places) + begins[:-1].view(-1, 1, 1)
-        cell_starts = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(
-            torch.tensor(counts), 1
-        )
-        self._table = torch.cat([*chain(*cell_rows.values())]).to(self.device)
-        kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
+        self._odds: ByCell | None = None
+        if odds is not None:
+            self._odds = [list(compress(seed, plan.counts)) for seed in odds]
+        table: list[Tensor] = []
+        starts_by_rows: dict[int, list[int]] = {}  # rows are often the same for all seeds
+        cell_starts = []
+        self._lengths = []
+        batch_places = []
+        cards = 0
+        rows_so_far = 0
+        for seed in rows:
+            present = list(compress(seed, plan.counts))
+            deck = list(map(len, present))
+            if id(seed) not in starts_by_rows:
+                bounds = list(accumulate(deck, initial=rows_so_far))
+                rows_so_far = bounds.pop()
+                starts_by_rows[id(seed)] = bounds
+                table += present
+            cell_starts.append(starts_by_rows[id(seed)])
+            if odds is not None:
+                deck = [steps * count for count in counts]
+            lengths, places = _shuffles(deck, counts, steps)
+            self._lengths.append(lengths)
+            batch_places.append(places + cards)
+            cards += sum(lengths)
+        kind = torch.int64
+        if max(cards, rows_so_far) < 2**31:
+            kind = torch.int32
+        self._table = torch.cat(table).to(self.device)
         # (seeds, steps, size): of a batch's cards in all shuffles
+        places = torch.stack(batch_places)
         self._places = places.to(self.device, kind)
         # (seeds, 1, size): where their cell starts
-        self._first = cell_starts.unsqueeze(1).to(self.device, kind)
+        by_cell = torch.tensor(cell_starts).unsqueeze(1)
+        first = by_cell.repeat_interleave(torch.tensor(counts), -1)
+        self._first = first.to(self.device, kind)
 
     def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of the next pass of every seed: (seeds, steps, size)."""
-        lengths = [*chain(*self._lengths)]
+        lengths = self._all_lengths()
         cards = torch.empty(sum(lengths), dtype=torch.int32)
         # all at once: a slice for each would take as long as its shuffling
         shuffles = iter(cards.split(lengths))
-        for seed, generator in zip(range(len(self._lengths)), generators, strict=True):
+        seeds = range(len(self._lengths))
+        for seed, generator in zip(seeds, generators, strict=True):
             for place, length in enumerate(self._lengths[seed]):
+                shuffle = next(shuffles)
                 if self._odds is None:
-                    torch.randperm(length, generator=generator, out=next(shuffles))
-                else:
-                    odds = self._odds[seed][place]
-                    next(shuffles).copy_(
-                        torch.multinomial(odds, length, replacement=True, generator=generator)
-                    )
+                    torch.randperm(length, generator=generator, out=shuffle)
+                    continue
+                odds = self._odds[seed][place]
+                drawn = torch.multinomial(odds, length, replacement=True, generator=generator)
+                shuffle.copy_(drawn)
         return self._look_up(cards)
+
+    def _all_lengths(self) -> list[int]:
+        """The number of cards of each shuffle of all seeds."""
+        return list(chain(*self._lengths))
 
     def _look_up(self, cards: Tensor) -> Tensor:
         """The rows (..., seeds, steps, size) of the cards (..., cards) of all shuffles."""
-        chosen = cards.to(self.device).index_select(-1, self._places.view(-1))
-        chosen = chosen.view(*cards.shape[:-1], *self._places.shape) + self._first
-        return self._table.index_select(0, chosen.view(-1)).view(chosen.shape)
+        *passes, _ = cards.shape
+        places = self._places
+        on_device = cards.to(self.device)
+        flat = on_device.index_select(-1, places.view(-1))
+        chosen = flat.view(*passes, *places.shape)
+        chosen = chosen + self._first
+        rows = self._table.index_select(0, chosen.view(-1))
+        return rows.view(chosen.shape)
 
 
 class DevicePasses(StratifiedPasses):
@@ -373,56 +480,64 @@ class DevicePasses(StratifiedPasses):
         super().__init__(rows, plan, steps, odds=odds, device=device)
         self._generators: list[torch.Generator] = []  # of each seed, on the device
         self._waiting: list[Tensor] = []  # passes that have been drawn
-        passes = min(max(1, _AT_ONCE // (steps * plan.size)), _MOST_PASSES)
-        lengths = torch.tensor([*chain(*self._lengths)])
-        deck = torch.arange(len(lengths)).repeat_interleave(lengths)  # of each card
+        rows_of_pass = steps * plan.size
+        fitting = max(1, _AT_ONCE // rows_of_pass)
+        passes = min(fitting, _MOST_PASSES)
+        lengths = torch.tensor(self._all_lengths())
+        decks = torch.arange(len(lengths))
+        deck = decks.repeat_interleave(lengths)  # of each card
         pass_number = torch.arange(passes).unsqueeze(1)
         if self._odds is not None:
-            odds_by_deck = [*chain(*self._odds)]
-            ends = [
-                (odds.double().cumsum(0) / odds.double().sum() * _KEYS).round().long()
-                for odds in odds_by_deck
-            ]
-            self._ends = torch.cat([number * _KEYS + end for number, end in enumerate(ends)]).to(
-                self.device
-            )
+            odds_by_deck = list(chain(*self._odds))
+            key_ends = [_key_ends(odds, number) for number, odds in enumerate(odds_by_deck)]
+            self._ends = torch.cat(key_ends).to(self.device)
             # keys point to odds, not to cards
-            lengths = torch.tensor([len(odds) for odds in odds_by_deck])
+            sizes = list(map(len, odds_by_deck))
+            lengths = torch.tensor(sizes)
             pass_number = torch.zeros_like(pass_number)  # odds are those of every pass
-        starts = torch.cumsum(lengths, 0) - lengths
-        self._smallest_keys = ((pass_number * len(starts) + deck) * _KEYS).to(self.device)
-        self._starts = (pass_number * len(deck) + starts[deck]).to(self.device)
+        ends = torch.cumsum(lengths, 0)
+        starts = ends - lengths
+        of_shuffle = pass_number * len(starts) + deck
+        of_card = pass_number * len(deck) + starts[deck]
+        smallest = of_shuffle * _KEYS
+        self._smallest_keys = smallest.to(self.device)
+        self._starts = of_card.to(self.device)
 
     def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of the next pass of every seed: (seeds, steps, size)."""
         if not self._waiting:
-            self._waiting = [*self._draw(generators)]
+            self._waiting = list(self._draw(generators))
         return self._waiting.pop(0)
 
     def _draw(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of several passes (passes, seeds, steps, size)."""
-        self._generators = self._generators or [
-            torch.Generator(self.device).manual_seed(generator.initial_seed())
-            for generator in generators
-        ]
-        keys = torch.cat(
-            [
-                torch.randint(
-                    _KEYS,
-                    (len(self._starts), sum(lengths)),
-                    generator=generator,
-                    device=self.device,
-                )
-                for lengths, generator in zip(self._lengths, self._generators, strict=True)
-            ],
-            1,
-        )
+        if not self._generators:
+            for generator in generators:
+                on_device = torch.Generator(self.device)
+                on_device.manual_seed(generator.initial_seed())
+                self._generators.append(on_device)
+        by_seed = []
+        for lengths, generator in zip(self._lengths, self._generators, strict=True):
+            shape = len(self._starts), sum(lengths)
+            drawn = torch.randint(_KEYS, shape, generator=generator, device=self.device)
+            by_seed.append(drawn)
+        keys = torch.cat(by_seed, 1)
         keys += self._smallest_keys
         if self._odds is None:
-            places = keys.view(-1).argsort().view(keys.shape)
+            order = keys.view(-1).argsort()
+            places = order.view(keys.shape)
         else:
             places = torch.searchsorted(self._ends, keys, right=True)
         return self._look_up(places - self._starts)
+
+
+def _key_ends(odds: Tensor, deck: int) -> Tensor:
+    """The end of each sample's part of the keys of a deck, in proportion to its odds."""
+    precise = odds.double()
+    total = precise.sum()
+    shares = precise.cumsum(0) / total
+    ends = (shares * _KEYS).round()
+    return deck * _KEYS + ends.long()
 
 
 def make_passes(
@@ -434,7 +549,9 @@ def make_passes(
     device: torch.device | str = "cpu",
 ) -> StratifiedPasses:
     """Passes whose rows are on the device, shuffled there if it is an accelerator."""
-    kind = DevicePasses if torch.device(device).type == "cuda" else StratifiedPasses
+    kind = StratifiedPasses
+    if torch.device(device).type == "cuda":
+        kind = DevicePasses
     return kind(rows, plan, steps, odds=odds, device=device)
 
 
@@ -451,9 +568,14 @@ def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[
     places = []
     batch = torch.arange(steps)
     for deck, count in zip(decks, counts, strict=True):
-        first = sum(lengths) + batch // (deck // count) * deck + batch % (deck // count) * count
-        places.append(first.unsqueeze(1) + torch.arange(count))
-        lengths += [deck] * -(-steps // (deck // count))
+        batches = deck // count  # of one shuffle
+        shuffle = batch // batches
+        within = batch % batches
+        first = sum(lengths) + shuffle * deck + within * count
+        cards = torch.arange(count)
+        places.append(first.unsqueeze(1) + cards)
+        shuffles = ceil(steps / batches)
+        lengths += [deck] * shuffles
     return lengths, torch.cat(places, 1)
 
 
@@ -478,7 +600,9 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     >>> whole(data, [Comparison((0,), (1,))]).sides[0].rows          # those of cell 0, then those of cell 1
     tensor([0, 2, 1])
     """
-    return Batch(samples, tensor_sides(comparisons, samples.cell, drawn_from=samples.cell))
+    cell = samples.cell
+    sides = tensor_sides(comparisons, cell, drawn_from=cell)
+    return Batch(samples, sides)
 
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the requested size
@@ -525,27 +649,31 @@ class Coverage:
         """Whether each cell is on the left and on the right of each comparison, (cells, 2,
         comparisons).
         """
-        cells = 2 + max(
-            (max(comparison.left + comparison.right) for comparison in self.comparisons), default=-1
-        )
-        member = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
-        for j, comparison in enumerate(self.comparisons):
-            member[list(comparison.left), 0, j] = member[list(comparison.sides[-1]), 1, j] = True
+        last = -1
+        for comparison in self.comparisons:
+            last = max(last, *comparison.left, *comparison.right)
+        cells = last + 2
+        shape = cells, 2, len(self.comparisons)
+        member = np.zeros(shape, dtype=np.bool_)
+        for place, comparison in enumerate(self.comparisons):
+            left = list(comparison.left)
+            right = list(comparison.sides[-1])
+            member[left, 0, place] = True
+            member[right, 1, place] = True
         return member
 
     @cached_property
     def needs(self) -> Integers:
         """The fewest samples of either side, for each comparison."""
-        return np.array(
-            [comparison.needs(self.least) for comparison in self.comparisons], dtype=np.int64
-        )
+        needs = [comparison.needs(self.least) for comparison in self.comparisons]
+        return np.array(needs, dtype=np.int64)
 
     @cached_property
     def at_once(self) -> Integers:
         """The length of each comparison's covered prefix, if the first ``size`` samples contain
         enough.
         """
-        return np.full(len(self.needs), self.size)
+        return np.full_like(self.needs, self.size)
 
     def member(self, cell: Integers) -> Booleans:
         """Whether samples are on the left (0) or right (1) of a comparison.
@@ -560,8 +688,9 @@ class Coverage:
         ndarray of shape (n, 2, comparisons)
             True where it does.
         """
-        # the last one is in none
-        return np.asarray(self._sides[np.minimum(cell, len(self._sides) - 1)])
+        last = len(self._sides) - 1  # which is in none
+        row = np.minimum(cell, last)
+        return np.asarray(self._sides[row])
 
     @property
     def patience(self) -> int:
@@ -606,38 +735,60 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
     if len(cell) < rule.size:
         return None
     window = rule.size  # the front first: most batches end there, and a chunk may be long
-    while (covered := _covered(member := rule.member(cell[:window]), rule)) is None:
+    member = rule.member(cell[:window])
+    covered = _covered(member, rule)
+    while covered is None:
         if window >= len(cell):
             return None
         window *= 4
+        member = rule.member(cell[:window])
+        covered = _covered(member, rule)
     length = int(covered.max(initial=rule.size))
-    batch = waiting.take(slice(start, start + length))
-    weights = batch.weight.numpy()
-    uneven = None if (weights == weights[0]).all() else batch.weight
+    end = start + length
+    batch = waiting.take(slice(start, end))
+    weight = batch.weight
+    on_host = weight.numpy()
+    equal = on_host == on_host[0]
+    side_weight = None if equal.all() else weight
     sides = []
-    for j, (comparison, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
-        left, right = (torch.from_numpy(member[:end, side, j].nonzero()[0]) for side in (0, 1))
+    ends = covered.tolist()
+    for place, comparison in enumerate(rule.comparisons):
+        inside = member[: ends[place], :, place]
+        left, right = _side_rows(inside)
         if isinstance(comparison, Dependence):
-            sides.append(dependence_at(comparison, left, uneven))
+            sides.append(dependence_at(comparison, left, side_weight))
         else:
-            sides.append(sides_at(left, right, uneven))
+            sides.append(sides_at(left, right, side_weight))
     if length > rule.size:
-        weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
-        batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))
+        by_side = member[:length].reshape(length, -1)
+        factor = torch.from_numpy(overshoot_weights(by_side, rule))
+        factor = factor.to(weight.dtype)
+        batch = batch.with_weight(weight * factor)
     return Batch(batch, tuple(sides))
+
+
+def _side_rows(member: Booleans) -> list[Tensor]:
+    """The rows of the left and of the right side, for membership (n, 2)."""
+    rows = [side.nonzero()[0] for side in member.T]
+    return list(map(torch.from_numpy, rows))
 
 
 def _covered(member: Booleans, rule: Coverage) -> Integers | None:
     """The length of each comparison's covered prefix; None if these samples (n, 2, comparisons)
     are too few.
     """
-    if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
-        return rule.at_once
-    enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
+    if len(member) == rule.size:
+        counts = member.sum(0)
+        if (counts >= rule.needs).all():
+            return rule.at_once
+    seen = np.cumsum(member, 0)
+    enough = seen >= rule.needs  # from some sample on
     if not enough[-1].all():
         check_patience(len(member), member, rule)
         return None
-    covered: Integers = np.maximum(enough.argmax(0).max(0) + 1, rule.size)
+    first_enough = enough.argmax(0)
+    last = first_enough.max(0)
+    covered: Integers = np.maximum(last + 1, rule.size)
     length = int(covered.max(initial=rule.size))
     check_patience(length, member[:length], rule)
     return covered
@@ -649,14 +800,16 @@ def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
     """
     if length <= rule.patience:
         return
-    counts = member[: rule.patience].sum(0)
-    short = [
-        f"{comparison.attribute} {comparison.groups[side]!r}, {comparison.within} ({count} seen)"
-        for j, comparison in enumerate(rule.comparisons)
-        for side in range(len(comparison.sides))
-        if (count := int(counts[side, j])) < rule.needs[j]
-    ]
-    missing = "; ".join(dict.fromkeys(short))
+    seen = member[: rule.patience].sum(0)
+    short = []
+    for place, comparison in enumerate(rule.comparisons):
+        for side, _ in enumerate(comparison.sides):
+            count = int(seen[side, place])
+            if count < rule.needs[place]:
+                group = f"{comparison.attribute} {comparison.groups[side]!r}"
+                short.append(f"{group}, {comparison.within} ({count} seen)")
+    distinct = dict.fromkeys(short)
+    missing = "; ".join(distinct)
     raise TooFewSamples(
         f"{rule.patience} samples of the stream have fewer than {rule.least} of: {missing}; "
         "use a larger batch size, or leave out the rare group"
@@ -678,8 +831,12 @@ def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     weight = np.ones(n)
     if n == rule.size:
         return weight
-    critical = member[:, member.sum(0) == np.tile(rule.needs, 2)].any(1)
-    weight[critical] = 1 - 1 / critical.sum()
+    counts = member.sum(0)
+    needs = np.tile(rule.needs, 2)
+    just_enough = counts == needs
+    critical = member[:, just_enough].any(1)
+    last_ones = critical.sum()
+    weight[critical] = 1 - 1 / last_ones
     return weight * (n / (n - 1))
 
 
@@ -712,9 +869,14 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """
     waiting: Samples | None = None
     for chunk in stream:
-        waiting = chunk if waiting is None else join_samples([waiting, chunk])
+        if waiting is None:
+            waiting = chunk
+        else:
+            waiting = join_samples([waiting, chunk])
         start = 0
-        while (batch := cut(waiting, rule, start)) is not None:
-            start += len(batch.samples)
+        batch = cut(waiting, rule)
+        while batch is not None:
             yield batch
+            start += len(batch.samples)
+            batch = cut(waiting, rule, start)
         waiting = waiting.take(slice(start, None))
