@@ -44,7 +44,7 @@ from metrifair.problem.attributes import cuts_by_column, in_groups, number_facts
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import value_counts
-from metrifair.problem.problem import classes_in, positive_by_name
+from metrifair.problem.problem import classes_in, positive_by_name, positive_place
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
@@ -572,8 +572,9 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
 
 
 def _positive(options: TrainingOptions, labels: Column) -> object:
-    """The positive class: the one that the user names, or that two texts show; None: the last
-    in ascending order.
+    """The positive class that the user names; None: the last in ascending order, as in Python.
+
+    Two texts must be named unless their words show that the last one is positive.
     """
     classes = {str(label): label for label in sorted(set(labels.tolist()))}
     if options.positive is not None:
@@ -583,14 +584,13 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
         check_known("--positive", options.positive, classes)
     if len(classes) != 2 or labels.dtype.kind in "bif":
         return None
-    place = positive_by_name(list(classes))
-    if place is None:
+    if positive_by_name(list(classes)) != positive_place(list(classes), None):
         counts = value_counts(Counter(map(str, labels)).items())
         raise DataError(
-            f"the label {options.label!r} does not show which value is positive: {counts}",
+            f"the positive value of the label {options.label!r} must be named: {counts}",
             remedy=Remedy("pos_label"),
         )
-    return None if place else next(iter(classes))
+    return None
 
 
 def _sensitive(
