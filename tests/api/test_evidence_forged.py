@@ -21,9 +21,9 @@ import pytest
 
 from metrifair import AuditOptions, audit_file, compare
 from metrifair.api.verification import Verification, verify
-from metrifair.auditing.release.evidence_format import file_hashes, read_files, write_files
 from metrifair.errors import DataError
 from metrifair.support.provenance import origin_path, read_score_origin, source_files
+from tests.seams.auditing import file_hashes, read_files, write_files
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 MOST_MEMORY = 600 * 2**10  # KiB of a process that verifies; importing what it needs takes about 200

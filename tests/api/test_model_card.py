@@ -35,7 +35,6 @@ from metrifair import (
     save,
     to_card,
 )
-from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.intervals import Interval
 from metrifair.saving.modelfile import fingerprint
@@ -45,6 +44,7 @@ from metrifair.tradeoff.goal import Goal
 from metrifair.wording.numbers import number_text
 from metrifair.wording.provenance import provenance_lines
 from tests.frontier_parts import outcomes_of
+from tests.seams.auditing import AuditRecord, ByGroup, GroupFigures, Measure
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)

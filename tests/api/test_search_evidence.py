@@ -19,20 +19,21 @@ from metrifair.api.search_folder import (
     derived_search_files,
     read_scorings,
 )
-from metrifair.auditing.release.evidence_format import (
-    decoded,
-    file_hashes,
-    read_files,
-    record_bytes,
-    write_files,
-)
-from metrifair.auditing.sources.state_file import read_parts, state_content
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from metrifair.tradeoff.points import pareto
 from metrifair.tradeoff.search_facts import BoundedFigure, SearchFacts, SearchFigures
 from tests.frontier_parts import source_of
+from tests.seams.auditing import (
+    decoded,
+    file_hashes,
+    read_files,
+    read_parts,
+    record_bytes,
+    state_content,
+    write_files,
+)
 
 REASON = "The best model within the limit of the policy."
 STRENGTHS = [0, 0.3, 1, 3, 10]

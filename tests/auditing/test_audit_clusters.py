@@ -29,13 +29,17 @@ from metrifair import (
     compare,
     monitor,
 )
-from metrifair.auditing.measure.cluster_errors import ClusterErrors, ClusterRows, sum_of_products
-from metrifair.auditing.measure.permutation_tests import cluster_p_values
-from metrifair.auditing.measure.plug_in import shares
-from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.figures.clusters import share_correlations, share_size
 from metrifair.support.arrays import Floats, Integers
 from tests.auditing.twosamples import two_samples
+from tests.seams.auditing import (
+    ClusterErrors,
+    ClusterRows,
+    TwoSamples,
+    cluster_p_values,
+    shares,
+    sum_of_products,
+)
 
 PERSONS, EACH, CORRELATION, SHIFT = 60, 5, 0.5, 0.8
 QUICK = AuditOptions(resamples=60, permutations=40, min_group_size=5)

@@ -12,14 +12,6 @@ from click.testing import CliRunner
 from scipy.stats import ks_2samp
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
-from metrifair.auditing import significance
-from metrifair.auditing.measure.attribute_bands import Bands
-from metrifair.auditing.measure.band_tables import BandTable
-from metrifair.auditing.measure.parts import parts_for
-from metrifair.auditing.measure.worst_cuts import _scan_cuts
-from metrifair.auditing.records import Finding
-from metrifair.auditing.request import Request
-from metrifair.auditing.sources.memory import MemorySource
 from metrifair.cli.app import main
 from metrifair.errors import MetrifairWarning
 from metrifair.figures.intervals import Interval
@@ -35,6 +27,16 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import coded_columns
 from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
+from tests.seams.auditing import (
+    Bands,
+    BandTable,
+    Finding,
+    MemorySource,
+    Request,
+    _scan_cuts,
+    parts_for,
+    significance,
+)
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}
 

@@ -14,29 +14,27 @@ from scipy import stats
 from twosamples import two_samples
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing import findings
-from metrifair.auditing.measure.permutation_tests import permutation_p_values
-from metrifair.auditing.measure.plug_in import plug_in_distances
-from metrifair.auditing.measure.resampling import (
+from metrifair.figures.intervals import Interval
+from metrifair.metrics.registry import METRICS
+from metrifair.support.arrays import Floats
+from tests.flat_options import flat
+from tests.seams.auditing import (
+    RESOLUTION,
     Rows,
+    TwoSamples,
     _Effect,
     _intervals,
     _RowErrors,
     _side,
     _spread,
     bootstrap,
-    merge_scores,
-)
-from metrifair.auditing.measure.two_samples import (
-    RESOLUTION,
-    TwoSamples,
+    findings,
     in_pooled_bins,
+    merge_scores,
+    permutation_p_values,
+    plug_in_distances,
     pooled_bins,
 )
-from metrifair.figures.intervals import Interval
-from metrifair.metrics.registry import METRICS
-from metrifair.support.arrays import Floats
-from tests.flat_options import flat
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]

@@ -14,8 +14,8 @@ import pytest
 
 from metrifair import Audit, AuditOptions, DataError, audit, find_groups
 from metrifair.api.find_groups import GroupSearch
-from metrifair.auditing.records import AuditRecord
 from metrifair.report.audit.markdown import audit_markdown
+from tests.seams.auditing import AuditRecord
 
 ROWS = 2_000
 FAST = AuditOptions(resamples=20, permutations=19)

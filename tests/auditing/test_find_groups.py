@@ -13,7 +13,7 @@ import pytest
 from benchmarks import groups as simulated
 from metrifair import DataError, find_groups
 from metrifair.api.find_groups import GroupSearch
-from metrifair.auditing.search_records import Condition
+from tests.seams.auditing import Condition
 
 
 def meets(condition: Condition, column: Any) -> Any:

@@ -27,8 +27,7 @@ from sklearn.metrics import (
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
 from metrifair.api.compare import read_audit
-from metrifair.auditing.group_measures import _percentiles
-from metrifair.auditing.records import MeasuresByGroup
+from tests.seams.auditing import MeasuresByGroup, _percentiles
 
 QUICK: dict[str, Any] = {"random_state": 0, "metrics": "kolmogorov"}
 DECIDED = {

@@ -20,13 +20,15 @@ from metrifair import (
     audit_table,
     unfairness,
 )
-from metrifair.auditing.changes.differences import compared_figures
-from metrifair.auditing.changes.paired import correlations
-from metrifair.auditing.measure.group_pairs import group_pairs
-from metrifair.auditing.measure.measured_pairs import measure_pairs
-from metrifair.auditing.measure.parts import parts_for
-from metrifair.auditing.measure.resampling import bootstrap
 from metrifair.support.arrays import Floats
+from tests.seams.auditing import (
+    bootstrap,
+    compared_figures,
+    correlations,
+    group_pairs,
+    measure_pairs,
+    parts_for,
+)
 
 QUICK = AuditOptions(resamples=100, permutations=99)
 

@@ -18,8 +18,8 @@ import pytest
 
 from metrifair import AuditOptions, AuditState, audit
 from metrifair.api.verification import verify
-from metrifair.auditing.release import suppression
 from metrifair.errors import DataError
+from tests.seams.auditing import suppression
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 WIDTH = 2.0**-8

@@ -15,8 +15,8 @@ from numpy.random import Generator
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.api.verification import verify
-from metrifair.auditing.release.suppression import released_counts, spread, with_rounded_scores
 from metrifair.errors import DataError
+from tests.seams.auditing import released_counts, spread, with_rounded_scores
 
 KEYS = ("sex", "race", "region", "y", "selected")
 

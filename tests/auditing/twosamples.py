@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.support.arrays import Floats
+from tests.seams.auditing import TwoSamples
 
 
 def two_samples(

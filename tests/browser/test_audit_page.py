@@ -16,8 +16,6 @@ from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import Note
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit import page as audit_page
 from metrifair.report.audit.charts import witness_step
@@ -36,6 +34,7 @@ from metrifair.wording.tables import (
     finding_table,
     text_column,
 )
+from tests.seams.auditing import Note, shown_findings, sort_findings
 
 PHONE = {"width": 390, "height": 844}
 WIDE_SCREEN = {"width": 1280, "height": 900}

@@ -12,8 +12,6 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.auditing.ranking import sort_findings
-from metrifair.auditing.records import Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
@@ -32,6 +30,7 @@ from metrifair.report.charts import axis, grid_json, short
 from metrifair.wording.findings import describe
 from metrifair.wording.numbers import MISSING, number_text, shown_number
 from metrifair.wording.tables import finding_columns
+from tests.seams.auditing import Distribution, Finding, WitnessCurve, sort_findings
 
 ANY = st.floats(-1e308, 1e308)
 

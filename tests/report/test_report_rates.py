@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from pages import outside_references
 
-from metrifair.auditing.records import AuditSettings, Decisions
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import GroupRates
 from metrifair.report.audit.page import audit_html
@@ -17,6 +16,7 @@ from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.rates import STANDARD_WORDS, ratio_hint
 from tests.flat_options import flat_audit
+from tests.seams.auditing import AuditSettings, Decisions
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 

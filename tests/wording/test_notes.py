@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from metrifair.auditing import notes
-from metrifair.auditing.records import Note
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
 from metrifair.wording.notes import NOTES, TOPICS, note_text
+from tests.seams.auditing import Note, notes
 
 PAIRS = [["a", "b", "label=1"], ["a", "rest", "everyone"]]
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
