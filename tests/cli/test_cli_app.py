@@ -22,6 +22,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
+from metrifair.tradeoff import frontier as sweeping
 from metrifair.wording.numbers import strength_texts
 
 needs_data = pytest.mark.skipif(
@@ -57,13 +58,14 @@ def refusal(done: Result | subprocess.CompletedProcess[str]) -> str:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo with two strengths and two folds."""
-    whole = metrifair.frontier
 
-    def short(estimator: Any, *args: Any, **named: Any) -> Any:
+    whole = sweeping.FrontierRequest
+
+    def short(*args: Any, **named: Any) -> sweeping.FrontierRequest:
         few = {"strengths": [0.0, 1.0], "folds": 2}
-        return whole(estimator, *args, **{**named, **few})
+        return whole(*args, **{**named, **few})
 
-    monkeypatch.setattr(metrifair, "frontier", short)
+    monkeypatch.setattr(sweeping, "FrontierRequest", short)
 
 
 # --- light
@@ -285,7 +287,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
 def test_options_that_mean_nothing_are_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
-    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("the demo went on"))
     assert words in refusal(CliRunner().invoke(main, arguments))
 
 
@@ -298,11 +300,16 @@ def test_no_distant_option_is_suggested() -> None:
 @pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
-def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
+def test_a_limit_that_no_rows_verify_is_refused_before_the_demo_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
     done = CliRunner().invoke(
         main, ["demo", "--output", str(tmp_path), "--max-unfairness", "0.0001"]
     )
-    assert "must be at least 0.056 to be verified with these 1,989 rows" in refusal(done)
+    line = refusal(done)
+    assert "must be at least 0.056 to be verified with these 1,989 rows" in line
+    assert line.endswith("; raise the limit")  # the demo has no --best-effort
     assert list(tmp_path.iterdir()) == []
 
 
@@ -362,7 +369,7 @@ def test_without_click_the_command_says_what_to_install(arguments: list[str]) ->
 def test_without_what_the_demo_needs_it_names_the_one_extra_with_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("the demo went on"))
     monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "new")])
     assert refusal(done) == f'Error: metrifair demo needs {name}: pip install "metrifair[demo]"'

@@ -769,14 +769,18 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(
     assert left_behind(tmp_path) == ["people.csv", "r.html"]
 
 
-@pytest.mark.parametrize("command", ["train", "frontier"])
+@pytest.mark.parametrize(
+    "command", [["train"], ["frontier"], ["train", "--html", "r.html", "--json", "r.json"]]
+)
 def test_a_limit_that_no_rows_verify_is_refused_before_training(
-    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, command: str
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
     columns = TRAIN[: TRAIN.index("--model")]
     output = tmp_path / "m"
-    words = refusal(call(command, csv, *columns, "--max-unfairness", 0.001, "--output", output))
+    limited = (*columns, "--max-unfairness", 0.001, "--output", output)
+    words = refusal(call(command[0], csv, *limited, *command[1:]))
     assert "--max-unfairness must be at least" in words
     assert "to be verified with these 240 rows" in words
     assert left_behind(tmp_path) == ["people.csv"]
