@@ -33,8 +33,8 @@ from metrifair.api.compare import read_audit
 from metrifair.api.verification import verify
 from metrifair.errors import DataError
 from metrifair.report.pdf import BROWSERS
-from metrifair.wording.crosswalks import crosswalk_named, crosswalk_names
 from tests.evidence_outcomes import outcomes
+from tests.seams.wording import crosswalk_named, crosswalk_names
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)
 COLUMNS = {"score": "p", "group": "sex", "label": "y"}

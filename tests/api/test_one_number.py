@@ -15,9 +15,8 @@ from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier import page_content
 from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.result import TradeOff
-from metrifair.wording.frontier import headline
-from metrifair.wording.numbers import figure_text, interval_text
 from tests.frontier_parts import outcomes_of
+from tests.seams.wording import figure_text, headline, interval_text
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=500)

@@ -20,13 +20,12 @@ from hypothesis import strategies as st
 from metrifair import AuditState, DataError, audit, audit_file
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
-from metrifair.wording.findings import finding_sentence
-from metrifair.wording.notes import note_text, note_topic
 from tests.flat_options import flat
 from tests.seams.auditing import FileRows, Roles, audit_record, count_file
 from tests.seams.auditing import cells as counted_cells
 from tests.seams.auditing import file_tables as files
 from tests.seams.auditing import table_rows as tables
+from tests.seams.wording import finding_sentence, note_text, note_topic
 
 WRITERS = {
     "csv": lambda table, path: table.write_csv(path),

@@ -14,7 +14,6 @@ from scipy.stats import ks_2samp
 from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.cli.app import main
 from metrifair.errors import MetrifairWarning
-from metrifair.figures.intervals import Interval
 from metrifair.metrics import (
     distance_correlation,
     energy_dependence,
@@ -25,7 +24,6 @@ from metrifair.problem.attributes import number_facts, numbers_warning
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import coded_columns
-from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
 from tests.seams.auditing import (
     Bands,
@@ -37,6 +35,8 @@ from tests.seams.auditing import (
     parts_for,
     significance,
 )
+from tests.seams.figures import Interval
+from tests.seams.wording import finding_meaning, finding_sentence
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}
 

@@ -12,7 +12,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import foldnorm, norm
 
-from metrifair.figures.intervals import Interval
 from tests.seams.auditing import (
     GroupFigures,
     LabeledScores,
@@ -22,6 +21,7 @@ from tests.seams.auditing import (
     _gaps,
     _log_loss,
 )
+from tests.seams.figures import Interval
 
 Z = float(norm.isf(0.025))
 

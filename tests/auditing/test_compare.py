@@ -32,8 +32,6 @@ from metrifair import (
     audit_table,
     compare,
 )
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import ratio_intervals
 from tests.flat_options import flat, flat_audit
 from tests.seams.auditing import (
     AuditArguments,
@@ -44,6 +42,7 @@ from tests.seams.auditing import (
     compared_figures,
     correlations,
 )
+from tests.seams.figures import Interval, ratio_intervals
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 

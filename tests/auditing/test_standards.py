@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file, audit_table
 from metrifair.api.audit_result import Audit, RateTable
-from metrifair.figures.selection_rates import STANDARDS
 from tests.flat_options import flat, flat_audit
+from tests.seams.figures import STANDARDS
 
 QUICK: dict[str, Any] = {
     "metrics": "kolmogorov",

@@ -16,9 +16,7 @@ import pytest
 from metrifair import AuditDifference, AuditOptions, AuditState, audit, monitor
 from metrifair.report.audit.page import audit_html
 from metrifair.support.provenance import Provenance
-from metrifair.wording.compare import VERDICTS
-from metrifair.wording.numbers import number_text
-from metrifair.wording.rates import NO_VERDICT
+from tests.seams.wording import NO_VERDICT, VERDICTS, number_text
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

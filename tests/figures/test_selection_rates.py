@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import (
+from tests.seams.figures import (
     ComparedRates,
     GroupRates,
+    Interval,
     RatioRule,
     compare_rates,
     effective_counts,

@@ -13,7 +13,8 @@ from sklearn import metrics
 from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
-from metrifair.figures.utility import (
+from metrifair.problem.problem import Inputs, Problem, make_problem
+from tests.seams.figures import (
     CONSTANT,
     NO_BETTER,
     UTILITIES,
@@ -25,7 +26,6 @@ from metrifair.figures.utility import (
     constant_model,
     utilities_for,
 )
-from metrifair.problem.problem import Inputs, Problem, make_problem
 
 N = 300
 

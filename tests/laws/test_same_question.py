@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from metrifair import audit, audit_file, frontier, unfairness
 from metrifair.cli.app import main
-from metrifair.figures.fold_gaps import squared_distances
 from metrifair.nn import UnfairnessPenalty
 from metrifair.problem.criteria import (
     EQUAL_OPPORTUNITY,
@@ -32,6 +31,7 @@ from metrifair.problem.criteria import (
 from metrifair.tradeoff.configurations import lines
 from tests.flat_options import flat
 from tests.frontier_parts import source_of
+from tests.seams.figures import squared_distances
 
 GENERATOR = np.random.default_rng(7)
 N = 600

@@ -14,15 +14,14 @@ import torch
 
 from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
-from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.metrics import distances, line, witness
 from metrifair.metrics.namespaces import Array
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, vector_metric
 from metrifair.nn import UnfairnessPenalty
-from metrifair.wording.findings import finding_meaning
-from metrifair.wording.metrics import METRIC_WORDS, MetricWords
 from tests.flat_options import flat
+from tests.seams.figures import certified_distance, dkw_radius
+from tests.seams.wording import METRIC_WORDS, MetricWords, finding_meaning
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

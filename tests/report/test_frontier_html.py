@@ -16,13 +16,12 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.errors import DataError
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import embedded_json, write_html
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Change, FrontierNote, Point
-from metrifair.wording.frontier_view import FrontierView
+from tests.seams.figures import Curves, Interval
+from tests.seams.wording import FrontierView
 
 VIEWS = {
     "demo": demo_view(),

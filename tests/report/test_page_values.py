@@ -13,7 +13,7 @@ from frontiers import demo_view
 from metrifair.report.audit.page import audit_content
 from metrifair.report.frontier import page_content
 from metrifair.report.html import resource
-from metrifair.wording.page_texts import PAGE_TEXTS
+from tests.seams.wording import PAGE_TEXTS
 
 DRAWING = ("draw.js", "curves.js", "table.js")
 PAGES = {

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import CRITERIA
 from metrifair.report.audit.charts import (
     OTHER_SCORES,
@@ -27,10 +25,9 @@ from metrifair.report.audit.charts import (
 )
 from metrifair.report.audit.page import audit_content, byte_size
 from metrifair.report.charts import axis, grid_json, short
-from metrifair.wording.findings import describe
-from metrifair.wording.numbers import MISSING, number_text, shown_number
-from metrifair.wording.tables import finding_columns
 from tests.seams.auditing import Distribution, Finding, WitnessCurve, sort_findings
+from tests.seams.figures import Curves, Interval
+from tests.seams.wording import MISSING, describe, finding_columns, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
 

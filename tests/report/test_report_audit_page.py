@@ -15,9 +15,8 @@ from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, 
 
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
-from metrifair.wording.notes import note_text
-from metrifair.wording.summary import audit_summary
 from tests.seams.auditing import Distribution, Note
+from tests.seams.wording import audit_summary, note_text
 
 TWELVE = {"region": tuple(f"region {number}" for number in range(12))}
 RECORDS = {

@@ -7,7 +7,7 @@ from realaudits import AUDITS, audited
 
 from metrifair import audit
 from metrifair.report.audit.page import audit_content, audit_html
-from metrifair.wording.numbers import number_text
+from tests.seams.wording import number_text
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import TooFewSamples
-from metrifair.figures.fold_gaps import FoldSides
 from metrifair.support.special import normal_quantile
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
 from metrifair.tradeoff.points import Job
@@ -26,6 +25,7 @@ from metrifair.tradeoff.resamples import (
     resampled_gaps,
     resampled_utilities,
 )
+from tests.seams.figures import FoldSides
 
 
 def sides_of(group: np.ndarray, folds: int = 5, clusters: np.ndarray | None = None) -> FoldSides:

@@ -21,10 +21,10 @@ from sklearn.metrics import (
 )
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.tradeoff.evaluate import make_point, predict, score_curves
 from metrifair.tradeoff.split import HeldOut, data_set
+from tests.seams.figures import Interval
 
 N = 240
 

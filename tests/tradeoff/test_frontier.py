@@ -18,9 +18,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from metrifair import FairClassifier, SearchOptions
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.figures.certificates import dkw_radius
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import criterion_named
 from metrifair.tradeoff.evaluate import (
     make_point,
@@ -31,9 +28,10 @@ from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
 from metrifair.tradeoff.split import data_set
-from metrifair.wording.frontier import note_text
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
+from tests.seams.figures import Curves, Interval, dkw_radius
+from tests.seams.wording import frontier_note_text as note_text
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -24,11 +24,11 @@ from killed_sweep import FOLDS, JOBS, key
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
-from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import Content, to_bytes
 from metrifair.tradeoff.ledger import Entry, Ledger, content_text, fingerprint
 from metrifair.tradeoff.out_of_fold import FoldLedger, FoldResult, TrainingFit
 from metrifair.tradeoff.points import Job
+from tests.seams.figures import Predictions
 
 TESTS = Path(__file__).parent
 
