@@ -33,7 +33,7 @@ from metrifair.problem.missing_groups import warn_of_missing_groups
 from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
 from metrifair.problem.tables import Table, as_features, columns, one_column
 from metrifair.problem.unknown_names import warn_of_unknown_names
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import require
 from metrifair.training.objective import BINARY, Objective, scores
 
@@ -442,7 +442,7 @@ class LocalRows(NamedTuple):
     """The rows of one process."""
 
     targets: Floats  # (n,): 1 at the later of two classes, or numbers
-    cell: NDArray[np.int64]  # (n,)
+    cell: Integers  # (n,)
     weight: Floats  # (n,): weight of each row in the comparisons
     in_risk: Floats  # (n,): and in the risk
 
@@ -477,7 +477,7 @@ class SummedRisk:
         return torch.as_tensor((self.rows.targets - self.center) / self.spread)
 
     @cached_property
-    def _sides(self) -> list[list[NDArray[np.int64]]]:
+    def _sides(self) -> list[list[Integers]]:
         """The rows here on either side of each comparison."""
         return [
             [

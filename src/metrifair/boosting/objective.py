@@ -478,7 +478,7 @@ class LeveledDependence(NamedTuple):
     (exact for names).
     """
 
-    level: NDArray[np.int64]  # (n,) of each row
+    level: Integers  # (n,) of each row
     distance: Floats  # (levels, levels)
     weight: Floats | None  # (n,), summing to 1; None: each row counts 1
     factors: tuple[float, float, float]  # of pairs, triples and quadruples; see metrics.covariance

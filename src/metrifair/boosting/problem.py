@@ -188,7 +188,7 @@ class BoostingRows:
         return cls(problem, expand_rows(problem, targets), expand_rows(problem, weight))
 
     @property
-    def cell(self) -> NDArray[np.int64]:
+    def cell(self) -> Integers:
         """The cell of each row; rows without weight are in a cell that is not compared."""
         unnamed = 1 + max(
             (max(comparison.left + comparison.right) for comparison in self.problem.comparisons),

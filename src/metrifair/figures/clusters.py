@@ -8,7 +8,6 @@ rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.support.arrays import Booleans, Floats, Integers
 
@@ -121,7 +120,7 @@ def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
 
 
 def share_correlations(
-    selected: NDArray[np.bool_],
+    selected: Booleans,
     weights: Floats,
     groups: Integers,
     clusters: Integers,

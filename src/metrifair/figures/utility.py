@@ -206,7 +206,7 @@ def _balanced_accuracy(predictions: Predictions, problem: Problem, _: Any) -> Ut
     return UtilityEstimate(float(rates[present].mean()), (correct - rates[labels]) / share)
 
 
-def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, NDArray[np.bool_]]:
+def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, Booleans]:
     """One column of scores for each class that has one, and the rows of that class."""
     score = predictions.score if predictions.score.ndim == 2 else predictions.score[:, None]
     classes = (

@@ -42,7 +42,7 @@ from metrifair.problem.tables import (
     unmasked,
     without_boolean_objects,
 )
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import (
     check_integer,
     check_known,
@@ -380,7 +380,7 @@ class _ProbableRows(NamedTuple):
     values: BatchValues  # of the entries
     row: Tensor  # (entries,): the row of the data set
     share: Tensor  # (entries,): the probability of the group
-    weight: NDArray[np.float64] | None  # (entries,); None: all probabilities are 0 or 1
+    weight: Floats | None  # (entries,); None: all probabilities are 0 or 1
     row_count: int  # rows of positive weight
     length: int  # rows of the data set
     uncertain: bool  # whether some probability is neither 0 nor 1
@@ -540,7 +540,7 @@ class BatchValues:
         )
         return groups, labels
 
-    def problem(self, scheme: Scheme, weight: NDArray[np.float64] | None = None) -> Problem:
+    def problem(self, scheme: Scheme, weight: Floats | None = None) -> Problem:
         """The record of the samples, by the codes of the scheme."""
         columns = []
         for attribute, column in zip(scheme.attributes, self.groups.T, strict=True):

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from metrifair.postprocessing.postprocessor import rounding_error
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +36,20 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
         array([5., 7.])
         """
+        if weight is None:
+            weight = np.ones(len(values))
         order = np.argsort(values, kind="stable")
-        return cls(
-            values[order], np.cumsum(np.ones(len(values)) if weight is None else weight[order])
-        )
+        return cls(values[order], np.cumsum(weight[order]))
 
     @property
     def total(self) -> float:
         """The weight of all scores."""
         return float(self.upto[-1])
+
+    @property
+    def shares_upto(self) -> Floats:
+        """The share of the weight below the first value, which is 0, and up to each value."""
+        return np.append(0.0, self.upto / self.total)
 
     def ranks(self, values: Floats) -> tuple[Floats, Floats]:
         """The shares of the weight below each value, and up to it; between two scores they are
@@ -54,20 +58,26 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
-        rounding = rounding_error(values, float(np.median(np.abs(self.values))))
-        upper = np.searchsorted(self.values, values + rounding, side="right")
+        typical = np.median(np.abs(self.values))
+        rounding = rounding_error(values, float(typical))
         lower = np.searchsorted(self.values, values - rounding, side="left")
+        upper = np.searchsorted(self.values, values + rounding, side="right")
         # A value below all others has the rank of the smallest one.
-        return np.append(0.0, self.upto)[lower] / self.total, self.upto[
-            upper.clip(min=1) - 1
-        ] / self.total
+        upper = upper.clip(min=1)
+        shares = self.shares_upto
+        return shares[lower], shares[upper]
 
     def quantile(self, rank: Floats) -> Floats:
         """The smallest value with at least this share of the weight at or below it."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is
         # that value's.
-        at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        values: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        return self._value_at(rank * self.total - _ROUNDING * self.total)
+
+    def _value_at(self, weight: Floats) -> Floats:
+        """The smallest value with at least this weight at or below it."""
+        place = np.searchsorted(self.upto, weight)
+        last = len(self.values) - 1
+        values: Floats = self.values[place.clip(max=last)]
         return values
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
@@ -77,18 +87,17 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
         array([3., 2.])
         """
-        ends = np.append(0.0, self.upto / self.total)
+        shares = self.shares_upto
         weight = np.diff(self.upto, prepend=0.0) / self.total
-        reached = np.append(0.0, np.cumsum(self.values * weight))
+        sums = np.append(0.0, np.cumsum(self.values * weight))
+        mean = np.interp(upto, shares, sums) - np.interp(below, shares, sums)
         wide = upto > below
-        mean = np.interp(upto, ends, reached) - np.interp(below, ends, reached)
-        mean = np.divide(mean, upto - below, out=np.zeros(len(mean)), where=wide)
+        np.divide(mean, upto - below, out=mean, where=wide)
         # Within one value it is that value to the last digit: order is kept.
-        first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(
-            max=len(self.values) - 1
-        )
         last = self.quantile(upto)
-        return np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
+        first = self._value_at((below + _ROUNDING) * self.total)
+        first = np.minimum(first, last)
+        return np.where(wide, mean.clip(first, last), last)
 
 
 def barycenter(
@@ -110,6 +119,7 @@ def barycenter(
     return means
 
 
+_ROUNDING = 1e-12  # of ranks
 _EXACT = 1e-10  # feasibility of linear programs
 _NONE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
 _MOST_BOXES = 4_000_000  # points times windows, if two rates must agree without randomization
@@ -122,7 +132,7 @@ class Curve(NamedTuple):
     rate: Floats  # (points, sets)
     loss: Floats  # (points,): this group's part of the mean loss, less that of accepting no row
 
-    def take(self, places: NDArray[np.int64]) -> Curve:
+    def take(self, places: Integers) -> Curve:
         """These of the points."""
         return Curve(self.threshold[places], self.rate[places], self.loss[places])
 
@@ -141,16 +151,23 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     >>> rate_curve(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
     array([0.        , 0.33333333, 1.        ])
     """
-    values, place = np.unique(-score, return_inverse=True)
-    values = -values
-    cut = np.concatenate([[np.inf], values[:-1] / 2 + values[1:] / 2, [-np.inf]])
-    sums = np.stack([np.bincount(place, column) for column in (*member.T, price)], axis=1)
-    reached = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+    ascending, place = np.unique(-score, return_inverse=True)
+    values = -ascending
+    between = values[:-1] / 2 + values[1:] / 2
+    thresholds = np.concatenate([[np.inf], between, [-np.inf]])
+    accepted = np.stack([_sums_upto(place, weight) for weight in member.T], axis=1)
     # Divided by the last sum itself: the last rates are exactly 1.
-    return Curve(cut, reached[:, :-1] / reached[-1, :-1], reached[:, -1])
+    rates = accepted / accepted[-1]
+    return Curve(thresholds, rates, _sums_upto(place, price))
 
 
-def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
+def _sums_upto(place: Integers, weight: Floats) -> Floats:
+    """The sums of weights with places below 0, 1, 2, and so on."""
+    sums = np.bincount(place, weight)
+    return np.append(0.0, np.cumsum(sums))
+
+
+def lower_hull(x: Floats, y: Floats) -> Integers:
     """Places of the corners of the lower convex hull of points, by ascending x.
 
     >>> lower_hull(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, -1.0, 1.0, -1.0]))
@@ -185,17 +202,16 @@ def cheapest_rates(
     """
     if np.ptp(favored) <= tolerance:
         return favored
-    starts = np.concatenate(
-        [shifted for group_rates in rates for shifted in (group_rates, group_rates - tolerance)]
-    )
-    starts = np.unique(
-        np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance])
-    )
-    total = sum(
-        share * np.interp(np.clip(best, starts, starts + tolerance), rate, loss)
-        for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True)
-    )
-    start = starts[np.argmin(total)]
+    corners = np.concatenate(rates)
+    highest = 1 - tolerance
+    starts = np.concatenate([corners, corners - tolerance])
+    starts = starts[(starts > 0) & (starts < highest)]
+    starts = np.unique(np.append(starts, [0.0, highest]))
+    total = np.zeros(len(starts))
+    for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True):
+        nearest = np.clip(best, starts, starts + tolerance)
+        total += share * np.interp(nearest, rate, loss)
+    start = starts[total.argmin()]
     return np.clip(favored, start, start + tolerance)
 
 
@@ -212,11 +228,13 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
     mixtures = []
     for hull, corner_rates, rate in zip(hulls, corners, rates, strict=True):
-        after = int(np.searchsorted(corner_rates, rate).clip(1, len(corner_rates) - 1))
-        share = (rate - corner_rates[after - 1]) / (corner_rates[after] - corner_rates[after - 1])
-        chances = np.array([1 - share, share])
-        chances = np.where(chances > _NONE, chances, 0.0)
-        mixtures.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
+        last = len(corner_rates) - 1
+        after = int(np.searchsorted(corner_rates, rate).clip(1, last))
+        before = after - 1
+        low = corner_rates[before]
+        high = corner_rates[after]
+        share = (rate - low) / (high - low)
+        mixtures.append(_mixture(hull.threshold[[before, after]], np.array([1 - share, share])))
     return mixtures
 
 
@@ -231,15 +249,20 @@ def parity_program(
     plus the tolerance. Each row of ``sums`` adds up variables to 1.
     """
     starts = window.shape[1]
-    equalities = {}
+    sums_of_variables = None
+    ones = None
     if sums is not None:
-        equalities["A_eq"] = hstack([sums, csr_array((sums.shape[0], starts))])
-        equalities["b_eq"] = np.ones(sums.shape[0])
+        count = sums.shape[0]
+        sums_of_variables = hstack([sums, csr_array((count, starts))])
+        ones = np.ones(count)
+    at_most = hstack([rates, -window])
+    at_least = hstack([-rates, window])
     solution = linprog(
         np.append(loss, np.zeros(starts)),
-        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
+        A_ub=vstack([at_most, at_least]),
         b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
-        **equalities,
+        A_eq=sums_of_variables,
+        b_eq=ones,
         bounds=(0, 1),
         options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
     )
@@ -249,8 +272,10 @@ def parity_program(
 
 
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
-    used = chances > 0
-    return Mixture(threshold[used], chances[used] / chances[used].sum())
+    """The thresholds whose probability in a solution is not 0."""
+    used = chances > _NONE
+    chances = chances[used]
+    return Mixture(threshold[used], chances / chances.sum())
 
 
 def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -265,17 +290,20 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     sizes = [len(hull.threshold) for hull in hulls]
     sets = curves[0].rate.shape[1]
     # One variable for each corner, then the start of each set's window.
-    rates: Any = vstack(
-        [block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)]
-    )
-    window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
+    rates = []
+    for number in range(sets):
+        rates_of_groups = [csr_array(hull.rate[:, [number]].T) for hull in hulls]
+        rates.append(block_diag(rates_of_groups))
+    of_each_group = np.ones((len(hulls), 1))
+    window = csr_array(np.kron(np.eye(sets), of_each_group))
     loss = np.concatenate([hull.loss for hull in hulls])
     mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
-    solution = parity_program(loss, rates, window, tolerance, sums=mixtures)
-    parts = np.split(solution.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    solution = parity_program(loss, vstack(rates), window, tolerance, sums=mixtures)
+    ends = np.cumsum(sizes)
+    probabilities = np.split(solution.x[: ends[-1]], ends[:-1])
     return [
-        _mixture(hull.threshold, np.where(part > _NONE, part, 0.0))
-        for hull, part in zip(hulls, parts, strict=True)
+        _mixture(hull.threshold, chances)
+        for hull, chances in zip(hulls, probabilities, strict=True)
     ]
 
 
@@ -288,82 +316,105 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
     every group. Where two rates must agree, fewer thresholds are used, to limit the number of
     windows and points to some millions.
     """
-    sets = curves[0].rate.shape[1]
-    groups = len(curves)
-    if sets > 1:
-        size = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
-        # points are spaced evenly along each, with both ends
-        ways = [curve.rate.sum(1) for curve in curves]
-        picks = [
-            np.searchsorted(way, np.linspace(way[0], way[-1], size)).clip(max=len(way) - 1)
-            for way in ways
-        ]
-        curves = [
-            curve.take(np.unique(places)) for curve, places in zip(curves, picks, strict=True)
-        ]
-    starts = [
-        np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)
-    ]
-    if sets == 1:
-        reached = [
-            _least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves
-        ]
-        total = sum(loss for loss, _ in reached)
-        best = int(np.argmin(total))
-        return np.array(
-            [curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)]
-        )
-    lowest = np.inf
-    result = np.zeros(groups)
-    # Of the second set all windows at once: (windows, points) of each group.
-    first, second = (
-        [_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2)
+    if curves[0].rate.shape[1] == 1:
+        return _thresholds_of_one_rate(curves, tolerance)
+    size = int(_MOST_BOXES ** (1 / 3) / len(curves))
+    size = max(8, size)
+    curves = [_spaced_points(curve, size) for curve in curves]
+    return _thresholds_of_two_rates(curves, tolerance)
+
+
+def _spaced_points(curve: Curve, size: int) -> Curve:
+    """At most this many points, spaced evenly along the curve, with both ends."""
+    way = curve.rate.sum(1)
+    last = len(way) - 1
+    spaced = np.linspace(way[0], way[last], size)
+    places = np.searchsorted(way, spaced).clip(max=last)
+    return curve.take(np.unique(places))
+
+
+def _window_starts(curves: Sequence[Curve], number: int) -> Floats:
+    """The rates of a set at all thresholds of all groups."""
+    rates = [curve.rate[:, number] for curve in curves]
+    return np.unique(np.concatenate(rates))
+
+
+def _thresholds_of_one_rate(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """The best thresholds, whose rates of one set lie within one window."""
+    starts = _window_starts(curves, 0)
+    total = np.zeros(len(starts))
+    best_places = []
+    for curve in curves:
+        loss, places = _least_within(curve.rate[:, 0], curve.loss, starts, tolerance)
+        total += loss
+        best_places.append(places)
+    best = int(total.argmin())
+    return np.array(
+        [curve.threshold[places[best]] for curve, places in zip(curves, best_places, strict=True)]
     )
-    for at in range(len(starts[0])):
+
+
+def _thresholds_of_two_rates(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """The best thresholds, whose rates lie within one window of each of the two sets."""
+    starts = _window_starts(curves, 0)
+    second_starts = _window_starts(curves, 1)
+    inside_first = [_inside(curve.rate[:, 0], starts, tolerance) for curve in curves]
+    inside_second = [_inside(curve.rate[:, 1], second_starts, tolerance) for curve in curves]
+    lowest = np.inf
+    best_thresholds = np.zeros(len(curves))
+    for at in range(len(starts)):
+        # All windows of the second set at once: (windows, points) of each group.
         losses = [
             np.where(in_first[at] & in_second, curve.loss, np.inf)
-            for in_first, in_second, curve in zip(first, second, curves, strict=True)
+            for in_first, in_second, curve in zip(inside_first, inside_second, curves, strict=True)
         ]
         total = np.sum([loss.min(1) for loss in losses], axis=0)
         best = int(total.argmin())
         if total[best] < lowest:
             lowest = total[best]
-            places = [loss[best].argmin() for loss in losses]
-            result = np.array(
-                [curve.threshold[place] for curve, place in zip(curves, places, strict=True)]
-            )
-    return result
+            for group, loss in enumerate(losses):
+                place = loss[best].argmin()
+                best_thresholds[group] = curves[group].threshold[place]
+    return best_thresholds
 
 
-def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
+def _inside(rate: Floats, starts: Floats, tolerance: float) -> Booleans:
     """Which points (columns) lie in which windows (rows)."""
-    return (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
+    low = starts[:, None] - _NONE
+    high = starts[:, None] + tolerance + _NONE
+    return (rate >= low) & (rate <= high)
 
 
 def _least_within(
     rate: Floats, loss: Floats, starts: Floats, tolerance: float
-) -> tuple[Floats, NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """The least loss, and its place, of points whose rate lies within each window; infinite where
     none does.
 
     Rates ascend. A table of the least of 1, 2, 4 ... neighbors answers each window from two of its
     entries.
     """
-    first = np.searchsorted(rate, starts - _NONE)
-    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+
+    def better(left: Integers, right: Integers) -> Integers:
+        return np.where(loss[left] <= loss[right], left, right)
+
     tables = [np.arange(len(rate))]
     while 2 ** len(tables) <= len(rate):
         half = 2 ** (len(tables) - 1)
-        left = tables[-1][:-half]
-        right = tables[-1][half:]
-        tables.append(np.where(loss[left] <= loss[right], left, right))
+        table = tables[-1]
+        tables.append(better(table[:-half], table[half:]))
+    first = np.searchsorted(rate, starts - _NONE)
+    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+    size = after - first
+    level = np.log2(np.maximum(size, 1)).astype(int)
+    level[size <= 0] = -1
     least = np.full(len(starts), np.inf)
     places = np.zeros(len(starts), dtype=np.int64)
-    level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
     for depth, table in enumerate(tables):
         at_depth = level == depth
-        left = table[first[at_depth]]
-        right = table[after[at_depth] - 2**depth]
-        places[at_depth] = np.where(loss[left] <= loss[right], left, right)
-        least[at_depth] = loss[places[at_depth]]
+        left = first[at_depth]
+        right = after[at_depth] - 2**depth
+        best = better(table[left], table[right])
+        places[at_depth] = best
+        least[at_depth] = loss[best]
     return least, places

@@ -17,6 +17,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import installed_version
 from metrifair.saving.xgboost_trees import xgboost_trees
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import require
 from metrifair.training import Predictor
 from metrifair.training.models import Network
@@ -432,12 +433,12 @@ _XGBOOST_LINKS: dict[str, Link] = {
 class _FlatTree(NamedTuple):
     """Inner nodes, from the root, and leaves; a child below 0 is the leaf -1 - child."""
 
-    feature: NDArray[np.int64]
-    split: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    leaf: NDArray[np.float64]
+    feature: Integers
+    split: Floats
+    missing_left: Booleans
+    left: Integers
+    right: Integers
+    leaf: Floats
 
 
 class Forest(NamedTuple):
@@ -445,7 +446,7 @@ class Forest(NamedTuple):
 
     trees: Sequence[_FlatTree]
     target: Sequence[int]  # the output that each tree adds to
-    start: NDArray[np.float64]  # (outputs,), added to the leaves
+    start: Floats  # (outputs,), added to the leaves
     link: Link
     slope: float = 1.0  # of a sigmoid
     zeros: Sequence[int] = ()  # features in which 0 is missing
@@ -614,7 +615,7 @@ def _link(links: Mapping[str, Link], objective: str, booster: Any) -> Link:
     return links[objective]
 
 
-def _categorical(booster: Any, features: NDArray[np.int64]) -> DataError:
+def _categorical(booster: Any, features: Integers) -> DataError:
     names = getattr(booster, "feature_names_in_", None)
     column = repr(str(names[features[0]])) if names is not None else int(features[0])
     return DataError(

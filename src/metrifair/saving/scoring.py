@@ -96,7 +96,7 @@ class TableScorer:
         ]
         return decided
 
-    def predict_proba(self, table: Table) -> NDArray[np.float64]:
+    def predict_proba(self, table: Table) -> Floats:
         """Probabilities of the classes.
 
         Parameters
@@ -125,9 +125,7 @@ class TableScorer:
                 "predict"
             )
         encoded = self.encoder.transform(table)
-        probability: NDArray[np.float64] = self.estimator.predict_proba(
-            encoded, **self._groups(table)
-        )
+        probability: Floats = self.estimator.predict_proba(encoded, **self._groups(table))
         return probability
 
     @property

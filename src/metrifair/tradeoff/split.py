@@ -26,10 +26,11 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
 from metrifair.problem.tables import Column, Table, columns, one_column, take_rows
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
-Rows = NDArray[np.int64]
+Rows = Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ class HeldOut:
             problem.labels if has_equal_shares else None,
         )
 
-    def _amounts(self, cells: tuple[int, ...]) -> NDArray[np.float64]:
+    def _amounts(self, cells: tuple[int, ...]) -> Floats:
         """The weight of each row in these cells; by probabilities, of its entries in them."""
         entries = self.problem.entries
         inside = np.isin(entries.cell, list(cells)).astype(np.float64)

@@ -33,6 +33,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.memberships import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, take_rows
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import (
     check_known,
     check_switches,
@@ -282,7 +283,7 @@ class RowsToTrain:
     sensitive_features: Table | GroupProbabilities
     control_features: Table | None
     sample_weight: Table | None
-    rows: NDArray[np.int64]
+    rows: Integers
     clusters: Table | None = None
 
     def arguments(self) -> dict[str, Any]:
