@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metrifair import Frontier
-from metrifair.tradeoff.points import Outcome
-from metrifair.tradeoff.result import SweepContext
+from tests.seams.tradeoff import Outcome, SweepContext
 
 
 def outcomes_of(front: Frontier) -> Sequence[Outcome]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from metrifair.metrics.pair import Pair, Values, to_pair
+from tests.seams.metrics import Pair, Values, to_pair
 
 Floats = NDArray[np.float64]
 

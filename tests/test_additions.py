@@ -19,7 +19,7 @@ import pytest
 import metrifair
 from metrifair.cli.rules import _AT_MOST_1 as AT_MOST_1
 from metrifair.cli.rules import GAPS, RATIOS
-from metrifair.metrics.registry import METRICS
+from tests.seams.metrics import METRICS
 
 ROOT = Path(metrifair.__file__).parents[2]
 MOST_FILES = 4

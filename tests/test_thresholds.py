@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import RULES, choose_threshold, decision_gaps
-from metrifair.problem.problem import Inputs, Problem, make_problem
+from tests.seams.problem import Inputs, Problem, make_problem
 
 GROUPS = np.array(["f", "m"])
 

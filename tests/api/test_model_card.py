@@ -39,10 +39,10 @@ from metrifair.estimators.table_model import TableModel
 from metrifair.saving.modelfile import fingerprint
 from metrifair.saving.models import make_content
 from metrifair.support.provenance import ScoreOrigin, SourceFile
-from metrifair.tradeoff.goal import Goal
 from tests.frontier_parts import outcomes_of
 from tests.seams.auditing import AuditRecord, ByGroup, GroupFigures, Measure
 from tests.seams.figures import Interval
+from tests.seams.tradeoff import Goal
 from tests.seams.wording import number_text, provenance_lines
 
 RNG = np.random.default_rng(0)

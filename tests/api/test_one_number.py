@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from metrifair import FairClassifier, Frontier, frontier, load, to_card
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier import page_content
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.result import TradeOff
 from tests.frontier_parts import outcomes_of
+from tests.seams.tradeoff import Job, Outcome, Point, TradeOff
 from tests.seams.wording import figure_text, headline, interval_text
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,7 @@ import pytest
 from metrifair import AuditOptions, DataError, audit, compare, find_groups, monitor
 from metrifair.api.frontier import Frontier
 from metrifair.api.pages import RecordedPage, ResultPage
-from metrifair.tradeoff.points import Outcome, Point
-from metrifair.tradeoff.result import TradeOff
+from tests.seams.tradeoff import Outcome, Point, TradeOff
 
 
 def results() -> dict[str, ResultPage]:

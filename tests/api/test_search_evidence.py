@@ -22,8 +22,6 @@ from metrifair.api.search_folder import (
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from metrifair.saving.modelfile import from_bytes, to_bytes
-from metrifair.tradeoff.points import pareto
-from metrifair.tradeoff.search_facts import BoundedFigure, SearchFacts, SearchFigures
 from tests.frontier_parts import source_of
 from tests.seams.auditing import (
     decoded,
@@ -34,6 +32,7 @@ from tests.seams.auditing import (
     state_content,
     write_files,
 )
+from tests.seams.tradeoff import BoundedFigure, SearchFacts, SearchFigures, pareto
 
 REASON = "The best model within the limit of the policy."
 STRENGTHS = [0, 0.3, 1, 3, 10]

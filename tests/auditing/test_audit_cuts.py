@@ -12,9 +12,9 @@ import pytest
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table
 from metrifair.errors import DataError
 from metrifair.metrics import energy_dependence, kolmogorov_distance
-from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat
 from tests.seams.auditing import Roles, count_file
+from tests.seams.problem import in_groups
 
 FAST = {"random_state": 0, "permutations": 0, "resamples": 0}
 GROUPS = ("≤25", "(25,60]", ">60")

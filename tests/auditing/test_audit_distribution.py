@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from twosamples import two_samples
 
 from metrifair.metrics import distances, energy_distance, mmd_squared, witness
-from metrifair.metrics.registry import METRICS
 from tests.seams.auditing import (
     Rows,
     TwoSamples,
@@ -27,6 +26,7 @@ from tests.seams.auditing import (
     witness_utility,
 )
 from tests.seams.auditing import two_sample_bins as bins
+from tests.seams.metrics import METRICS
 
 SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=12)
 WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=1, max_size=12)

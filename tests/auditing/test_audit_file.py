@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file
+from metrifair.criteria import EQUALIZED_ODDS
 from metrifair.errors import MetrifairWarning
-from metrifair.problem.criteria import EQUALIZED_ODDS
 from tests.flat_options import flat
 from tests.seams.auditing import FileRows, Roles, audit_record, count_file
 from tests.seams.auditing import cells as counted_cells

@@ -8,7 +8,6 @@ import pytest
 
 from metrifair import AuditOptions, DataError, audit, audit_file
 from metrifair.metrics import distances
-from metrifair.problem.cells import Attribute
 from tests.flat_options import flat
 from tests.seams.auditing import (
     MAX_GROUPS,
@@ -19,6 +18,7 @@ from tests.seams.auditing import (
     permutation_p_values,
     resampling,
 )
+from tests.seams.problem import Attribute
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
 STREAMED = {"in_memory_rows": 10}

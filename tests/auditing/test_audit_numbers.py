@@ -13,6 +13,7 @@ from scipy.stats import ks_2samp
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.cli.app import main
+from metrifair.criteria import criterion_named
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import (
     distance_correlation,
@@ -20,10 +21,6 @@ from metrifair.metrics import (
     kolmogorov_distance,
     wasserstein_distance,
 )
-from metrifair.problem.attributes import number_facts, numbers_warning
-from metrifair.problem.bands import candidate_cuts
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.tables import coded_columns
 from tests.flat_options import flat
 from tests.seams.auditing import (
     Bands,
@@ -36,6 +33,7 @@ from tests.seams.auditing import (
     significance,
 )
 from tests.seams.figures import Interval
+from tests.seams.problem import candidate_cuts, coded_columns, number_facts, numbers_warning
 from tests.seams.wording import finding_meaning, finding_sentence
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}

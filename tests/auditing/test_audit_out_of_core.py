@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from metrifair import AuditOptions, AuditState
 from metrifair.metrics import distances
-from metrifair.metrics.registry import METRICS as ALL
 from tests.seams.auditing import (
     BinCounter,
     BinnedScores,
@@ -22,6 +21,7 @@ from tests.seams.auditing import (
     bracket_distances,
     state_counts,
 )
+from tests.seams.metrics import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float
 METRICS = [name for name, row in ALL.items() if row.bracket is not None]

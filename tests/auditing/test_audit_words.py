@@ -13,9 +13,9 @@ import pytest
 from experiments.populations import HiddenExperience
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.metrics.registry import METRICS
 from tests.flat_options import flat
 from tests.seams.auditing import direction_notes
+from tests.seams.metrics import METRICS
 from tests.seams.wording import (
     finding_meaning,
     finding_sentence,

@@ -17,11 +17,11 @@ from metrifair.baselines.network import weighted_epochs
 from metrifair.baselines.sinkhorn import SinkhornClassifier
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
+from tests.seams.problem import Comparison
 
 PAIR = (Comparison((0,), (1,)),)
 

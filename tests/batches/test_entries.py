@@ -15,9 +15,9 @@ from torch import Tensor
 
 from metrifair import GroupProbabilities
 from metrifair.batches.samples import Batch, Samples, sides_by_row
-from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
 from metrifair.training.objective import Objective, regression
 from metrifair.training.stack import EpochSource, stratified_epochs
+from tests.seams.problem import Inputs, Problem, problem_with_probabilities
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 # The first row is as probable in all groups: it is often on both sides of a comparison.

@@ -23,8 +23,8 @@ from metrifair.batches.samples import (
     sampling_odds,
 )
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Comparison
 from metrifair.training.objective import Objective, Terms, regression
+from tests.seams.problem import Comparison
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 # of shuffling: host and device

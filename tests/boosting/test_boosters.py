@@ -34,9 +34,9 @@ from metrifair import (
 )
 from metrifair.boosting import xgboost as boosting_xgboost
 from metrifair.boosting.objective import METRIC_NAME
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.metrics import energy_distance, kolmogorov_distance
-from metrifair.problem.criteria import Criterion
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
 

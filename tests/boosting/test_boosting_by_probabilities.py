@@ -21,8 +21,8 @@ from metrifair import (
 from metrifair.boosting.dask import _parts
 from metrifair.boosting.problem import boosting_problem
 from metrifair.errors import DataError
-from metrifair.problem.problem import Inputs
 from tests.flat_options import with_penalty
+from tests.seams.problem import Inputs
 
 RANDOM = np.random.default_rng(3)
 ROWS = 240

@@ -25,13 +25,12 @@ from metrifair.boosting.objective import (
     grid_places,
 )
 from metrifair.boosting.problem import boosting_problem, is_penalized
+from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import energy_distance
-from metrifair.metrics.quadratic import energy_coefficients
-from metrifair.metrics.torch_namespace import random_directions
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Inputs, criterion_named
 from tests.flat_options import with_penalty
+from tests.seams.metrics import energy_coefficients, random_directions
+from tests.seams.problem import Inputs
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",

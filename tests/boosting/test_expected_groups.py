@@ -12,9 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier
 from metrifair.boosting.problem import FOLDS, GroupSample, boosting_problem, expected_shares
+from metrifair.criteria import Criterion
 from metrifair.metrics import kolmogorov_distance
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Inputs, make_problem
+from tests.seams.problem import Inputs, make_problem
 
 KINDS = {
     FairLGBMClassifier: {"n_jobs": 1, "verbose": -1},

@@ -10,7 +10,7 @@ import torch
 
 from metrifair.boosting.objective import LEVELS, LeveledDependence, leveled_dependence
 from metrifair.errors import MetrifairWarning
-from metrifair.problem.cells import Dependence, Sides
+from tests.seams.problem import Dependence, Sides
 
 
 def cut(values: np.ndarray, weight: np.ndarray | None = None) -> LeveledDependence:

@@ -15,9 +15,8 @@ from metrifair.boosting.dask import LocalRows, SummedRisk, Together, check_summa
 from metrifair.boosting.problem import BoostingProblem, boosting_problem
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from metrifair.errors import DataError
-from metrifair.problem.cells import Dependence
-from metrifair.problem.problem import Inputs
 from metrifair.training.objective import Objective
+from tests.seams.problem import Dependence, Inputs
 
 RNG = np.random.default_rng(0)
 N = 900

@@ -12,9 +12,8 @@ from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Point
 from tests.seams.figures import NO_BETTER, UTILITIES
+from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
 from tests.seams.wording import MARKS, FrontierView
 
 PHONE = {"width": 390, "height": 844}

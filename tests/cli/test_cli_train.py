@@ -21,9 +21,9 @@ from test_cli_training import TRAIN, shorten
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.criteria import STATISTICAL_PARITY
 from metrifair.estimators.table_model import TableModel, choose_threshold
-from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.tradeoff.split import DataSet, data_set
+from tests.seams.tradeoff import DataSet, data_set
 
 
 @pytest.fixture(autouse=True)

@@ -23,16 +23,11 @@ from metrifair import TableEncoder, load
 from metrifair.api.frontier import Frontier
 from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
 from metrifair.cli.training import show_frontier
+from metrifair.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
 from metrifair.estimators.table_model import TableModel
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
-from metrifair.problem.criterion_names import OTHER_NAMES
-from metrifair.tradeoff import frontier as sweeping
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.tradeoff.split import data_set
+from tests.seams.metrics import METRICS
+from tests.seams.tradeoff import FrontierRecord, Goal, Job, Outcome, Point, TradeOff, data_set
+from tests.seams.tradeoff import frontier as sweeping
 
 TRAIN = (
     "--label",

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from metrifair.batches.samples import Samples
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, fused, graphs, train
 from metrifair.training.models import Network
 from metrifair.training.objective import BINARY, Objective, regression
+from tests.seams.problem import Comparison
 
 pytestmark = pytest.mark.cuda
 

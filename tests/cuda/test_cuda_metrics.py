@@ -8,8 +8,7 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics import energy_dependence, energy_distance
-from metrifair.metrics.pair import Metric, to_pair
-from metrifair.metrics.registry import METRICS, training_metric
+from tests.seams.metrics import METRICS, Metric, to_pair, training_metric
 
 pytestmark = pytest.mark.cuda
 

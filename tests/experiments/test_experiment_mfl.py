@@ -16,8 +16,8 @@ from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_epochs, sweep, va
 from experiments.settings import CORRECTED, DATA, PUBLISHED, Case, Effort, cases
 from metrifair import datasets
 from metrifair.batches.samples import Layout, Samples
-from metrifair.problem.cells import Comparison
 from metrifair.training.models import Network
+from tests.seams.problem import Comparison
 
 
 def made_up(n: int = 240, seeds: int = 3) -> Splits:

@@ -23,9 +23,9 @@ from experiments.streams import (
 from metrifair.batches import Coverage, covering
 from metrifair.batches.samples import Samples
 from metrifair.metrics import energy_distance
-from metrifair.problem.cells import Comparison
 from metrifair.training.models import Network
 from metrifair.training.objective import regression
+from tests.seams.problem import Comparison
 
 RULE = (Comparison((0,), (1,)),)
 

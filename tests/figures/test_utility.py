@@ -13,7 +13,6 @@ from sklearn import metrics
 from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
-from metrifair.problem.problem import Inputs, Problem, make_problem
 from tests.seams.figures import (
     CONSTANT,
     NO_BETTER,
@@ -26,6 +25,7 @@ from tests.seams.figures import (
     constant_model,
     utilities_for,
 )
+from tests.seams.problem import Inputs, Problem, make_problem
 
 N = 300
 

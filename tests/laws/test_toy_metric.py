@@ -14,13 +14,11 @@ import torch
 
 from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
-from metrifair.metrics import distances, line, witness
-from metrifair.metrics.namespaces import Array
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.registry import METRICS, Integral, MetricFacts, vector_metric
+from metrifair.metrics import distances, witness
 from metrifair.nn import UnfairnessPenalty
 from tests.flat_options import flat
 from tests.seams.figures import certified_distance, dkw_radius
+from tests.seams.metrics import METRICS, Array, Integral, MetricFacts, Pair, line, vector_metric
 from tests.seams.wording import METRIC_WORDS, MetricWords, finding_meaning
 
 # trained for a moment

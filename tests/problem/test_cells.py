@@ -13,10 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.errors import DataError
-from metrifair.problem.attributes import group_codes, stratum_codes
-from metrifair.problem.cells import Attribute, Cells, compile_cells
-from metrifair.problem.criteria import (
+from metrifair.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -25,10 +22,18 @@ from metrifair.problem.criteria import (
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
+)
+from metrifair.errors import DataError
+from tests.seams.problem import (
+    Attribute,
+    Cells,
     Strata,
+    compile_cells,
+    group_codes,
     membership_codes,
     overlapping_strata,
     separate_strata,
+    stratum_codes,
 )
 
 reproducible = settings(deadline=None, derandomize=True, database=None)

@@ -13,9 +13,7 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, FairClassifier, FairRegressor, audit, frontier, unfairness
 from metrifair.errors import DataError
-from metrifair.problem import cells
-from metrifair.problem.cells import needs_combinations
-from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
+from tests.seams.problem import Inputs, cells, make_problem, needs_combinations, problem_with_scheme
 
 
 def many_groups(

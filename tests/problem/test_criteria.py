@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
-from metrifair.problem.criteria import (
+from metrifair.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -23,6 +22,7 @@ from metrifair.problem.criteria import (
     Criterion,
     criterion_named,
 )
+from metrifair.errors import DataError
 from metrifair.training.objective import BINARY, MULTICLASS, Task, regression, scores
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2

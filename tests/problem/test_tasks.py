@@ -12,12 +12,17 @@ from scipy import special
 from sklearn.metrics import log_loss
 from torch import Tensor
 
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.losses import REGRESSION_LOSSES, log_losses, logits
-from metrifair.problem.predictions import criterion_scores
-from metrifair.problem.problem import Inputs, make_problem
 from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
+from tests.seams.problem import (
+    REGRESSION_LOSSES,
+    Inputs,
+    criterion_scores,
+    log_losses,
+    logits,
+    make_problem,
+)
 
 RANDOM = np.random.default_rng(5)
 OUTPUT = torch.as_tensor(RANDOM.normal(scale=2, size=(3, 40)))  # three models

@@ -6,8 +6,8 @@ import math
 import random
 from statistics import NormalDist
 
-from metrifair.tradeoff.points import FrontierNote, Point
 from tests.seams.figures import Curves, Interval
+from tests.seams.tradeoff import FrontierNote, Point
 from tests.seams.wording import FrontierView
 
 HOSTILE = "<script>alert(1)</script>"

@@ -19,9 +19,8 @@ from metrifair.errors import DataError, MissingExtra
 from metrifair.report.display import ChartDisplay
 from metrifair.report.frontier import front_line, page_content
 from metrifair.report.frontier_chart import frontier_chart
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
 from tests.seams.figures import NO_BETTER
+from tests.seams.tradeoff import Change, Goal, Point
 from tests.seams.wording import FrontierView
 
 Places = list[tuple[float, float]]

@@ -18,9 +18,8 @@ from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, 
 from metrifair.errors import DataError
 from metrifair.report.frontier import frontier_html
 from metrifair.report.html import embedded_json, write_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Point
 from tests.seams.figures import Curves, Interval
+from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
 from tests.seams.wording import FrontierView
 
 VIEWS = {

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 from frontiers import demo_view
 
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
 from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.tradeoff import Change, Goal, Point
 from tests.seams.wording import (
     FrontierView,
     chance_text,

@@ -12,8 +12,8 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrifair.criteria import CRITERIA
 from metrifair.errors import DataError
-from metrifair.problem.criteria import CRITERIA
 from metrifair.report.audit.charts import (
     OTHER_SCORES,
     corners,

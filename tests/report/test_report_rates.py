@@ -10,10 +10,10 @@ from pages import outside_references
 
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section, rates_table
-from metrifair.tradeoff.points import Point
 from tests.flat_options import flat_audit
 from tests.seams.auditing import AuditSettings, Decisions
 from tests.seams.figures import GroupRates, Interval
+from tests.seams.tradeoff import Point
 from tests.seams.wording import STANDARD_WORDS, FrontierView, ratio_hint
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}

@@ -29,8 +29,8 @@ from metrifair import (
     SearchOptions,
     load,
 )
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes

@@ -28,9 +28,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from metrifair.api.loading import load
+from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, fit_stack
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, add_prefix, from_bytes, strip_prefix, to_bytes
 from metrifair.saving.models import make_content, read_model
 from metrifair.saving.records import Classes, classes_record, read_classes

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from metrifair.problem.criteria import CRITERIA
+from metrifair.criteria import CRITERIA
 from metrifair.studio import folders
 from metrifair.studio.commands import Table
 from metrifair.studio.folders import private_folder, remove_dead_folders

@@ -13,19 +13,23 @@ from hypothesis import strategies as st
 
 from metrifair.errors import TooFewSamples
 from metrifair.support.special import normal_quantile
-from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
-from metrifair.tradeoff.points import Job
-from metrifair.tradeoff.resamples import (
+from tests.seams.figures import FoldSides
+from tests.seams.tradeoff import (
     FEWEST_RESAMPLES,
     MOST_RESAMPLES,
+    NOTHING,
+    Choice,
+    Chooser,
+    Job,
     ResampledGaps,
     ResampledUtilities,
+    Rule,
+    choose,
     draw_rows,
     number_of_resamples,
     resampled_gaps,
     resampled_utilities,
 )
-from tests.seams.figures import FoldSides
 
 
 def sides_of(group: np.ndarray, folds: int = 5, clusters: np.ndarray | None = None) -> FoldSides:

@@ -19,7 +19,7 @@ from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, Th
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import estimator as training
 from metrifair.stacking import FairStackingClassifier
-from metrifair.tradeoff.split import DataSet, data_set, make_folds
+from tests.seams.tradeoff import DataSet, data_set, make_folds
 
 RNG = np.random.default_rng(7)
 PERSON = RNG.permutation(np.repeat(np.arange(170), RNG.integers(1, 6, size=170)))

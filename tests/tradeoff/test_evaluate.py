@@ -20,11 +20,10 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.tradeoff.evaluate import make_point, predict, score_curves
-from metrifair.tradeoff.split import HeldOut, data_set
 from tests.seams.figures import Interval
+from tests.seams.tradeoff import HeldOut, data_set, make_point, predict, score_curves
 
 N = 240
 

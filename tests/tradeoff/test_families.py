@@ -27,9 +27,8 @@ from metrifair import (
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.report.frontier import page_content
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import pareto
 from tests.one_split import frontier
+from tests.seams.tradeoff import Goal, pareto
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 800)

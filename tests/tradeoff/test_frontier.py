@@ -17,20 +17,22 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from metrifair import FairClassifier, SearchOptions
 from metrifair.api.frontier import Frontier
+from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.problem.criteria import criterion_named
-from metrifair.tradeoff.evaluate import (
+from tests.frontier_parts import outcomes_of
+from tests.one_split import frontier
+from tests.seams.figures import Curves, Interval, dkw_radius
+from tests.seams.tradeoff import (
+    FrontierRecord,
+    Job,
+    Outcome,
+    Point,
+    TradeOff,
+    data_set,
     make_point,
     predict,
     score_curves,
 )
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.tradeoff.split import data_set
-from tests.frontier_parts import outcomes_of
-from tests.one_split import frontier
-from tests.seams.figures import Curves, Interval, dkw_radius
 from tests.seams.wording import frontier_note_text as note_text
 
 # trained for a moment

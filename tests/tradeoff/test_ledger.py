@@ -25,10 +25,17 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import Content, to_bytes
-from metrifair.tradeoff.ledger import Entry, Ledger, content_text, fingerprint
-from metrifair.tradeoff.out_of_fold import FoldLedger, FoldResult, TrainingFit
-from metrifair.tradeoff.points import Job
 from tests.seams.figures import Predictions
+from tests.seams.tradeoff import (
+    Entry,
+    FoldLedger,
+    FoldResult,
+    Job,
+    Ledger,
+    TrainingFit,
+    content_text,
+    fingerprint,
+)
 
 TESTS = Path(__file__).parent
 

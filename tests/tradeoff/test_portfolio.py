@@ -17,9 +17,8 @@ from sklearn.pipeline import Pipeline
 import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
 from metrifair.stacking import has_lightgbm
-from metrifair.tradeoff import frontier as frontiers
-from metrifair.tradeoff.portfolio import STRENGTHS, Portfolio
-from metrifair.tradeoff.sweep import needs_group
+from tests.seams.tradeoff import STRENGTHS, Portfolio, needs_group
+from tests.seams.tradeoff import frontier as frontiers
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 400)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
-from metrifair.problem.criteria import criterion_named
-from metrifair.tradeoff.split import DataSet, data_set
+from tests.seams.tradeoff import DataSet, data_set
 
 
 def made(

@@ -27,13 +27,10 @@ from sklearn.metrics import make_scorer
 from metrifair import FairClassifier, FairRegressor
 from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
-from metrifair.tradeoff import sweep
-from metrifair.tradeoff.ledger import content_text
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.sweep import RowsToTrain
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 from tests.seams.figures import Interval
+from tests.seams.tradeoff import Job, Outcome, Point, RowsToTrain, content_text, sweep
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -19,11 +19,11 @@ from torch import Tensor
 from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics import energy_distance
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, TrainedStack, models, train, weighted_moments
 from metrifair.training.models import Network, StackedModule
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Terms, regression
+from tests.seams.metrics import METRICS
+from tests.seams.problem import Comparison
 
 PAIR = (Comparison((0,), (1,)),)
 TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,)))

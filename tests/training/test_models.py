@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train, weighted_moments
 from metrifair.training.models import (
     Model,
@@ -33,6 +32,7 @@ from metrifair.training.models import (
 from metrifair.training.objective import BINARY, Objective
 from metrifair.training.stack import Adam
 from tests.one_split import frontier
+from tests.seams.problem import Comparison
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
 SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}

@@ -15,16 +15,8 @@ from torch import Tensor
 
 from metrifair.batches import whole
 from metrifair.batches.samples import Batch, Samples, tensor_sides
+from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Comparison, Dependence, compile_cells
-from metrifair.problem.criteria import (
-    EQUALIZED_ODDS,
-    RISK_PARITY,
-    STATISTICAL_PARITY,
-    Criterion,
-    separate_strata,
-)
 from metrifair.training.objective import (
     BINARY,
     MULTICLASS,
@@ -34,6 +26,8 @@ from metrifair.training.objective import (
     constant_output,
     regression,
 )
+from tests.seams.metrics import METRICS
+from tests.seams.problem import Attribute, Comparison, Dependence, compile_cells, separate_strata
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4

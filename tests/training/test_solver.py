@@ -22,12 +22,12 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.estimators.settings import is_solved, objective_for
 from metrifair.metrics import energy_distance
-from metrifair.metrics.penalty_options import penalty_options
 from metrifair.training import solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
+from tests.seams.metrics import penalty_options
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -15,11 +15,16 @@ from rich.console import Console
 from metrifair.api.frontier import Frontier
 from metrifair.cli.training import show_frontier
 from metrifair.report.frontier import frontier_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
 from tests.seams.figures import Interval
+from tests.seams.tradeoff import (
+    Change,
+    FrontierNote,
+    FrontierRecord,
+    Goal,
+    Outcome,
+    Point,
+    TradeOff,
+)
 from tests.seams.wording import headline, note_texts, verdict
 
 NONE = Point(0, 0, 0.9, 0.4)

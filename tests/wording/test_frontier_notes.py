@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from metrifair.cli.train import train_command
-from metrifair.tradeoff.points import FrontierNote
+from tests.seams.tradeoff import FrontierNote
 from tests.seams.wording import FRONTIER_NOTES as NOTES
 from tests.seams.wording import frontier_note_text as note_text
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.metrics.registry import METRICS
 from tests.seams.auditing import Note, notes
+from tests.seams.metrics import METRICS
 from tests.seams.wording import CRITERIA, METRIC_WORDS, NOTES, TOPICS, note_text
 
 PAIRS = [["a", "b", "label=1"], ["a", "rest", "everyone"]]

@@ -22,10 +22,8 @@ from metrifair.cli.training import show_frontier
 from metrifair.report.audit.markdown import audit_markdown
 from metrifair.report.audit.page import audit_html
 from metrifair.report.frontier import page_content
-from metrifair.tradeoff.points import Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
 from tests.seams.figures import Interval
+from tests.seams.tradeoff import FrontierRecord, Outcome, Point, TradeOff
 from tests.seams.wording import (
     RATES,
     TERMS,
