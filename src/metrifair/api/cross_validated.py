@@ -139,7 +139,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 search=self._search,
                 limit=None if self.best_effort else self.max_unfairness,
             )
-            self.frontier_ = requested_frontier(request, self._search, stacklevel=3)
+            self.frontier_ = requested_frontier(request, self._search)
             self.estimator_ = self.frontier_.select(
                 max_unfairness=self.max_unfairness,
                 needs_group=self.needs_group,

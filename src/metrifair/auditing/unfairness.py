@@ -150,7 +150,7 @@ def unfairness(
         check_not_swapped(numbers_or_none("y_true", y_true), prediction)
     if continuous == "auto":
         check_groups_not_swapped(problem, prediction)
-    warn_of_unknown_names(problem, stacklevel=3)
+    warn_of_unknown_names(problem)
     score = criterion_scores(kind, prediction, problem, loss=loss)
     distances, problem = _distances(metric, score, problem)
     if reduce == "sum":

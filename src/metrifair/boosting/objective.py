@@ -5,7 +5,6 @@ round.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import Batch, join_samples
-from metrifair.errors import Diverged, MetrifairWarning
+from metrifair.errors import Diverged
 from metrifair.metrics.dependence import covariance_form, dependence_slopes
 from metrifair.metrics.namespaces import namespace_for
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
@@ -24,6 +23,7 @@ from metrifair.metrics.registry import Estimate
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
 from metrifair.support.arrays import AnyFloats, Floats, Integers
+from metrifair.support.user_warnings import warn_user
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
 Shares = tuple[Floats, Floats]
@@ -521,12 +521,10 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
     weight = None if side.weights is None else side.weights.double().numpy()
     levels, level = np.unique(attribute, return_inverse=True)
     if len(levels) > LEVELS:
-        warnings.warn(
+        warn_user(
             f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are "
             f"{len(attribute):,} "
-            f"rows and {len(levels):,} distinct values",
-            MetrifairWarning,
-            stacklevel=2,
+            f"rows and {len(levels):,} distinct values"
         )
         upto = np.cumsum(np.bincount(level, weight))
         level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[

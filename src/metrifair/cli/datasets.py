@@ -139,7 +139,7 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         random_state=0,
         limit=max_unfairness,
     )
-    front = requested_frontier(request, None, stacklevel=2)
+    front = requested_frontier(request, None)
     model = select_model(front, max_unfairness=max_unfairness)
     say(out, *headline(front.view()))
     files = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
 from metrifair.metrics.registry import MetricLike, facts_for, least_samples
@@ -24,6 +23,7 @@ from metrifair.problem.problem import Problem, Scheme, warn_of_labels
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
+from metrifair.support.user_warnings import warn_user
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective, Task
@@ -202,12 +202,10 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             )
         )
     if small:
-        warnings.warn(
+        warn_user(
             f"left out of the penalty, as too small to train on: {names}; their rows still count "
             "for the risk. Merge "
-            "small groups to include them",
-            MetrifairWarning,
-            stacklevel=4,
+            "small groups to include them"
         )
     return Trainable(tuple(comparisons), tuple(small), tuple(complete))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -50,6 +49,7 @@ from metrifair.support.checks import (
     is_integer,
     rows_or_none,
 )
+from metrifair.support.user_warnings import warn_user
 
 _FEWEST = 2  # expected rows of a group that is compared
 
@@ -305,12 +305,11 @@ class StratifiedBatchSampler(EpochSampler):
         self.problem = self.values.problem(scheme, self.sample_weight)
         self._set_layout(batch_size, estimate)
         if self.layout.size > batch_size:
-            warnings.warn(
+            warn_user(
                 f"batch_size={batch_size} is too small to contain enough of every group: batches "
                 "have "
                 f"{self.layout.size} rows",
                 UserWarning,
-                stacklevel=2,
             )
         self.size = self.layout.size
         self._check_size()

@@ -4,20 +4,20 @@ a tolerance requires.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import wasserstein_distance
 from sklearn.base import is_regressor
 
-from metrifair.errors import MetrifairWarning, ModelFileError
+from metrifair.errors import ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import UNKNOWN
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.user_warnings import warn_user
 
 _LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
 
@@ -135,11 +135,9 @@ class BarycenterPostprocessor(ScorePostprocessor):
         smallest = np.bincount(rows.group).min()
         of_a_row = 2 * float(np.ptp(rows.score)) / smallest
         if after > _LEFT * before + of_a_row:
-            warnings.warn(
+            warn_user(
                 f"scores are tied, so {after / before:.0%} of the distance between groups is left; "
-                "randomized=True draws the ranks of equal scores",
-                MetrifairWarning,
-                stacklevel=5,
+                "randomized=True draws the ranks of equal scores"
             )
 
     def state(self) -> dict[str, Floats]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.unknown_names import no_warnings_of_unknown_names
+from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from metrifair.problem.problem import Problem
@@ -53,13 +54,11 @@ def missing_groups_text(attribute: str, rows: int, of: int) -> str:
     return f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_USE} {attribute} exclude them."
 
 
-def warn_of_missing_groups(
-    problem: Problem, rows: NDArray[Any] | None = None, *, stacklevel: int = 4
-) -> None:
+def warn_of_missing_groups(problem: Problem, rows: NDArray[Any] | None = None) -> None:
     """Warn of rows without a group."""
     for missing in missing_groups_in(problem, rows):
         text = missing_groups_text(*missing).removesuffix(".")
-        warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+        warn_user(text)
 
 
 @contextmanager

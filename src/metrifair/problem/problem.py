@@ -6,7 +6,6 @@ rows count. The module ``predictions`` decides the meaning of prediction columns
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.problem.attributes import (
     Continuous,
     Groups,
@@ -66,6 +65,7 @@ from metrifair.problem.tables import (
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches, is_number, rows_or_none
+from metrifair.support.user_warnings import warn_user
 
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
@@ -575,7 +575,7 @@ def _groups_in(
     ]
     groups = group_codes(table, intersectional=intersectional, continuous=numbers)
     if numbers:
-        warnings.warn(numbers_warning(number_facts(table, numbers)), stacklevel=6)
+        warn_user(numbers_warning(number_facts(table, numbers)))
     return groups
 
 
@@ -898,8 +898,4 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
     """Warn if the groups are a renaming of the label."""
     for name in attributes_equal_to_label(problem, rows):
-        warnings.warn(
-            f"The groups of {name} copy the label: correct scores are then unfair by design",
-            MetrifairWarning,
-            stacklevel=4,
-        )
+        warn_user(f"The groups of {name} copy the label: correct scores are then unfair by design")

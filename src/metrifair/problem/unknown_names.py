@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.spelling import UNKNOWN_NAMES
+from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from metrifair.problem.cells import Attribute
@@ -130,16 +131,14 @@ def unknown_name_text(attribute: str, group: str, rows: int, of: int) -> str:
     return f"{attribute}: {named}, {_SAYS_SO}."
 
 
-def warn_of_unknown_names(
-    problem: Problem, rows: NDArray[Any] | None = None, *, stacklevel: int = 4
-) -> None:
+def warn_of_unknown_names(problem: Problem, rows: NDArray[Any] | None = None) -> None:
     """Warn of groups that are compared although their names say that they are not known."""
     if problem.probabilities is not None or problem.members is not None:  # which no row states
         return
     for name in unknown_name_counts(problem, rows):
         remedy = MARK_AS_MISSING.removesuffix(".")
         text = f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
-        warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+        warn_user(text)
 
 
 @contextmanager

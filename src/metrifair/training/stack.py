@@ -7,7 +7,6 @@ step is recorded once and replayed.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +31,7 @@ from metrifair.batches.samples import (
 )
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison, Sides
+from metrifair.support.user_warnings import warn_user
 from metrifair.training.models import Model, Network, Parameters, Scaling, stack_parameters
 from metrifair.training.objective import Objective
 
@@ -103,11 +103,11 @@ def stratified_epochs(
         sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=objective.fewest
     )
     if plan.size > batch_size:
-        warnings.warn(
+        warn_user(
             f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} "
             "of every group "
             "that is compared",
-            stacklevel=3,
+            UserWarning,
         )
     weight = data.weight.double()
     total = torch.stack([torch.stack([weight[cell].sum() for cell in seed]) for seed in seed_cells])
