@@ -460,13 +460,26 @@ def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(
 
 
 def test_gap_is_another_name_of_the_distance_in_limits(scores: Path, call: Any) -> None:
-    by_name = [
-        call("audit", scores, *ASKED, "--metric", "energy", "--fail-above", f"{name}=0")
+    """Messages have the word that the user wrote, the JSON has the metric."""
+    by_name = {
+        name: call("audit", scores, *ASKED, "--metric", "energy", "--fail-above", f"{name}=0")
         for name in ("kolmogorov", "gap")
-    ]
-    assert [done.exit_code for done in by_name] == [1, 1]
-    assert by_name[0].stdout == by_name[1].stdout
-    assert "Unfair: kolmogorov is 0." in by_name[1].stdout
+    }
+    assert [done.exit_code for done in by_name.values()] == [1, 1]
+    for name, done in by_name.items():
+        assert f"Unfair: {name} is 0." in done.stdout
+    lines = by_name["kolmogorov"].stdout.replace("Unfair: kolmogorov", "Unfair: gap")
+    assert by_name["gap"].stdout == lines
+    (limit,) = json.loads(
+        call("audit", scores, *ASKED, "--fail-above", "gap=0", "--json", "-").stdout
+    )["limits"]
+    assert limit["metric"] == "kolmogorov"
+
+
+def test_a_misspelled_gap_is_named(scores: Path, call: Any) -> None:
+    said = refusal(call("audit", scores, *ASKED, "--fail-above", "gapp=0.1"))
+    assert "--fail-above must be one of 'gap', 'energy', 'kolmogorov'," in said
+    assert said.endswith("got 'gapp'; did you mean 'gap'?")
 
 
 def test_files_are_written_even_where_the_verdict_is_unfair(
@@ -565,7 +578,7 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         ),
         (
             ["--score", "p", "--group", "sex", "--fail-above", "fairness=1"],
-            "--fail-above must be one of 'energy',",
+            "--fail-above must be one of 'gap', 'energy',",
         ),
         (
             ["--score", "p", "--group", "sex", "--fail-above", "accuracy_difference=1"],
