@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metrifair.batches.samples import (
+from tests.seams.batches import (
     Batch,
     Samples,
     StratifiedPasses,

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import metrifair
-from metrifair.cli.rules import _AT_MOST_1 as AT_MOST_1
-from metrifair.cli.rules import GAPS, RATIOS
+from tests.seams.cli import _AT_MOST_1 as AT_MOST_1
+from tests.seams.cli import GAPS, RATIOS
 from tests.seams.metrics import METRICS
 
 ROOT = Path(metrifair.__file__).parents[2]

@@ -15,8 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from metrifair import FairClassifier, FairRegressor, Frontier
-from metrifair.api.audit_result import RateTable
-from metrifair.api.group_metrics import GroupMetrics
+from tests.seams.api import GroupMetrics, RateTable
 
 MEANINGS = Path(__file__).parent / "parameter_meanings.toml"
 MODULES = (

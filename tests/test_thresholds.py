@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.estimators.table_model import RULES, choose_threshold, decision_gaps
+from tests.seams.estimators import RULES, choose_threshold, decision_gaps
 from tests.seams.problem import Inputs, Problem, make_problem
 
 GROUPS = np.array(["f", "m"])

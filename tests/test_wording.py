@@ -14,8 +14,8 @@ import click
 import pytest
 from test_interface import CALLABLES
 
-from metrifair.cli.app import main
-from metrifair.studio.page_texts import PAGE_TEXTS as STUDIO_TEXTS
+from metrifair.cli import main
+from tests.seams.studio import PAGE_TEXTS as STUDIO_TEXTS
 from tests.seams.wording import PAGE_TEXTS
 
 ROOT = Path(__file__).parents[1]

@@ -29,11 +29,11 @@ from metrifair import (
     audit_file,
     audit_table,
 )
-from metrifair.api.compare import read_audit
-from metrifair.api.verification import verify
 from metrifair.errors import DataError
-from metrifair.report.pdf import BROWSERS
+from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
+from tests.seams.api import read_audit
+from tests.seams.report import BROWSERS
 from tests.seams.wording import crosswalk_named, crosswalk_names
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)

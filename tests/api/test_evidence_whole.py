@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from metrifair import AuditOptions, audit
-from metrifair.api.verification import verify
 from metrifair.errors import DataError
+from metrifair.evidence import verify
 from tests.seams.auditing import read_files
 
 CODE = """

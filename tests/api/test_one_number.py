@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from metrifair import FairClassifier, Frontier, frontier, load, to_card
 from metrifair.errors import MetrifairWarning
-from metrifair.report.frontier import page_content
 from tests.frontier_parts import outcomes_of
+from tests.seams.report import page_content
 from tests.seams.tradeoff import Job, Outcome, Point, TradeOff
 from tests.seams.wording import figure_text, headline, interval_text
 

@@ -13,16 +13,10 @@ import numpy as np
 import pytest
 
 from metrifair import AuditState, FairClassifier, Frontier, audit, frontier, load
-from metrifair.api.search_figures import search_figures
-from metrifair.api.search_folder import (
-    SearchManifest,
-    derived_search_files,
-    read_scorings,
-)
 from metrifair.errors import DataError
 from metrifair.evidence import verify
-from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.frontier_parts import source_of
+from tests.seams.api import SearchManifest, derived_search_files, read_scorings, search_figures
 from tests.seams.auditing import (
     decoded,
     file_hashes,
@@ -32,6 +26,7 @@ from tests.seams.auditing import (
     state_content,
     write_files,
 )
+from tests.seams.saving import from_bytes, to_bytes
 from tests.seams.tradeoff import BoundedFigure, SearchFacts, SearchFigures, pareto
 
 REASON = "The best model within the limit of the policy."

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from metrifair import AuditOptions, AuditState, GroupProbabilities, audit, unfairness
-from metrifair.support.arrays import Floats
 from tests.seams.metrics import METRICS
+from tests.seams.support import Floats
 
 QUICK: dict[str, Any] = {
     "options": AuditOptions(resamples=60, permutations=0),

@@ -29,7 +29,6 @@ from metrifair import (
     compare,
     monitor,
 )
-from metrifair.support.arrays import Floats, Integers
 from tests.auditing.twosamples import two_samples
 from tests.seams.auditing import (
     ClusterErrors,
@@ -40,6 +39,7 @@ from tests.seams.auditing import (
     sum_of_products,
 )
 from tests.seams.figures import share_correlations, share_size
+from tests.seams.support import Floats, Integers
 
 PERSONS, EACH, CORRELATION, SHIFT = 60, 5, 0.5, 0.8
 QUICK = AuditOptions(resamples=60, permutations=40, min_group_size=5)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scipy.stats import ks_2samp
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.criteria import criterion_named
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import (

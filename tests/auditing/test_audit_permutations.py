@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from metrifair import AuditOptions, audit
-from metrifair.support.arrays import Floats, Integers
 from tests.seams.auditing import (
     MOST_PAIRED,
     AllGroups,
@@ -23,6 +22,7 @@ from tests.seams.auditing import (
     shared_normals,
 )
 from tests.seams.auditing import permutations as module
+from tests.seams.support import Floats, Integers
 
 METRICS = ["kolmogorov", "wasserstein", "energy"]
 

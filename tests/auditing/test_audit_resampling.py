@@ -14,7 +14,6 @@ from scipy import stats
 from twosamples import two_samples
 
 from metrifair import AuditOptions, audit
-from metrifair.support.arrays import Floats
 from tests.flat_options import flat
 from tests.seams.auditing import (
     RESOLUTION,
@@ -35,6 +34,7 @@ from tests.seams.auditing import (
 )
 from tests.seams.figures import Interval
 from tests.seams.metrics import METRICS
+from tests.seams.support import Floats
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]

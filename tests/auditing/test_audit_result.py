@@ -22,7 +22,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from metrifair import Audit, AuditOptions, DataError, audit
-from metrifair.report.display import ChartDisplay
+from metrifair.report import ChartDisplay
 from tests.flat_options import flat
 from tests.seams.auditing import AuditRecord
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from metrifair import Audit, AuditOptions, DataError, audit, find_groups
-from metrifair.api.find_groups import GroupSearch
-from metrifair.report.audit.markdown import audit_markdown
+from tests.seams.api import GroupSearch
 from tests.seams.auditing import AuditRecord
+from tests.seams.report import audit_markdown
 
 ROWS = 2_000
 FAST = AuditOptions(resamples=20, permutations=19)

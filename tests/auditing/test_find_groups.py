@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import groups as simulated
 from metrifair import DataError, find_groups
-from metrifair.api.find_groups import GroupSearch
+from tests.seams.api import GroupSearch
 from tests.seams.auditing import Condition
 
 

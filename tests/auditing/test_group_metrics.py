@@ -26,7 +26,7 @@ from sklearn.metrics import (
 )
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
-from metrifair.api.compare import read_audit
+from tests.seams.api import read_audit
 from tests.seams.auditing import MeasuresByGroup, _percentiles
 
 QUICK: dict[str, Any] = {"random_state": 0, "metrics": "kolmogorov"}

@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 from metrifair import find_groups
-from metrifair.api.find_groups import GroupSearch
+from tests.seams.api import GroupSearch
 
 ROWS = 8_000
 LEAST = 200

@@ -20,7 +20,6 @@ from metrifair import (
     audit_table,
     unfairness,
 )
-from metrifair.support.arrays import Floats
 from tests.seams.auditing import (
     bootstrap,
     compared_figures,
@@ -29,6 +28,7 @@ from tests.seams.auditing import (
     measure_pairs,
     parts_for,
 )
+from tests.seams.support import Floats
 
 QUICK = AuditOptions(resamples=100, permutations=99)
 

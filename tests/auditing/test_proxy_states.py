@@ -31,7 +31,6 @@ from metrifair import (
     monitor,
 )
 from metrifair.errors import MetrifairWarning, ModelFileError
-from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.seams.auditing import (
     DatabaseTable,
     Roles,
@@ -40,6 +39,7 @@ from tests.seams.auditing import (
     state_counts,
     state_file,
 )
+from tests.seams.saving import from_bytes, to_bytes
 
 CLOSE = 1e-12
 ROWS = 600

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.api.verification import verify
 from metrifair.errors import DataError
+from metrifair.evidence import verify
 from tests.seams.auditing import suppression
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)

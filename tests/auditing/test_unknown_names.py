@@ -29,7 +29,7 @@ from metrifair import (
     monitor,
     unfairness,
 )
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.errors import MetrifairWarning
 from metrifair.evidence import verify
 from tests.seams.wording import audit_summary, note_text, note_texts

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.support.arrays import Floats
 from tests.seams.auditing import TwoSamples
+from tests.seams.support import Floats
 
 
 def two_samples(

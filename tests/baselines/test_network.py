@@ -12,16 +12,13 @@ from test_fairkde import simulated
 from torch import Tensor
 
 from experiments.stacks import FairKDEPath, fit_stack
-from metrifair.baselines.fairkde import FairKDEClassifier
-from metrifair.baselines.network import weighted_epochs
-from metrifair.baselines.sinkhorn import SinkhornClassifier
-from metrifair.batches.samples import Samples
+from metrifair.baselines import FairKDEClassifier, SinkhornClassifier
 from metrifair.errors import DataError
 from metrifair.training import Schedule, train
-from metrifair.training.models import Network
-from metrifair.training.objective import BINARY, Objective
-from metrifair.training.stack import Epoch, EpochSource, Outputs
+from tests.seams.baselines import weighted_epochs
+from tests.seams.batches import Samples
 from tests.seams.problem import Comparison
+from tests.seams.training import BINARY, Epoch, EpochSource, Network, Objective, Outputs
 
 PAIR = (Comparison((0,), (1,)),)
 

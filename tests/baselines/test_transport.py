@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.baselines.transport import (
+from tests.seams.baselines import (
     Divergence,
     Points,
     Sinkhorn,

@@ -15,16 +15,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
-from metrifair.baselines.xian import (
-    Assignment,
-    XianPostprocessor,
-    accepted,
-    assignment,
-    binary_assignment,
-    offsets,
-)
+from metrifair.baselines import XianPostprocessor
 from metrifair.errors import DataError
-from metrifair.postprocessing.postprocessor import probabilities
+from tests.seams.baselines import Assignment, accepted, assignment, binary_assignment, offsets
+from tests.seams.postprocessing import probabilities
 
 SCORE = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2])
 GROUP = np.repeat([0, 1], 4)

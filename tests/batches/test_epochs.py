@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import TooFewSamples
+from tests.seams.batches import Samples, tensor_sides
 from tests.seams.metrics import between, training_metric
 from tests.seams.problem import Comparison
 

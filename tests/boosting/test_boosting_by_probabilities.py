@@ -18,10 +18,9 @@ from metrifair import (
     GroupProbabilities,
     unfairness,
 )
-from metrifair.boosting.dask import _parts
-from metrifair.boosting.problem import boosting_problem
 from metrifair.errors import DataError
 from tests.flat_options import with_penalty
+from tests.seams.boosting import _parts, boosting_problem
 from tests.seams.problem import Inputs
 
 RANDOM = np.random.default_rng(3)

@@ -15,20 +15,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.boosting.objective import (
+from metrifair.criteria import Criterion, criterion_named
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import energy_distance
+from tests.flat_options import with_penalty
+from tests.seams.boosting import (
     FIRST_STRENGTH,
     PLACES,
     WIDEST,
     Descent,
     PenalizedRisk,
+    boosting_problem,
     energy_tables,
     grid_places,
+    is_penalized,
 )
-from metrifair.boosting.problem import boosting_problem, is_penalized
-from metrifair.criteria import Criterion, criterion_named
-from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics import energy_distance
-from tests.flat_options import with_penalty
 from tests.seams.metrics import energy_coefficients, random_directions
 from tests.seams.problem import Inputs
 

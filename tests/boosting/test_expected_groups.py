@@ -11,9 +11,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier
-from metrifair.boosting.problem import FOLDS, GroupSample, boosting_problem, expected_shares
 from metrifair.criteria import Criterion
 from metrifair.metrics import kolmogorov_distance
+from tests.seams.boosting import FOLDS, GroupSample, boosting_problem, expected_shares
 from tests.seams.problem import Inputs, make_problem
 
 KINDS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair.boosting.objective import LEVELS, LeveledDependence, leveled_dependence
 from metrifair.errors import MetrifairWarning
+from tests.seams.boosting import LEVELS, LeveledDependence, leveled_dependence
 from tests.seams.problem import Dependence, Sides
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from metrifair import FairLGBMClassifier, FairXGBRegressor
-from metrifair.boosting import objective
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import energy_dependence
+from tests.seams.boosting import objective
 from tests.seams.metrics import dependence_slopes, dependence_value
 from tests.seams.problem import Dependence, Sides
 

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import PenaltyOptions
-from metrifair.boosting.dask import LocalRows, SummedRisk, Together, check_summable
-from metrifair.boosting.problem import BoostingProblem, boosting_problem
-from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
+from metrifair import FairXGBClassifier, FairXGBRegressor, PenaltyOptions
 from metrifair.errors import DataError
-from metrifair.training.objective import Objective
+from tests.seams.boosting import (
+    BoostingProblem,
+    LocalRows,
+    SummedRisk,
+    Together,
+    boosting_problem,
+    check_summable,
+)
 from tests.seams.problem import Dependence, Inputs
+from tests.seams.training import Objective
 
 RNG = np.random.default_rng(0)
 N = 900

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from metrifair import AuditDifference, AuditOptions, AuditState, audit, monitor
-from metrifair.report.audit.page import audit_html
-from metrifair.support.provenance import Provenance
+from metrifair.report import audit_html
+from tests.seams.support import Provenance
 from tests.seams.wording import NO_VERDICT, VERDICTS, number_text
 
 PHONE = {"width": 390, "height": 844}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
-from metrifair.report.frontier import frontier_html
-from metrifair.report.html import write_html
+from metrifair.report import write_html
 from tests.seams.figures import NO_BETTER, UTILITIES
+from tests.seams.report import frontier_html
 from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
 from tests.seams.wording import MARKS, FrontierView
 

@@ -17,11 +17,10 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
-from metrifair.api.compare import read_audit
-from metrifair.cli.audit import metrics_argument
-from metrifair.cli.rules import Limit, broken_figures
 from metrifair.errors import DataError
 from tests.flat_options import flat
+from tests.seams.api import read_audit
+from tests.seams.cli import Limit, broken_figures, metrics_argument
 
 N = 160
 ASKED = ("--score", "p", "--group", "sex", "--label", "y")

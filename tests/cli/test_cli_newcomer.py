@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from refusals import refusal
 
-from metrifair.api.compare import read_audit
-from metrifair.report.audit.markdown import audit_markdown
 from tests.cli.conftest import texts_of
+from tests.seams.api import read_audit
+from tests.seams.report import audit_markdown
 
 TRAIN = ("--label", "hired", "--group", "sex", "--model", "linear")
 AUDIT = ("--score", "wage", "--group", "sex")

@@ -22,7 +22,7 @@ from test_cli_training import TRAIN, shorten
 import metrifair
 from metrifair import TableEncoder, load
 from metrifair.criteria import STATISTICAL_PARITY
-from metrifair.estimators.table_model import TableModel, choose_threshold
+from tests.seams.estimators import TableModel, choose_threshold
 from tests.seams.tradeoff import DataSet, data_set
 
 

@@ -19,12 +19,10 @@ from refusals import left_behind, refusal
 from rich.console import Console
 
 import metrifair
-from metrifair import TableEncoder, load
-from metrifair.api.frontier import Frontier
-from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
-from metrifair.cli.training import show_frontier
+from metrifair import Frontier, TableEncoder, load
 from metrifair.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
-from metrifair.estimators.table_model import TableModel
+from tests.seams.cli import CRITERION_NAMES, METRIC_NAMES, show_frontier
+from tests.seams.estimators import TableModel
 from tests.seams.metrics import METRICS
 from tests.seams.tradeoff import FrontierRecord, Goal, Job, Outcome, Point, TradeOff, data_set
 from tests.seams.tradeoff import frontier as sweeping

@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmarks import proxies
 from metrifair import AuditOptions, GroupProbabilities, audit, unfairness
-from metrifair.support.arrays import Floats
+from tests.seams.support import Floats
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 OPTIONS = AuditOptions(resamples=0, permutations=0)

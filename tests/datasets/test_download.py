@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from metrifair.datasets import fetch
-from metrifair.datasets.fetch import RawFile, read
 from metrifair.errors import DataError
-from metrifair.support.progress import Progress
+from tests.seams.datasets import RawFile, fetch, read
+from tests.seams.support import Progress
 
 if TYPE_CHECKING:
     from conftest import Publisher

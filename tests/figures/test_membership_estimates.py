@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrifair.support.arrays import Floats
 from tests.seams.figures import (
     energy_estimate,
     merged_cells,
@@ -19,6 +18,7 @@ from tests.seams.figures import (
     rate_bounds,
     rate_estimate,
 )
+from tests.seams.support import Floats
 
 RANDOM = np.random.default_rng(8)
 ROWS = 60

@@ -23,8 +23,9 @@ from click.testing import CliRunner, Result
 import metrifair
 from metrifair import AuditOptions, DataError, ReadOptions
 from metrifair.cli import main
-from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.errors import MetrifairWarning, Remedy, remedy_text
+from metrifair.errors import MetrifairWarning, Remedy
+from tests.seams.cli import OPTION_NAMES
+from tests.seams.errors import remedy_text
 
 SOURCE = Path(metrifair.__file__).parent
 # Arguments that state what data mean: which outcome is favorable, which rows count, what is

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from metrifair import audit, audit_file, frontier, unfairness
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.criteria import EQUAL_OPPORTUNITY, EQUALIZED_ODDS, PREDICTIVE_EQUALITY, Criterion
 from metrifair.nn import UnfairnessPenalty
 from tests.flat_options import flat

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair.batches.samples import tensor_sides
 from metrifair.criteria import criterion_named
-from metrifair.nn.penalty import BatchRows, CellLookup, plain_sides
-from metrifair.nn.samplers import BatchValues, make_scheme
+from tests.seams.batches import tensor_sides
+from tests.seams.nn import BatchRows, BatchValues, CellLookup, make_scheme, plain_sides
 from tests.seams.problem import Comparison
 
 RANDOM = np.random.default_rng(0)

@@ -20,7 +20,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from metrifair import nn, unfairness
 from metrifair.batches import Coverage, covering, whole
-from metrifair.batches.samples import Samples
 from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import (
@@ -32,8 +31,9 @@ from metrifair.metrics import (
 )
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.training.objective import Objective, regression
+from tests.seams.batches import Samples
 from tests.seams.problem import Attribute, compile_cells
+from tests.seams.training import Objective, regression
 
 N = 60
 GENERATOR = torch.Generator().manual_seed(0)

@@ -17,13 +17,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.postprocessing.group_model import blind_coin, blind_cut
-from metrifair.postprocessing.postprocessor import probabilities
-from metrifair.postprocessing.rates import (
+from tests.seams.postprocessing import (
     Curve,
     best_mixtures,
     best_thresholds,
+    blind_coin,
+    blind_cut,
     lower_hull,
+    probabilities,
     rate_curve,
 )
 

@@ -23,7 +23,7 @@ from metrifair.criteria import (
     criterion_named,
 )
 from metrifair.errors import DataError
-from metrifair.training.objective import BINARY, MULTICLASS, Task, regression, scores
+from tests.seams.training import BINARY, MULTICLASS, Task, regression, scores
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [

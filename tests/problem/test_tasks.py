@@ -14,7 +14,6 @@ from torch import Tensor
 
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError
-from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
 from tests.seams.problem import (
     REGRESSION_LOSSES,
     Inputs,
@@ -23,6 +22,7 @@ from tests.seams.problem import (
     logits,
     make_problem,
 )
+from tests.seams.training import BINARY, MULTICLASS, Task, regression
 
 RANDOM = np.random.default_rng(5)
 OUTPUT = torch.as_tensor(RANDOM.normal(scale=2, size=(3, 40)))  # three models

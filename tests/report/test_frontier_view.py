@@ -8,9 +8,8 @@ import pytest
 from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
-from metrifair.report.charts import axis
-from metrifair.report.frontier import front_line, frontier_axes
 from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.report import axis, front_line, frontier_axes
 from tests.seams.tradeoff import Goal, Point, area, pareto
 from tests.seams.wording import MARKS, FrontierView, figure_lines, figure_text, strength_texts
 

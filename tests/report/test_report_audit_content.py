@@ -14,19 +14,22 @@ from hypothesis import strategies as st
 
 from metrifair.criteria import CRITERIA
 from metrifair.errors import DataError
-from metrifair.report.audit.charts import (
+from tests.seams.auditing import Distribution, Finding, WitnessCurve, sort_findings
+from tests.seams.figures import Curves, Interval
+from tests.seams.report import (
     OTHER_SCORES,
+    audit_content,
+    axis,
+    byte_size,
     corners,
     distribution_json,
+    grid_json,
     is_about,
     pair_gap,
+    short,
     witness_json,
     witness_step,
 )
-from metrifair.report.audit.page import audit_content, byte_size
-from metrifair.report.charts import axis, grid_json, short
-from tests.seams.auditing import Distribution, Finding, WitnessCurve, sort_findings
-from tests.seams.figures import Curves, Interval
 from tests.seams.wording import MISSING, describe, finding_columns, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)

@@ -13,8 +13,7 @@ from audits import bare_finding, demo_record, many_findings
 from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
-from metrifair.report.audit.page import audit_html
-from metrifair.report.html import write_html
+from metrifair.report import audit_html, write_html
 from tests.seams.auditing import Distribution, Note
 from tests.seams.wording import audit_summary, note_text
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pages import outside_references
 
-from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.rates import rates_section, rates_table
+from metrifair.report import audit_html
 from tests.flat_options import flat_audit
 from tests.seams.auditing import AuditSettings, Decisions
 from tests.seams.figures import GroupRates, Interval
+from tests.seams.report import rates_section, rates_table
 from tests.seams.tradeoff import Point
 from tests.seams.wording import STANDARD_WORDS, FrontierView, ratio_hint
 

@@ -21,9 +21,8 @@ from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, load
 from metrifair.errors import ModelFileError
-from metrifair.saving.modelfile import Content, from_bytes, write
-from metrifair.saving.models import make_content
 from tests.one_split import frontier
+from tests.seams.saving import Content, from_bytes, make_content, write
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

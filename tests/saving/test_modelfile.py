@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 from oracles import proven
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.saving.modelfile import (
+from tests.seams.saving import (
     DEEPEST,
     DTYPES,
     LARGEST_FILE,

@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 
 from metrifair.evidence import verify
-from metrifair.studio import session as studio_session
-from metrifair.studio.commands import Table, choice_commands
-from metrifair.studio.page_texts import PAGE_TEXTS
-from metrifair.studio.session import Refused, Session
+from tests.seams.studio import PAGE_TEXTS, Refused, Session, Table, choice_commands
+from tests.seams.studio import session as studio_session
 from tests.studio.driver import ROLES, Studio
 
 CHOICES: dict[str, Any] = {

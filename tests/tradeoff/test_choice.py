@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import TooFewSamples
-from metrifair.support.special import normal_quantile
 from tests.seams.figures import FoldSides
+from tests.seams.support import normal_quantile
 from tests.seams.tradeoff import (
     FEWEST_RESAMPLES,
     MOST_RESAMPLES,

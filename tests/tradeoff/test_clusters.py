@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 import metrifair
 from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.estimators import estimator as training
 from metrifair.stacking import FairStackingClassifier
+from tests.seams.estimators import estimator as training
 from tests.seams.tradeoff import DataSet, data_set, make_folds
 
 RNG = np.random.default_rng(7)

@@ -19,15 +19,15 @@ from metrifair import (
     BarycenterPostprocessor,
     FairClassifier,
     FairRegressor,
+    Frontier,
     SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
     load,
 )
-from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
-from metrifair.report.frontier import page_content
 from tests.one_split import frontier
+from tests.seams.report import page_content
 from tests.seams.tradeoff import Goal, pareto
 
 RNG = np.random.default_rng(0)

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import FairClassifier, SearchOptions
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, Frontier, SearchOptions
 from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from tests.frontier_parts import outcomes_of

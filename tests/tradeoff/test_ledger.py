@@ -24,8 +24,8 @@ from killed_sweep import FOLDS, JOBS, key
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
-from metrifair.saving.modelfile import Content, to_bytes
 from tests.seams.figures import Predictions
+from tests.seams.saving import Content, to_bytes
 from tests.seams.tradeoff import (
     Entry,
     FoldLedger,

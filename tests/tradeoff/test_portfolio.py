@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
-from metrifair.stacking import has_lightgbm
+from tests.seams.stacking import has_lightgbm
 from tests.seams.tradeoff import STRENGTHS, Portfolio, needs_group
 from tests.seams.tradeoff import frontier as frontiers
 

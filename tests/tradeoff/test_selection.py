@@ -7,8 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrifair import FairClassifier, SearchOptions
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, Frontier, SearchOptions
 from metrifair.errors import MetrifairWarning
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier

@@ -24,8 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair import FairClassifier, FairRegressor
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, FairRegressor, Frontier
 from metrifair.errors import DataError
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier

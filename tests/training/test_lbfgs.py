@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metrifair.training import solver
-from metrifair.training.solver import Preconditioner, minimize
+from tests.seams.training import Preconditioner, minimize, solver
 
 Floats = NDArray[np.float64]
 

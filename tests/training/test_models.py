@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.models import (
+from metrifair.training import Scaling, Schedule, train, weighted_moments
+from tests.one_split import frontier
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import (
+    BINARY,
+    Adam,
     Model,
     Moments,
     Network,
-    Scaling,
+    Objective,
     StackedModule,
     member,
     stack_parameters,
 )
-from metrifair.training.objective import BINARY, Objective
-from metrifair.training.stack import Adam
-from tests.one_split import frontier
-from tests.seams.problem import Comparison
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
 SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}

@@ -14,10 +14,12 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Batch, Samples, tensor_sides
 from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.training.objective import (
+from tests.seams.batches import Batch, Samples, tensor_sides
+from tests.seams.metrics import METRICS
+from tests.seams.problem import Attribute, Comparison, Dependence, compile_cells, separate_strata
+from tests.seams.training import (
     BINARY,
     MULTICLASS,
     REGRESSION_LOSSES,
@@ -26,8 +28,6 @@ from metrifair.training.objective import (
     constant_output,
     regression,
 )
-from tests.seams.metrics import METRICS
-from tests.seams.problem import Attribute, Comparison, Dependence, compile_cells, separate_strata
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4

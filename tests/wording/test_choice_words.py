@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from metrifair.api.frontier import Frontier
-from metrifair.cli.training import show_frontier
-from metrifair.report.frontier import frontier_html
+from metrifair import Frontier
+from tests.seams.cli import show_frontier
 from tests.seams.figures import Interval
+from tests.seams.report import frontier_html
 from tests.seams.tradeoff import (
     Change,
     FrontierNote,

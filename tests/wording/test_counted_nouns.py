@@ -13,7 +13,7 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, DataError, audit
 from metrifair.errors import MetrifairWarning
-from metrifair.support.provenance import Provenance, SourceFile
+from tests.seams.support import Provenance, SourceFile
 from tests.seams.wording import provenance_lines
 
 SOURCE = Path(metrifair.__file__).parent

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metrifair.cli.train import train_command
+from tests.seams.cli import train_command
 from tests.seams.tradeoff import FrontierNote
 from tests.seams.wording import FRONTIER_NOTES as NOTES
 from tests.seams.wording import frontier_note_text as note_text

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from metrifair.cli.option_names import OPTION_NAMES
 from tests.seams.auditing import Note, notes
+from tests.seams.cli import OPTION_NAMES
 from tests.seams.metrics import METRICS
 from tests.seams.wording import CRITERIA, METRIC_WORDS, NOTES, TOPICS, note_text
 

@@ -15,14 +15,11 @@ import pytest
 from rich.console import Console
 
 import metrifair
-from metrifair import Audit, AuditOptions, audit, find_groups
-from metrifair.api.frontier import Frontier
-from metrifair.cli.show import show_audit, show_search
-from metrifair.cli.training import show_frontier
-from metrifair.report.audit.markdown import audit_markdown
-from metrifair.report.audit.page import audit_html
-from metrifair.report.frontier import page_content
+from metrifair import Audit, AuditOptions, Frontier, audit, find_groups
+from metrifair.report import audit_html
+from tests.seams.cli import show_audit, show_frontier, show_search
 from tests.seams.figures import Interval
+from tests.seams.report import audit_markdown, page_content
 from tests.seams.tradeoff import FrontierRecord, Outcome, Point, TradeOff
 from tests.seams.wording import (
     RATES,

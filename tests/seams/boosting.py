@@ -1,0 +1,25 @@
+"""Internal names of `metrifair.boosting` that tests use."""
+
+from metrifair.boosting import objective, xgboost
+from metrifair.boosting.dask import LocalRows, SummedRisk, Together, _parts, check_summable
+from metrifair.boosting.objective import (
+    FIRST_STRENGTH,
+    LEVELS,
+    METRIC_NAME,
+    PLACES,
+    WIDEST,
+    Descent,
+    LeveledDependence,
+    PenalizedRisk,
+    energy_tables,
+    grid_places,
+    leveled_dependence,
+)
+from metrifair.boosting.problem import (
+    FOLDS,
+    BoostingProblem,
+    GroupSample,
+    boosting_problem,
+    expected_shares,
+    is_penalized,
+)
