@@ -4,6 +4,7 @@ from metrifair.tradeoff import frontier, out_of_fold, sweep
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
 from metrifair.tradeoff.configurations import lines
 from metrifair.tradeoff.evaluate import make_point, predict, score_curves
+from metrifair.tradeoff.family_names import AUTO_FAMILIES
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.group_features import group_feature_notes
 from metrifair.tradeoff.ledger import Entry, Ledger, content_text, fingerprint

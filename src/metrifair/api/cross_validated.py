@@ -279,9 +279,9 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.
     families : "auto" or list of str, default="auto"
-        Names of the families that "auto" tries: "auto", or some of "linear", "small_trees", "large_trees",
-        "thresholds", "barycenter", "stack", "network", "blind_barycenter" and
-        "stack_with_features".
+        Families of models to try: "auto" for those that suit the data, or some of "linear",
+        "barycenter", "thresholds", "small_trees", "large_trees", "blind_barycenter", "stack",
+        "network", "stack_with_features".
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion, as in :class:`FairClassifier`.
     metric : str or callable, default="energy"

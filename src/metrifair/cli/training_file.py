@@ -23,7 +23,7 @@ from metrifair.auditing.sources.typed_tables import typed_text
 from metrifair.auditing.sources.used_rows import probabilities_in
 from metrifair.cli.columns import prediction_columns
 from metrifair.cli.console import collected_warnings, working
-from metrifair.cli.options import FAMILIES, continuous_argument, cuts_argument
+from metrifair.cli.options import continuous_argument, cuts_argument
 from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
@@ -58,6 +58,7 @@ from metrifair.problem.values import place_among
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import CUTS, Provenance, SourceFile, made_now
+from metrifair.tradeoff.family_names import POSTPROCESSORS
 from metrifair.tradeoff.frontier import (
     FrontierRequest,
     group_notes,
@@ -326,7 +327,7 @@ class TrainingFile:
             "positive": positive,
             "continuous": numbers,
         }
-        if name not in FAMILIES[:2]:
+        if name not in POSTPROCESSORS:
             return _estimator(replace(options, model=name), strength=1.0, **settings)
         if numbers:
             raise DataError(
