@@ -24,6 +24,7 @@ from metrifair.postprocessing.postprocessor import (
 )
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -33,7 +34,6 @@ from metrifair.problem.problem import (
     warn_of_labels,
 )
 from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
-from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, make_seed
 from metrifair.training.objective import BINARY
@@ -270,7 +270,7 @@ def training_data(
     inputs = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
     problem = make_problem(inputs, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
-    warn_of_unknown_names(problem)
+    warn_of_groups(problem)
     if not numeric:
         classes = list(problem.scheme.classes)
         check_class_count(classes, two=two_classes)

@@ -29,10 +29,9 @@ from metrifair.metrics.registry import training_metric, warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.missing_groups import warn_of_missing_groups
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
 from metrifair.problem.tables import Table, as_features, columns, one_column
-from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import require
 from metrifair.training.objective import BINARY, Objective, scores
@@ -171,8 +170,7 @@ def _penalized(
             f"{list(problem.scheme.classes)}"
         )
     warn_of_labels(problem.training.problem, problem.training.weight)
-    warn_of_unknown_names(problem.training.problem, problem.training.weight)
-    warn_of_missing_groups(problem.training.problem, problem.training.weight)
+    warn_of_groups(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)

@@ -38,6 +38,7 @@ from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.memberships import GroupProbabilities
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Declared,
     Inputs,
@@ -45,6 +46,7 @@ from metrifair.problem.problem import (
     make_problem,
     problem_with_probabilities,
     problem_with_scheme,
+    warn_of_positive_label,
 )
 from metrifair.problem.tables import (
     Table,
@@ -222,6 +224,9 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
         self.scheme_ = data.problem.scheme
         if not hasattr(self, "learner_"):
             self.learner_ = _learner(self, data)
+            warn_of_positive_label(data.problem, getattr(self, "pos_label", None))
+        if not self.learner_.has_warned:
+            self.learner_.has_warned = warn_of_groups(data.problem)
         try:
             self.learner_.learn(data.samples())
         finally:  # an error discards its samples; the model of the samples before them is stored

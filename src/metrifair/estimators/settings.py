@@ -18,9 +18,8 @@ from metrifair.metrics.registry import MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.missing_groups import warn_of_missing_groups
-from metrifair.problem.problem import Problem, Scheme, warn_of_labels
-from metrifair.problem.unknown_names import warn_of_unknown_names
+from metrifair.problem.missing_groups import warn_of_groups
+from metrifair.problem.problem import Problem, Scheme, warn_of_labels, warn_of_positive_label
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.support.user_warnings import warn_user
@@ -163,8 +162,8 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     loses cells with one row, because one row shows nothing about the variation within its cell.
     """
     warn_of_labels(problem)
-    warn_of_unknown_names(problem)
-    warn_of_missing_groups(problem)
+    warn_of_positive_label(problem, getattr(aim, "pos_label", None))
+    warn_of_groups(problem)
     options = penalty_options(aim)
     of_population = options.estimate == "population"
     if problem.probabilities is not None and of_population:

@@ -28,7 +28,7 @@ from metrifair.postprocessing.postprocessor import (
     with_ties,
 )
 from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
-from metrifair.problem.missing_groups import warn_of_missing_groups
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -36,9 +36,9 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     problem_with_scheme,
     warn_of_labels,
+    warn_of_positive_label,
 )
 from metrifair.problem.tables import UNKNOWN, Table, take_rows, unmasked
-from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Booleans, Floats, Integers
@@ -750,8 +750,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             classes=classes,
         )
         warn_of_labels(problem)
-        warn_of_unknown_names(problem)
-        warn_of_missing_groups(problem)
+        warn_of_positive_label(problem, getattr(self, "pos_label", None))
+        warn_of_groups(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             check_class_count(

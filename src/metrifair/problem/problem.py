@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError, Remedy, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
 from metrifair.problem.attributes import (
     Continuous,
     Groups,
@@ -67,6 +67,7 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches, is_number, rows_or_none
 from metrifair.support.user_warnings import warn_user
 
+COUNTS_AS_POSITIVE = "counts as positive"
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
 TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
@@ -893,6 +894,30 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if alike and lgamma(len(pairs) + 1) - ways < log(1e-4):
             names.append(attribute.name)
     return names
+
+
+def positive_sentence(labels: Sequence[object], positive: object) -> str:
+    """Which label counts as positive, and by which default, without a full stop.
+
+    >>> positive_sentence(["bad", "good"], "good"), positive_sentence([1, 2], 2)
+    ("'good' counts as positive (alphabetical default)", '2 counts as positive (by default the last of 1, 2)')
+    """
+    if isinstance(positive, str) and positive == labels[-1]:
+        return f"{positive!r} {COUNTS_AS_POSITIVE} (alphabetical default)"
+    place = "last" if positive == labels[-1] else "first"
+    names = ", ".join(map(repr, labels))
+    return f"{positive!r} {COUNTS_AS_POSITIVE} (by default the {place} of {names})"
+
+
+def warn_of_positive_label(problem: Problem, pos_label: object) -> None:
+    """Warn which label is positive by default if the comparisons depend on it, and the words of
+    both labels do not show it.
+    """
+    scheme = problem.scheme
+    depends = scheme.criterion.labels in ("positive", "negative") and bool(scheme.comparisons)
+    if pos_label is None and depends and not is_evident_positive(scheme.classes, scheme.positive):
+        sentence = positive_sentence(scheme.classes, scheme.classes[scheme.positive])
+        warn_user(MetrifairWarning(sentence, remedy=Remedy("pos_label", detail=" to change it")))
 
 
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:

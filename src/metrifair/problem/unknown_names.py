@@ -131,14 +131,19 @@ def unknown_name_text(attribute: str, group: str, rows: int, of: int) -> str:
     return f"{attribute}: {named}, {_SAYS_SO}."
 
 
-def warn_of_unknown_names(problem: Problem, rows: NDArray[Any] | None = None) -> None:
+def warn_of_unknown_names(problem: Problem) -> None:
     """Warn of groups that are compared although their names say that they are not known."""
+    for text in unknown_name_warnings(problem):
+        warn_user(text)
+
+
+def unknown_name_warnings(problem: Problem, rows: NDArray[Any] | None = None) -> Iterator[str]:
+    """The text for each group that is compared although its name says that it is not known."""
     if problem.probabilities is not None or problem.members is not None:  # which no row states
         return
     for name in unknown_name_counts(problem, rows):
         remedy = MARK_AS_MISSING.removesuffix(".")
-        text = f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
-        warn_user(text)
+        yield f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
 
 
 @contextmanager
