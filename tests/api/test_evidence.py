@@ -32,7 +32,7 @@ from metrifair import (
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
-from tests.seams.api import read_audit
+from tests.seams.api import read_audit, verification
 from tests.seams.report import BROWSERS
 from tests.seams.wording import crosswalk_named, crosswalk_names
 
@@ -525,7 +525,7 @@ def test_a_print_is_compared_with_the_page(
     assert outcomes(tmp_path / "evidence")["print"] == "agrees"
     content = print_file.read_bytes()
     # as the browser just printed it
-    monkeypatch.setattr("metrifair.api.verification.printed_page", lambda _: content)
+    monkeypatch.setattr(verification, "printed_page", lambda _: content)
     for old, new, agrees in (
         (b"/Pages", b"/Paged", False),
         (b"/Producer (Skia", b"/Producer (Skib", None),

@@ -225,7 +225,7 @@ def with_small_sizes(path: Path) -> None:
 
 CODE = """
 import sys
-from metrifair.api.verification import verify
+from metrifair.evidence import verify
 from metrifair.errors import DataError
 try:
     verify(sys.argv[1])

@@ -234,7 +234,7 @@ def test_a_feature_that_separates_a_few_rows_and_so_meets_any_bound_is_told() ->
 
 
 def test_a_fit_that_stops_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metrifair.baselines.zafar._STEPS", 1)
+    monkeypatch.setattr(zafar, "_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="Newton"):
         fitted(*some_data(8), tau=1e9)
 

@@ -29,6 +29,7 @@ from tests.seams.boosting import (
     energy_tables,
     grid_places,
     is_penalized,
+    objective,
 )
 from tests.seams.metrics import energy_coefficients, random_directions
 from tests.seams.problem import Inputs
@@ -224,7 +225,7 @@ def test_several_classes_on_a_grid_have_almost_the_same_slopes(
 ) -> None:
     risk, output, _ = of_classes("three groups")
     exact = risk.at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+    monkeypatch.setattr(objective, "MANY", 10)
     gridded = risk.at(output)
     assert gridded.unfairness == pytest.approx(exact.unfairness, rel=1e-3)
     assert np.abs(gridded.unfairness_slope - exact.unfairness_slope).max() < 0.05
@@ -422,7 +423,7 @@ def test_many_probabilities_in_single_precision_have_the_slopes_of_few_in_double
     rows = replace(rows_given(6, regression=False, n=4_000), control_features=None)
     output = outputs(6, 4_000, regression=False, ties=False)
     exact = penalized(rows, regression=False).at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
+    monkeypatch.setattr(objective, "MANY", 1_000)
     coarse = penalized(rows, regression=False).at(output)
     assert coarse.unfairness_slope.dtype == np.float32
     assert coarse.unfairness == pytest.approx(exact.unfairness, abs=1e-5)
@@ -442,7 +443,7 @@ def test_many_predictions_of_a_regressor_keep_their_order_beside_one_far_out(
     rows = replace(rows, y=np.concatenate([[1e10], np.asarray(rows.y)[1:]]))
     output = outputs(7, 4_000, regression=True, ties=False)
     few = penalized(rows, regression=True).at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
+    monkeypatch.setattr(objective, "MANY", 1_000)
     many = penalized(rows, regression=True).at(output)
     assert (many.unfairness_slope == few.unfairness_slope).all()
     assert len(np.unique(few.unfairness_slope)) > 3_000
@@ -548,7 +549,7 @@ def test_slopes_are_means_over_the_sides_by_definition(
     one by one.
     """
     if many:
-        monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+        monkeypatch.setattr(objective, "MANY", 10)
     rows = replace(rows_given(5, regression=False, weights=weights), control_features=None)
     problem = boosting_problem(settings_of(predict_proba=None), rows)
     generator = np.random.default_rng(0)

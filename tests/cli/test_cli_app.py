@@ -22,6 +22,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
+from tests.seams.cli import console
 from tests.seams.tradeoff import frontier as sweeping
 from tests.seams.wording import strength_texts
 
@@ -409,7 +410,7 @@ def test_a_fault_of_ours_is_told_apart_from_a_verdict(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("metrifair.cli.console.console", fails)
+    monkeypatch.setattr(console, "console", fails)
     monkeypatch.setattr(sys, "argv", ["metrifair", "datasets"])
     with pytest.raises(SystemExit) as stop:
         module_main()
@@ -421,7 +422,7 @@ def test_an_interrupt_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metrifair.cli.console.console", interrupted)
+    monkeypatch.setattr(console, "console", interrupted)
     done = CliRunner().invoke(main, ["datasets"])
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
 
@@ -454,5 +455,5 @@ def test_input_that_ends_early_is_told_apart_from_a_verdict(
     def ended(*_: Any) -> None:
         raise EOFError("ended early")
 
-    monkeypatch.setattr("metrifair.cli.console.console", ended)
+    monkeypatch.setattr(console, "console", ended)
     assert refusal(CliRunner().invoke(main, ["datasets"])) == "Error: ended early"

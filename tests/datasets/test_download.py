@@ -260,15 +260,16 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-ONE_PROCESS = """
+ONE_PROCESS = (
+    f"from {RawFile.__module__} import RawFile, read\n"
+    """
 import hashlib, sys
-from metrifair.datasets.fetch import read
-from metrifair.datasets.fetch import RawFile
 name, size, sha256, url, folder = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
 print(hashlib.sha256(read(RawFile(name, int(size), sha256, url), data_home=folder)).hexdigest())
 """
+)
 
 
 @pytest.mark.extended

@@ -32,7 +32,7 @@ from metrifair.metrics import (
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from tests.seams.batches import Samples
-from tests.seams.problem import Attribute, compile_cells
+from tests.seams.problem import Attribute, compile_cells, problem
 from tests.seams.training import Objective, regression
 
 N = 60
@@ -281,7 +281,8 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(
 ) -> None:
     made = []
     monkeypatch.setattr(
-        "metrifair.problem.problem.compile_cells",
+        problem,
+        "compile_cells",
         lambda *args, **options: made.append(args) or compile_cells(*args, **options),
     )
     penalty = UnfairnessPenalty(random_state=0)

@@ -766,16 +766,16 @@ def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
 
 AUDIT = """
 import sys
-import metrifair.api.loading
+from metrifair import load
 from tests.flat_options import with_penalty
 from metrifair.errors import ModelFileError
 seen = []
 files = sys.argv[1:]
-metrifair.api.loading.load(files[0])                 # what libraries set up at their first use
+load(files[0])                                   # what libraries set up at their first use
 sys.addaudithook(lambda event, arguments: seen.append((event, str(arguments[:1]))))
 for file in files:
     try:
-        metrifair.api.loading.load(file)
+        load(file)
     except ModelFileError:
         pass
 taken = list(seen)

@@ -1,6 +1,7 @@
 """Internal names of `metrifair.auditing` that tests use."""
 
 from metrifair.auditing import audit_record, findings, notes, records, search_records, significance
+from metrifair.auditing.changes import differences
 from metrifair.auditing.changes.change_test import ChangeTest
 from metrifair.auditing.changes.differences import change, compared_figures
 from metrifair.auditing.changes.paired import _correlation, _Influences, _share_below, correlations
@@ -106,6 +107,7 @@ from metrifair.auditing.search_records import Condition
 from metrifair.auditing.sources import (
     cells,
     file_tables,
+    memory,
     state_counts,
     state_file,
     state_rows,

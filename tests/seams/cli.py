@@ -18,3 +18,4 @@ from metrifair.cli.show import show_alarms, show_audit, show_differences, show_r
 from metrifair.cli.tables import check_leakage, read, write_table
 from metrifair.cli.train import train_command
 from metrifair.cli.training import show_frontier
+from metrifair.cli.training_file import TrainingFile

@@ -1,6 +1,6 @@
 """Internal names of `metrifair.problem` that tests use."""
 
-from metrifair.problem import cells
+from metrifair.problem import cells, problem
 from metrifair.problem.attributes import (
     group_codes,
     in_groups,

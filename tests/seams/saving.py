@@ -1,5 +1,6 @@
 """Internal names of `metrifair.saving` that tests use."""
 
+from metrifair.saving import modelfile, records
 from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import (

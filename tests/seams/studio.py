@@ -1,6 +1,6 @@
 """Internal names of `metrifair.studio` that tests use."""
 
-from metrifair.studio import folders, session
+from metrifair.studio import child, folders, session
 from metrifair.studio.access import Access
 from metrifair.studio.commands import (
     Table,

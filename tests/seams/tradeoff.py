@@ -1,6 +1,6 @@
 """Internal names of `metrifair.tradeoff` that tests use."""
 
-from metrifair.tradeoff import frontier, out_of_fold, sweep
+from metrifair.tradeoff import frontier, ledger, out_of_fold, sweep
 from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
 from metrifair.tradeoff.configurations import lines
 from metrifair.tradeoff.evaluate import make_point, predict, score_curves

@@ -32,6 +32,9 @@ from tests.seams.tradeoff import (
     predict,
     score_curves,
 )
+from tests.seams.tradeoff import (
+    frontier as sweeping,
+)
 from tests.seams.wording import frontier_note_text as note_text
 
 # trained for a moment
@@ -262,9 +265,7 @@ def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
 def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "metrifair.tradeoff.frontier.sweep", lambda *_, **__: pytest.fail("it was trained")
-    )
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(TooFewSamples, match="the held-out data have"):
         frontier(
             FairClassifier(model="mlp"), X, Y, sensitive_features=np.arange(N) == 0, random_state=0

@@ -31,6 +31,7 @@ from tests.seams.training import (
     Objective,
     StackedModule,
     member,
+    models,
     stack_parameters,
 )
 
@@ -523,7 +524,7 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     x = torch.as_tensor(moved(X, "timestamps"))
     units = Scaling(*(part.unsqueeze(0) for part in weighted_moments(x, torch.ones(N))))
     expected = ((x - units.mean) / units.scale).float()
-    monkeypatch.setattr("metrifair.training.models._NUMBERS_AT_ONCE", 21)
+    monkeypatch.setattr(models, "_NUMBERS_AT_ONCE", 21)
     found, left = units.in_shared_units(x, torch.device("cpu"), torch.float32)
     assert torch.equal(found, expected)
     assert torch.equal(left.mean, torch.zeros_like(left.mean))
