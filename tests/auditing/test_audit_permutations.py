@@ -22,12 +22,11 @@ from tests.seams.auditing import (
     shared_normals,
 )
 from tests.seams.auditing import permutations as module
-from tests.seams.support import Floats, Integers
 
 METRICS = ["kolmogorov", "wasserstein", "energy"]
 
 
-def drawn_counts(counts: Floats, sizes: list[int], permutations: int) -> Iterator[Integers]:
+def drawn_counts(counts: np.ndarray, sizes: list[int], permutations: int) -> Iterator[np.ndarray]:
     shared, generator = SharedPermutations(counts), np.random.default_rng(1)
     for size in sizes:
         yield shared.left_counts(size, slice(0, permutations), permutations, generator)

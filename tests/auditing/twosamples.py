@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.seams.auditing import TwoSamples
-from tests.seams.support import Floats
 
 
 def two_samples(
-    values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None
+    values: NDArray[Any], on_left: NDArray[np.bool_], weights: np.ndarray | None = None
 ) -> TwoSamples:
     """Scores of two samples, those of the left one marked."""
     distinct, place = np.unique(values, return_inverse=True)

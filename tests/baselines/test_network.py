@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from metrifair.training import Schedule, train
 from tests.seams.baselines import weighted_epochs
 from tests.seams.batches import Samples
 from tests.seams.problem import Comparison
-from tests.seams.training import BINARY, Epoch, EpochSource, Network, Objective, Outputs
+from tests.seams.training import BINARY, Epoch, EpochSource, Network, Objective
 
 PAIR = (Comparison((0,), (1,)),)
 
@@ -39,7 +39,7 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
 
-    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
+    def draw(self, generators: Sequence[torch.Generator], outputs: Callable[..., Any]) -> Epoch:
         self.seen.append(outputs())
         rows = torch.arange(10).expand(len(generators), 2, 10)
         return Epoch(rows, torch.full((len(generators), 1, 10), float(len(self.seen))))

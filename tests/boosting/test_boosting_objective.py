@@ -24,7 +24,6 @@ from tests.seams.boosting import (
     PLACES,
     WIDEST,
     Descent,
-    PenalizedRisk,
     boosting_problem,
     energy_tables,
     grid_places,
@@ -78,7 +77,7 @@ def rows_given(
     return Inputs(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
 
 
-def penalized(given: Inputs, *, regression: bool, **changes: Any) -> PenalizedRisk:
+def penalized(given: Inputs, *, regression: bool, **changes: Any) -> Any:
     kind = {} if regression else {"predict_proba": None}  # which classifiers have
     problem = boosting_problem(settings_of(**changes, **kind), given)
     return problem.make_objective(problem.training)
@@ -137,7 +136,7 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     assert np.abs(found.unfairness_slope).max() > 0
 
 
-def of_classes(case: str) -> tuple[PenalizedRisk, np.ndarray, np.ndarray | None]:
+def of_classes(case: str) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows of three classes, their objective and outputs (60, 3)."""
     changes: dict[str, Any] = {
         "rest": {"contrast": "rest"},
@@ -449,9 +448,7 @@ def test_many_predictions_of_a_regressor_keep_their_order_beside_one_far_out(
     assert len(np.unique(few.unfairness_slope)) > 3_000
 
 
-def own_shares(
-    risk: PenalizedRisk, weight: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def own_shares(risk: Any, weight: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """All of each row where it is."""
     found = []
     for one in risk.batch.sides:

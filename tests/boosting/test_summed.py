@@ -13,7 +13,6 @@ import pytest
 from metrifair import FairXGBClassifier, FairXGBRegressor, PenaltyOptions
 from metrifair.errors import DataError
 from tests.seams.boosting import (
-    BoostingProblem,
     LocalRows,
     SummedRisk,
     Together,
@@ -98,12 +97,12 @@ class Meeting:
         return Together(by(np.sum), by(np.max))
 
 
-def problem_of(name: str) -> BoostingProblem:
+def problem_of(name: str) -> Any:
     booster, given = CASES[name]
     return boosting_problem(booster, given)
 
 
-def summed(problem: BoostingProblem, rows: Any, together: Together) -> SummedRisk:
+def summed(problem: Any, rows: Any, together: Together) -> SummedRisk:
     own = problem.training
     local = LocalRows(own.targets[rows], own.cell[rows], own.weight[rows], own.weight[rows])
     return SummedRisk(

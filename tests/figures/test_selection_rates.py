@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 
 from tests.seams.figures import (
-    ComparedRates,
     GroupRates,
     Interval,
     RatioRule,
@@ -28,9 +28,7 @@ from tests.seams.figures import (
 )
 
 
-def table(
-    selected: list[int], rows: list[int], *, unknown: int = 0, **rule: object
-) -> ComparedRates:
+def table(selected: list[int], rows: list[int], *, unknown: int = 0, **rule: object) -> Any:
     counts = np.array([[n - yes, yes] for yes, n in zip(selected, rows, strict=True)], dtype=float)
     names = [str(place) for place in range(len(rows))]
     rates = [

@@ -18,7 +18,9 @@ from torch import Tensor
 
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import distance_covariance, distances, energy_dependence, energy_distance
-from tests.seams.metrics import METRICS, Metric, Pair, merged, training_metric
+from tests.seams.metrics import METRICS, Pair, merged, training_metric
+
+Metric = Callable[..., Any]
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}

@@ -18,7 +18,7 @@ from metrifair.metrics import distances, witness
 from metrifair.nn import UnfairnessPenalty
 from tests.flat_options import flat
 from tests.seams.figures import certified_distance, dkw_radius
-from tests.seams.metrics import METRICS, Array, Integral, MetricFacts, Pair, line, vector_metric
+from tests.seams.metrics import METRICS, Integral, MetricFacts, Pair, line, vector_metric
 from tests.seams.wording import METRIC_WORDS, MetricWords, finding_meaning
 
 # trained for a moment
@@ -33,7 +33,7 @@ SCORE = RANDOM.beta(np.where(GROUP == "a", 3.0, 2.0), 3.0)
 LABEL = (RANDOM.random(200) < SCORE).astype(int)
 
 
-def cubic(both: line.Merged) -> Array:
+def cubic(both: line.Merged) -> Any:
     """L^3 norm of the difference of the distribution functions."""
     return (abs(both.difference[..., :-1]) ** 3 * both.gaps).sum(-1) ** (1 / 3)
 

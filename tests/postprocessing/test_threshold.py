@@ -18,7 +18,6 @@ from sklearn.tree import DecisionTreeClassifier
 from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from tests.seams.postprocessing import (
-    Curve,
     best_mixtures,
     best_thresholds,
     blind_coin,
@@ -36,7 +35,7 @@ SETS = {
 }
 
 
-def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int) -> list[Curve]:
+def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int) -> list[Any]:
     rng = np.random.default_rng(seed)
     curves = []
     for size in sizes:
@@ -50,7 +49,7 @@ def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int)
     return curves
 
 
-def least_loss(curves: list[Curve], tolerance: float) -> float:
+def least_loss(curves: list[Any], tolerance: float) -> float:
     """The linear program over every threshold of every group, with all pairs of groups, not
     over hulls.
     """

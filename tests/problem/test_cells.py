@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,6 @@ from metrifair.criteria import (
 from metrifair.errors import DataError
 from tests.seams.problem import (
     Attribute,
-    Cells,
-    Strata,
     compile_cells,
     group_codes,
     membership_codes,
@@ -66,7 +65,7 @@ class Case:
     should have.
     """
 
-    cells: Cells
+    cells: Any
     groups: np.ndarray
     labels: np.ndarray
     strata: np.ndarray | None
@@ -113,7 +112,7 @@ def cases(draw: st.DrawFn) -> Case:
     positive = draw(st.integers(0, classes - 1))
     labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n)))
     kind = draw(st.sampled_from(["none", "column", "masks"]))
-    strata: Strata | None = None
+    strata: Any | None = None
     stratum: np.ndarray | None = None
     within = [np.ones(n, dtype=bool)]
     if kind == "column":
@@ -158,7 +157,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(cells, groups, labels, stratum, np.array(sides), names)
 
 
-def sides_of(cells: Cells, cell: np.ndarray) -> np.ndarray:
+def sides_of(cells: Any, cell: np.ndarray) -> np.ndarray:
     return np.array(
         [[np.isin(cell, one.left), np.isin(cell, one.right)] for one in cells.comparisons]
     )

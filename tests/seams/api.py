@@ -3,7 +3,6 @@
 from metrifair.api import audit_columns, monitor, verification
 from metrifair.api.audit_result import RateTable
 from metrifair.api.compare import read_audit
-from metrifair.api.find_groups import GroupSearch
 from metrifair.api.group_metrics import GroupMetrics
 from metrifair.api.monitor import _names
 from metrifair.api.pages import RecordedPage, ResultPage

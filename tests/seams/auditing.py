@@ -81,7 +81,6 @@ from metrifair.auditing.records import (
     GroupFigures,
     Look,
     Measure,
-    MeasuresByGroup,
     Note,
     SeriesRecord,
     WitnessCurve,
@@ -103,7 +102,6 @@ from metrifair.auditing.request import (
     Request,
     check_attribute,
 )
-from metrifair.auditing.search_records import Condition
 from metrifair.auditing.sources import (
     cells,
     file_tables,

@@ -15,14 +15,13 @@ from metrifair.baselines.labelbias import tilted_weights, violations
 from metrifair.baselines.network import weighted_epochs
 from metrifair.baselines.sinkhorn import forward
 from metrifair.baselines.transport import (
-    Divergence,
     Points,
     Sinkhorn,
     TransportProblem,
     by_coordinate,
     distinct_points,
 )
-from metrifair.baselines.xian import Assignment, accepted, assignment, binary_assignment, offsets
+from metrifair.baselines.xian import accepted, assignment, binary_assignment, offsets
 from metrifair.baselines.zafar import (
     MISTREATED,
     ColumnScale,

@@ -9,15 +9,12 @@ from metrifair.boosting.objective import (
     PLACES,
     WIDEST,
     Descent,
-    LeveledDependence,
-    PenalizedRisk,
     energy_tables,
     grid_places,
     leveled_dependence,
 )
 from metrifair.boosting.problem import (
     FOLDS,
-    BoostingProblem,
     GroupSample,
     boosting_problem,
     expected_shares,

@@ -1,5 +1,6 @@
 """Internal names of `metrifair.cli` that tests use."""
 
+from metrifair.cli import console
 from metrifair.cli.app import _COMMANDS
 from metrifair.cli.audit import metrics_argument
 from metrifair.cli.datasets import ROWS

@@ -44,7 +44,6 @@ from metrifair.figures.membership_estimates import (
 from metrifair.figures.power import _Plan
 from metrifair.figures.selection_rates import (
     STANDARDS,
-    ComparedRates,
     GroupRates,
     RatioRule,
     compare_rates,
@@ -71,7 +70,6 @@ from metrifair.figures.utility import (
     UTILITIES,
     Predictions,
     Utility,
-    UtilityEstimate,
     as_utility,
     constant_mark,
     constant_model,

@@ -11,8 +11,8 @@ from metrifair.metrics.dependence import (
 )
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 from metrifair.metrics.line import merged
-from metrifair.metrics.namespaces import Array, namespace_for
-from metrifair.metrics.pair import Metric, Pair, Values, between, to_pair
+from metrifair.metrics.namespaces import namespace_for
+from metrifair.metrics.pair import Pair, between, to_pair
 from metrifair.metrics.penalty_options import penalty_options
 from metrifair.metrics.quadratic import (
     energy_between,

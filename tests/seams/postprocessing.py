@@ -12,10 +12,4 @@ from metrifair.postprocessing.postprocessor import (
     probabilities,
     with_ties,
 )
-from metrifair.postprocessing.rates import (
-    Curve,
-    best_mixtures,
-    best_thresholds,
-    lower_hull,
-    rate_curve,
-)
+from metrifair.postprocessing.rates import best_mixtures, best_thresholds, lower_hull, rate_curve

@@ -12,7 +12,6 @@ from metrifair.problem.attributes import (
 from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
 from metrifair.problem.cells import (
     Attribute,
-    Cells,
     Comparison,
     Dependence,
     Sides,
@@ -21,7 +20,6 @@ from metrifair.problem.cells import (
 )
 from metrifair.problem.criteria import (
     CRITERIA,
-    Strata,
     membership_codes,
     overlapping_strata,
     separate_strata,
@@ -31,7 +29,6 @@ from metrifair.problem.memberships import row_probabilities
 from metrifair.problem.predictions import criterion_scores
 from metrifair.problem.problem import (
     Inputs,
-    Problem,
     make_problem,
     problem_by_membership,
     problem_with_probabilities,

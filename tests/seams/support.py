@@ -1,6 +1,5 @@
 """Internal names of `metrifair.support` that tests use."""
 
-from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_number, make_seed
 from metrifair.support.parallel import run_parallel
 from metrifair.support.progress import Progress

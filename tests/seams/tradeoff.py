@@ -1,7 +1,7 @@
 """Internal names of `metrifair.tradeoff` that tests use."""
 
 from metrifair.tradeoff import frontier, ledger, out_of_fold, sweep
-from metrifair.tradeoff.choice import NOTHING, Choice, Chooser, Rule, choose
+from metrifair.tradeoff.choice import NOTHING, Chooser, Rule, choose
 from metrifair.tradeoff.configurations import lines
 from metrifair.tradeoff.evaluate import make_point, predict, score_curves
 from metrifair.tradeoff.family_names import AUTO_FAMILIES
@@ -30,7 +30,7 @@ from metrifair.tradeoff.resamples import (
     resampled_gaps,
     resampled_utilities,
 )
-from metrifair.tradeoff.result import SweepContext, TradeOff
-from metrifair.tradeoff.search_facts import BoundedFigure, SearchFacts, SearchFigures
-from metrifair.tradeoff.split import DataSet, HeldOut, data_set, make_folds
+from metrifair.tradeoff.result import TradeOff
+from metrifair.tradeoff.search_facts import SearchFacts, SearchFigures
+from metrifair.tradeoff.split import data_set, make_folds
 from metrifair.tradeoff.sweep import RowsToTrain, needs_group
