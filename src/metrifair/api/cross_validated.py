@@ -24,6 +24,7 @@ from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
+from metrifair.support.method_names import OwnMethodNames
 from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.sweep import SearchOptions
@@ -39,7 +40,7 @@ def _has(method: str) -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _CrossValidated(BaseEstimator):  # type: ignore[misc]
+class _CrossValidated(OwnMethodNames, BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
     _plain: ClassVar[type[FairClassifier | FairRegressor]]
@@ -279,9 +280,9 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.
     families : "auto" or list of str, default="auto"
-        Families of models to try: "auto" for those that suit the data, or some of "linear",
-        "barycenter", "thresholds", "small_trees", "large_trees", "blind_barycenter", "stack",
-        "network", "stack_with_features".
+        Names of the families that "auto" tries: "auto", or some of "linear", "barycenter",
+        "thresholds", "small_trees", "large_trees", "blind_barycenter", "stack", "network",
+        "stack_with_features".
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion, as in :class:`FairClassifier`.
     metric : str or callable, default="energy"

@@ -27,6 +27,7 @@ from metrifair.support.checks import (
     check_switches,
     groups_if_accepted,
 )
+from metrifair.support.method_names import OwnMethodNames
 from metrifair.support.reuse import reused
 
 
@@ -123,7 +124,7 @@ def _draws_anew(template: Any) -> bool:
     )
 
 
-class Postprocessor(BaseEstimator):
+class Postprocessor(OwnMethodNames, BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
     classes_: NDArray[Any]

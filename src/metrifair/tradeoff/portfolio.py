@@ -150,9 +150,9 @@ class Portfolio:
         if name in families:
             return
         check_known("families", name, AUTO_FAMILIES)
-        remedy = ["leave it out"]
+        remedy = "leave it out"
         if name in _GROUP_AWARE and not self.needs_group:
-            remedy.append("allow models that need the group (needs_group)")
+            remedy = "leave it out, or allow models that need the group (needs_group)"
         raise DataError(
             f"names {name!r}, which does not suit this task and these rows; "
             f"{', '.join(map(repr, families))} do",
