@@ -25,7 +25,6 @@ LIMITS = {
     "nn": (9.1, 3.0),
     "postprocessing": (10.1, 3.0),
     "saving": (8.6, 3.0),
-    "tradeoff": (8.7, 3.0),
     "training": (10.1, 3.0),
 }
 _NO_CODE = {

@@ -34,7 +34,7 @@ from metrifair.problem.problem import (
     warn_of_labels,
 )
 from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import check_known, make_seed
 from metrifair.support.method_names import OwnMethodNames
 from metrifair.training.objective import BINARY
@@ -383,9 +383,7 @@ class PublishedPostprocessor(Postprocessor):
             (X,) = indexable(unmasked(X, as_numbers=True))
             training = TrainingRows(X, y, sensitive_features)
             base = training.fit(self._template(), np.arange(_num_samples(X)))
-            labels = (
-                np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
-            )
+            labels = np.zeros_like(group) if is_regressor(self) else distinct_codes(y)
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
             single = folds.max() == 0
             scores = (

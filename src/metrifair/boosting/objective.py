@@ -22,7 +22,7 @@ from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, proj
 from metrifair.metrics.registry import Estimate
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
-from metrifair.support.arrays import AnyFloats, Floats, Integers
+from metrifair.support.arrays import AnyFloats, Floats, Integers, distinct_codes
 from metrifair.support.user_warnings import warn_user
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
@@ -530,7 +530,7 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
         level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[
             level
         ]
-        level = np.unique(level, return_inverse=True)[1]
+        level = distinct_codes(level)
         sums = np.bincount(level, attribute if weight is None else weight * attribute)
         levels = sums / np.bincount(level, weight)
     distances = np.abs(levels[:, None] - levels)

@@ -193,7 +193,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         others = ""
         if len(classes) > 2:
             required = f"0 to {len(classes) - 1}"
-            codes = "np.unique(y, return_inverse=True)[1]"
+            codes = "distinct_codes(y)"
             others = " and others"
         raise DataError(
             f"y must contain the labels {required}, as XGBoost requires, got {classes[0]!r} and "

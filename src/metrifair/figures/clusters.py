@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 
 _ADDED = 4.0  # independent clusters that are added to the spread of a share: "plus four"
 
@@ -31,7 +31,7 @@ def numbered_by_content(clusters: Integers, *values: Integers) -> Integers:
     >>> numbered_by_content(np.array([7, 3, 7, 5]), np.array([1, 9, 1, 2]))
     array([2, 1, 2, 0])
     """
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     sums = [
         np.bincount(cluster, part.astype(np.float64) ** power)
         for part in values[::-1]
@@ -49,7 +49,7 @@ def by_cluster(values: Floats, clusters: Integers) -> Floats:
     >>> by_cluster(np.array([1.0, 2.0, 4.0]), np.array([3, 5, 3]))
     array([5., 2.])
     """
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     return np.bincount(cluster, values).astype(np.float64)
 
 
@@ -134,7 +134,7 @@ def share_correlations(
            [1., 1.]])
     """
     count = int(groups.max()) + 1
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     width = int(cluster.max()) + 1
     errors = np.zeros((count, width))
     for group in range(count):

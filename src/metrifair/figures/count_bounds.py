@@ -15,7 +15,7 @@ import numpy as np
 
 from metrifair.figures.fold_gaps import BRIDGE, FEWEST_IN_FOLD, mean_square
 from metrifair.figures.intervals import Interval
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 
 _LARGEST_VARIANCE = 0.25  # of scores with two values
 _LEAST_LIKELIHOOD = float(np.finfo(np.float64).eps)
@@ -432,7 +432,7 @@ def exact_utility(
     pairs = 0.0
     for number in range(int(fold.max(initial=0)) + 1):
         inside = fold == number
-        place = np.unique(scores[inside], return_inverse=True)[1]
+        place = distinct_codes(scores[inside])
         size = int(place.max(initial=0)) + 1
         rows_inside = rows[inside]
         is_positive = positive[inside]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
 FEWEST_IN_FOLD = 5
@@ -82,7 +82,7 @@ class FoldSides:
         """The independent unit of each row, from 0: its cluster, or the row itself."""
         if self.clusters is None:
             return np.arange(len(self.fold))
-        return np.unique(self.clusters, return_inverse=True)[1].reshape(-1)
+        return distinct_codes(self.clusters)
 
     def chance(self, scores: Floats) -> Chance:
         """The mean squared distance of equal distributions of scores (n,): of all rows, and in

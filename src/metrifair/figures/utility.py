@@ -18,7 +18,7 @@ from metrifair.figures.clusters import by_cluster, design_effect, share_size
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
-from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.arrays import Booleans, Floats, distinct_codes
 from metrifair.support.checks import check_known, require
 from metrifair.support.special import normal_quantile
 
@@ -128,11 +128,16 @@ class Utility:
             return 1 - value / constant
         return 0.0
 
+    @property
+    def sign(self) -> float:
+        """1 if larger is better, -1 if less is better."""
+        if self.larger_is_better:
+            return 1.0
+        return -1.0
+
     def quality(self, value: float) -> float:
         """The value, or its negative if less is better: larger is better in any case."""
-        if self.larger_is_better:
-            return value
-        return -value
+        return self.sign * value
 
     def interval(self, estimate: UtilityEstimate, problem: Problem) -> Interval | None:
         """The 95 % confidence interval: Wilson's for accuracy, a normal approximation for
@@ -234,7 +239,7 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
     weight = _weights(problem)
     parts = []
     for column, positive in zip(score.T, is_label.T, strict=True):
-        place = np.unique(column, return_inverse=True)[1]
+        place = distinct_codes(column)
         high, low = (np.bincount(place, weight * side) for side in (positive, ~positive))
         # share of the negative rows below each place
         above = (np.cumsum(low) - low / 2) / low.sum()

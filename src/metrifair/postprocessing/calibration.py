@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from metrifair.errors import DataError, ModelFileError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier
@@ -603,10 +603,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         self.generator_ = np.random.RandomState(seed)
         self._used_group = self.needs_group
         group = self.crossed_.codes(problem.groups)
-        if problem.weight is None:
-            weight = np.ones(len(problem))
-        else:
-            weight = problem.weight
+        weight = problem.row_weights
         labeled = bool(problem.scheme.classes) and problem.labels is not None
         if labeled:
             labels = np.asarray(problem.labels)
@@ -757,10 +754,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             check_class_count(
                 self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more"
             )
-        if problem.kept is None:
-            rows = np.arange(_num_samples(X))
-        else:
-            rows = np.flatnonzero(problem.kept)
+        rows = problem.passed_rows
         (X,) = indexable(unmasked(X, as_numbers=True))
         y = None
         if target is not None:

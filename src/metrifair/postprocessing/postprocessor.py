@@ -20,7 +20,7 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import (
     argument_if_accepted,
     check_integer,
@@ -317,7 +317,7 @@ def _assign_clusters(
             remedy="use smaller clusters, or leave clusters out",
         )
     pairs = np.stack([labels, group])
-    kinds = np.unique(pairs, axis=1, return_inverse=True)[1]
+    kinds = distinct_codes(pairs, axis=1)
     return cluster_folds(count, clusters, kinds.reshape(-1), seed)
 
 

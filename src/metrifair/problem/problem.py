@@ -63,7 +63,7 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import check_switches, is_number, rows_or_none
 from metrifair.support.user_warnings import warn_user
 
@@ -194,6 +194,20 @@ class Problem:
         if self.labels is None or not self.scheme.classes:
             return self.labels
         return np.asarray(np.asarray(self.scheme.classes)[self.labels])
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weight of each row; 1 without weights."""
+        if self.weight is None:
+            return np.ones(len(self))
+        return self.weight
+
+    @property
+    def passed_rows(self) -> Integers:
+        """The position of each row among the rows that were passed."""
+        if self.kept is None:
+            return np.arange(len(self))
+        return np.flatnonzero(self.kept)
 
     @cached_property
     def cell(self) -> Integers:
@@ -885,7 +899,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):
             continue
         if outcome.dtype.kind == "f":
-            outcome = np.unique(outcome, return_inverse=True)[1]
+            outcome = distinct_codes(outcome)
         size = int(outcome.max()) + 1
         counts = np.bincount(groups * size + outcome, rows_or_none(rows, has_group))
         pairs = np.flatnonzero(counts)

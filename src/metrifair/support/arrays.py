@@ -12,3 +12,12 @@ AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 """Floats of any precision."""
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
+
+
+def distinct_codes(values: NDArray[Any], *, axis: int | None = None) -> Integers:
+    """The place of each value among the distinct ones, which ascend.
+
+    >>> distinct_codes(np.array(["b", "a", "b"]))
+    array([1, 0, 1])
+    """
+    return np.unique(values, axis=axis, return_inverse=True)[1].reshape(-1)

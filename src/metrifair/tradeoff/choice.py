@@ -72,7 +72,9 @@ class Rule:
     @property
     def quantile(self) -> float:
         """Standard errors that the gap stays below the limit."""
-        return 0.0 if self.confidence is None else normal_quantile(self.confidence)
+        if self.confidence is None:
+            return 0.0
+        return normal_quantile(self.confidence)
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,9 @@ class Chooser:
         draws = np.arange(len(choices))
         larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
         allowance = max(0.0, float(larger.mean()))
-        return allowance if rule.confidence is not None else min(allowance, task.room())
+        if rule.confidence is not None:
+            return allowance
+        return min(allowance, task.room())
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
         """The figures of the choice on the rows that did not make it.

@@ -95,7 +95,10 @@ class Portfolio:
     def promised(self, family: str) -> float:
         """The work of a family in all folds, from the number of rows, columns and rounds."""
         work = _WORK[family]
-        rows = self.rows if self.training_rows is None else self.training_rows
+        if self.training_rows is None:
+            rows = self.rows
+        else:
+            rows = self.training_rows
         return self.folds * (work.least + work.more * rows * self.columns / 1_000_000)
 
     @property
@@ -113,10 +116,11 @@ class Portfolio:
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
         network = {"network": self._ours(FairClassifier, FairRegressor, model="mlp")}
         kinds = FairStackingClassifier, FairStackingRegressor
-        stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
-        with_features = (
-            {"stack_with_features": self._ours(*kinds, passthrough=True)} if self._can_stack else {}
-        )
+        stack = {}
+        with_features = {}
+        if self._can_stack:
+            stack = {"stack": self._ours(*kinds)}
+            with_features = {"stack_with_features": self._ours(*kinds, passthrough=True)}
         found = (
             linear
             | self._group_aware()
@@ -170,7 +174,9 @@ class Portfolio:
         left = self.budget - sum(self.promised(name) for name in always)
         within: dict[str, Any] = {}
         for name, estimator in families.items():
-            work = 0.0 if name in always else self.promised(name)
+            work = 0.0
+            if name not in always:
+                work = self.promised(name)
             if name in always or work <= left:
                 left -= work
                 within[name] = estimator
@@ -207,12 +213,9 @@ class Portfolio:
         if not has_lightgbm() or not self.can_train_trees:
             return {}
         kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
-        name, size = (
-            ("small_trees", _SMALL_TREES)
-            if self.rows <= _MANY_ROWS
-            else ("large_trees", _LARGE_TREES)
-        )
-        return {name: self._ours(*kinds, **size, verbose=-1)}
+        if self.rows <= _MANY_ROWS:
+            return {"small_trees": self._ours(*kinds, **_SMALL_TREES, verbose=-1)}
+        return {"large_trees": self._ours(*kinds, **_LARGE_TREES, verbose=-1)}
 
     @property
     def _can_postprocess(self) -> bool:

@@ -34,7 +34,7 @@ from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 
 
 class _Influences(NamedTuple):
@@ -117,7 +117,7 @@ def _unit_row(problem: Problem, order: Integers) -> Integers:
 
 def _clusters_in_order(clusters: Integers, order: Integers) -> Integers:
     """The clusters of units, numbered by the place of their first row among those passed in."""
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     first = np.full(int(cluster.max()) + 1, len(cluster))
     np.minimum.at(first, cluster, order)
     return np.asarray(first[cluster])

@@ -18,7 +18,7 @@ from metrifair.figures.clusters import count_clusters, numbered_by_content
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
 SCORES = 1024  # distinct scores in the table
@@ -169,7 +169,7 @@ def _large_sides(sizes: NDArray[Any], others: NDArray[Any], min_group_size: int)
 
 def _clusters_by_cut(band: Integers, clusters: Integers, bands: int) -> tuple[Integers, Integers]:
     """The clusters with rows up to each cut, and above it."""
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     lowest = np.full(int(cluster.max(initial=-1)) + 1, bands)
     highest = np.full(int(cluster.max(initial=-1)) + 1, -1)
     np.minimum.at(lowest, cluster, band)
