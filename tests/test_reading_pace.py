@@ -21,7 +21,6 @@ LIMITS = {
     "baselines": (10.1, 3.0),
     "batches": (10.9, 3.0),
     "boosting": (9.1, 3.0),
-    "figures": (8.7, 3.0),  # measuring all resamples in one pass
     "nn": (9.1, 3.0),
     "postprocessing": (10.1, 3.0),
     "saving": (8.6, 3.0),

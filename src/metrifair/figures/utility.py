@@ -213,12 +213,12 @@ def _balanced_accuracy(predictions: Predictions, problem: Problem, _: Any) -> Ut
 
 def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, Booleans]:
     """One column of scores for each class that has one, and the rows of that class."""
-    score = predictions.score if predictions.score.ndim == 2 else predictions.score[:, None]
-    classes = (
-        np.arange(score.shape[1])
-        if predictions.score.ndim == 2
-        else np.array([problem.scheme.positive])
-    )
+    score = predictions.score
+    if score.ndim == 2:
+        classes = np.arange(score.shape[1])
+    else:
+        score = score[:, None]
+        classes = np.array([problem.scheme.positive])
     return score, _labels(problem)[:, None] == classes
 
 
@@ -276,9 +276,10 @@ def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEsti
     if predictions.kind != "probability":
         return None
     score, is_label = _columns(predictions, problem)
-    likelihood = (
-        score[is_label] if score.shape[1] > 1 else np.where(is_label, score, 1 - score)[:, 0]
-    )
+    if score.shape[1] > 1:
+        likelihood = score[is_label]
+    else:
+        likelihood = np.where(is_label, score, 1 - score)[:, 0]
     return _mean(-np.log(likelihood.clip(min=np.finfo(np.float64).eps)), problem)
 
 
@@ -420,10 +421,10 @@ def as_utility(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
             names = [name.name for name in utilities_for(classes)]
             if utility not in names:
                 of, predicted = ("numbers", "classes") if classes else ("classes", "numbers")
+                choices = ", ".join(map(repr, names))
                 raise DataError(
                     f"utility {utility!r} is of {of}, and {predicted} are predicted here; take one "
-                    "of "
-                    f"{', '.join(map(repr, names))}, or a scorer of scikit-learn"
+                    f"of {choices}, or a scorer of scikit-learn"
                 )
             return UTILITIES[utility]
         scorers = require("sklearn.metrics", extra="train", purpose="a utility of scikit-learn")
@@ -492,12 +493,12 @@ def _scorer_utility(name: str, scorer: Callable[..., float], *, coded: bool = Fa
     def measure(predictions: Predictions, problem: Problem, X: Any) -> UtilityEstimate:
         two = coded and len(problem.scheme.classes) == 2
         kind = PredictedClasses if problem.scheme.classes else PredictedNumbers
-        labels: Any = (
-            np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
-        )
-        more: dict[str, Any] = (
-            {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
-        )
+        labels: Any = problem.values
+        if two:
+            labels = np.where(problem.labels == problem.scheme.positive, 1, 0)
+        more: dict[str, Any] = {}
+        if weighted and problem.weight is not None:
+            more = {"sample_weight": problem.weight}
         try:
             model = kind(*predictions, problem, coded=two)
             return UtilityEstimate(float(scorer(model, X, labels, **more)))
@@ -611,8 +612,12 @@ def constant_mark(
     'constant'
     """
     scores = predictions.kind == "number" or (utility is not None and utility.needs == "scores")
-    values = predictions.score if scores else predictions.decision
-    mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
+    values = predictions.decision
+    if scores:
+        values = predictions.score
+    mark = ""
+    if len(values) and (values == values[:1]).all():
+        mark = CONSTANT
     if problem is None or constant is None or utility is None:
         return mark
     estimate = utility.of(predictions, problem, X)
