@@ -23,7 +23,6 @@ LIMITS = {
     "boosting": (9.1, 3.0),
     "nn": (9.1, 3.0),
     "postprocessing": (10.1, 3.0),
-    "saving": (8.6, 3.0),
     "training": (10.1, 3.0),
 }
 _NO_CODE = {

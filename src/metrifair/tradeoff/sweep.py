@@ -146,6 +146,7 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
             )
     if not several:
         return (Family("", estimator, _parameter_name(estimator, parameter)),)
+    by_name: dict[str, Any] | None
     if isinstance(estimator, Mapping):
         by_name = dict(estimator)
     else:
